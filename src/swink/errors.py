@@ -1,0 +1,250 @@
+"""The error tree.
+
+AgentError
+├── ModelError                     a model call failed; `kind`, `model`, `retry_after` say how
+│   ├── ContextWindowOverflow      the input does not fit (the loop compacts once, then gives up)
+│   ├── ModelThrottled             rate limited (retried)
+│   ├── NetworkError               connection, timeout, 5xx, broken stream (retried)
+│   ├── AuthError                  key missing, wrong or out of credit
+│   ├── ContentFiltered            the provider refused the content
+│   ├── ModelRetired               the model is gone
+│   ├── StreamError                anything else a stream function did wrong
+│   └── CacheMiss                  a replay was asked for something it did not record
+├── StructuredOutputFailed         no valid output within the allowed attempts
+├── Aborted                        the run was aborted
+├── MisuseError                    the call cannot work as written
+│   ├── AlreadyRunning             one run at a time
+│   ├── NoMessages                 nothing to continue from
+│   ├── InvalidContinue            the conversation already has its answer
+│   ├── SyncInAsyncContext         run_sync inside a running event loop
+│   ├── BrokenHistory              tool calls and results do not pair
+│   ├── InvalidTool                a tool cannot be built from what was given
+│   └── UnknownModel               no such provider, or a malformed model string
+└── (packages above the core add their own)
+"""
+
+from typing import ClassVar, Literal
+
+ErrorKind = Literal[
+    "context_window_exceeded",
+    "throttled",
+    "network",
+    "auth",
+    "content_filtered",
+    "model_retired",
+    "stream",
+    "cache_miss",
+    "structured_output_failed",
+    "aborted",
+    "hook",
+    "misuse",
+]
+
+
+class AgentError(Exception):
+    """Everything swink raises on purpose."""
+
+    kind: ClassVar[ErrorKind] = "stream"
+    retryable: ClassVar[bool] = False
+
+
+class ModelError(AgentError):
+    """A model call failed."""
+
+    advice: ClassVar[str] = ""
+
+    def __init__(self, message: str = "", *, model: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, model, retry_after)
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.model = model
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        where = f"{self.model}: " if self.model else ""
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"{where}{self.message}{advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.model, self.retry_after)
+
+
+class ContextWindowOverflow(ModelError):
+    """The input does not fit into the model's context window."""
+
+    kind = "context_window_exceeded"
+    advice = "shorten the history, call agent.compact(), or use a model with a larger window"
+
+
+class ModelThrottled(ModelError):
+    """The provider limits the rate of requests."""
+
+    kind = "throttled"
+    retryable = True
+    advice = "wait, lower the request rate, or set fallback_models"
+
+
+class NetworkError(ModelError):
+    """The connection failed, timed out or ended early."""
+
+    kind = "network"
+    retryable = True
+    advice = "check the connection and the provider's status, or set fallback_models"
+
+
+class AuthError(ModelError):
+    """The provider refused the key."""
+
+    kind = "auth"
+    advice = "check the API key, its permissions and the account's credit"
+
+
+class ContentFiltered(ModelError):
+    """The provider's content policy stopped the reply."""
+
+    kind = "content_filtered"
+    advice = "rephrase the request"
+
+
+class ModelRetired(ModelError):
+    """The model does not exist or is no longer served."""
+
+    kind = "model_retired"
+    advice = "choose another model"
+
+
+class StreamError(ModelError):
+    """The stream function failed."""
+
+    kind = "stream"
+
+
+class CacheMiss(ModelError):
+    """A replay was asked for a request it has no recording of."""
+
+    kind = "cache_miss"
+    advice = "record the conversation again"
+
+
+class StructuredOutputFailed(AgentError):
+    """The model gave no valid output within the allowed attempts."""
+
+    kind = "structured_output_failed"
+
+    def __init__(self, attempts: int, last_error: str) -> None:
+        super().__init__(attempts, last_error)
+        self.attempts = attempts
+        self.last_error = last_error
+
+    def __str__(self) -> str:
+        return f"no valid output after {self.attempts} attempts; the last problem: {self.last_error}"
+
+
+class Aborted(AgentError):
+    """The run was aborted."""
+
+    kind = "aborted"
+
+
+class MisuseError(AgentError):
+    """The call cannot work as written."""
+
+    kind = "misuse"
+
+
+class AlreadyRunning(MisuseError):
+    """The agent is already running; steer() or follow_up() it, abort() it, or await wait_for_idle() first."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or ""))
+
+
+class NoMessages(MisuseError):
+    """There is nothing to continue from; give the first run an input."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or ""))
+
+
+class InvalidContinue(MisuseError):
+    """The last message is already the assistant's answer; give the run an input or queue a follow_up()."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or ""))
+
+
+class SyncInAsyncContext(MisuseError):
+    """run_sync() cannot block a running event loop; use `await agent.run(...)` here."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or ""))
+
+
+class BrokenHistory(MisuseError):
+    """The messages break the pairing of tool calls and results."""
+
+
+class InvalidTool(MisuseError):
+    """A tool cannot be built from what was given."""
+
+
+class UnknownModel(MisuseError):
+    """No such provider, or a malformed model string."""
+
+
+_BY_KIND: dict[str, type[ModelError]] = {
+    cls.kind: cls
+    for cls in (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ContentFiltered, ModelRetired, StreamError, CacheMiss)
+}
+
+_WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
+    (
+        ContextWindowOverflow,
+        (
+            "prompt is too long",
+            "exceed context limit",
+            "exceeds context limit",
+            "input is too long",
+            "too many input tokens",
+            "maximum context length",
+            "context_length_exceeded",
+            "context length exceeded",
+            "exceeds the context window",
+            "exceed the context window",
+            "exceeds the maximum number of tokens",
+            "too large for model",
+            "maximum prompt length",
+            "context window exceeded",
+            "exceeds the available context size",
+        ),
+    ),
+    (ModelThrottled, ("rate limit", "rate_limit", "too many requests", "throttl", "429")),
+    (AuthError, ("invalid api key", "incorrect api key", "unauthorized", "authentication", "permission denied", "insufficient quota", "insufficient_quota")),
+    (ContentFiltered, ("content filter", "content_filter", "content policy", "content management policy")),
+    (NetworkError, ("connection", "timed out", "timeout", "overloaded", "temporarily unavailable", "bad gateway", "internal server error")),
+)
+
+
+def error_for(kind: str | None, message: str, *, model: str = "", retry_after: float | None = None) -> ModelError:
+    """The exception for an error kind; without a kind, the wording of the message decides."""
+    cls = _BY_KIND.get(kind) if kind else classify(message)
+    return (cls or StreamError)(message, model=model, retry_after=retry_after)
+
+
+def is_overflow(message: str) -> bool:
+    """Whether a provider's message says that the input does not fit."""
+    return classify(message) is ContextWindowOverflow
+
+
+def classify(message: str) -> type[ModelError]:
+    """The error class a provider's wording points to: the fallback where there is no structured kind."""
+    text = message.lower()
+    if "input token count" in text and "exceeds" in text:
+        return ContextWindowOverflow
+    for cls, phrases in _WORDING:
+        if any(phrase in text for phrase in phrases):
+            return cls
+    return StreamError
+
+
+def _rebuild(cls: type[ModelError], message: str, model: str, retry_after: float | None) -> ModelError:
+    return cls(message, model=model, retry_after=retry_after)

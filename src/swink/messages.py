@@ -1,0 +1,400 @@
+"""Values: content blocks, messages, usage, cost and the model they came from.
+
+A message is frozen, compares by what it says (its timestamp aside), pickles, and round-trips through JSON.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+T = TypeVar("T")
+
+StopReason = Literal["stop", "length", "tool_use", "aborted", "error", "transfer"]
+TurnEndReason = Literal["complete", "tools_executed", "steering_interrupt", "error", "aborted", "transfer", "reasoning_only"]
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "extra_high"]
+
+
+class Text(Struct, frozen=True, tag="text", tag_field="type"):
+    """Plain text."""
+
+    text: str
+
+
+class Thinking(Struct, frozen=True, tag="thinking", tag_field="type", omit_defaults=True):
+    """Reasoning; the signature lets the provider that wrote it verify it when it is sent back."""
+
+    text: str = field(name="thinking")
+    signature: str | None = None
+    redacted: bool = False
+
+
+class ToolCall(Struct, frozen=True, tag="tool_call", tag_field="type", omit_defaults=True):
+    """A tool invocation; `partial_json` is set while it streams, and stays set when it was cut off or malformed."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    partial_json: str | None = None
+    signature: str | None = None
+
+
+class Base64Source(Struct, frozen=True, tag="base64", tag_field="type"):
+    """Image bytes, inline."""
+
+    data: str
+    media_type: str = "image/png"
+
+
+class UrlSource(Struct, frozen=True, tag="url", tag_field="type"):
+    """An image the provider fetches."""
+
+    url: str
+
+
+class FileSource(Struct, frozen=True, tag="file", tag_field="type"):
+    """An image on disk, read when it is sent."""
+
+    path: str
+    media_type: str | None = None
+
+
+class Image(Struct, frozen=True, tag="image", tag_field="type"):
+    """An image."""
+
+    source: Base64Source | UrlSource | FileSource
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Image":
+        """An image on disk."""
+        return cls(FileSource(str(path)))
+
+
+class Extension(Struct, frozen=True, tag="extension", tag_field="type"):
+    """Provider- or application-specific content that the core passes through."""
+
+    type_name: str
+    data: Any = None
+
+
+ContentBlock = Text | Thinking | ToolCall | Image | Extension
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens. The four categories are disjoint; `total` is their sum unless the provider reports another."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    total: int = 0
+    extra: dict[str, int] = field(default_factory=dict[str, int])
+
+    def __post_init__(self) -> None:
+        if not self.total:
+            force_setattr(self, "total", self.input + self.output + self.cache_read + self.cache_write)
+
+    def __add__(self, other: "Usage") -> "Usage":
+        extra = self.extra
+        if other.extra:
+            extra = {key: extra.get(key, 0) + other.extra.get(key, 0) for key in {**extra, **other.extra}}
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.total + other.total,
+            extra,
+        )
+
+
+class Cost(Struct, frozen=True, omit_defaults=True):
+    """Money, in the categories of `Usage`; `total` is their sum unless the provider reports another."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    total: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.total:
+            force_setattr(self, "total", self.input + self.output + self.cache_read + self.cache_write)
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.total + other.total,
+        )
+
+
+class Price(Struct, frozen=True):
+    """Currency per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def cost(self, usage: Usage) -> Cost:
+        """What `usage` costs; a cache without a price of its own is charged as input."""
+        million = 1_000_000
+        return Cost(
+            usage.input * self.input / million,
+            usage.output * self.output / million,
+            usage.cache_read * (self.input if self.cache_read is None else self.cache_read) / million,
+            usage.cache_write * (self.input if self.cache_write is None else self.cache_write) / million,
+        )
+
+
+class Capabilities(Struct, frozen=True):
+    """What a model can take; None on a `ModelSpec` means: do not gate."""
+
+    tools: bool = True
+    images: bool = True
+    thinking: bool = True
+    structured_output: bool = True
+
+
+class ModelSpec(Struct, frozen=True, omit_defaults=True):
+    """Which model, and how hard it should think."""
+
+    provider: str
+    model_id: str
+    thinking_level: ThinkingLevel = "off"
+    thinking_budgets: dict[str, int] = field(default_factory=dict[str, int])
+    capabilities: Capabilities | None = None
+    context_window: int | None = None
+    max_output: int | None = None
+    price: Price | None = None
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.model_id}"
+
+
+class _Message(Struct, frozen=True):
+    """Common ground: equality that looks at everything but the clock."""
+
+    role: ClassVar[str]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "timestamp")
+
+    def __hash__(self) -> int:
+        return hash(msgspec.json.encode([getattr(self, name) for name in self.__struct_fields__ if name != "timestamp"]))
+
+
+class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role"):
+    """What the user said; a `str` is accepted as content."""
+
+    content: tuple[Text | Image | Extension, ...]
+    timestamp: float = field(default_factory=time.time)
+    role: ClassVar[str] = "user"
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple:
+            force_setattr(self, "content", as_blocks(self.content))
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return text_of(self.content)
+
+
+class AssistantMessage(_Message, frozen=True, eq=False, tag="assistant", tag_field="role"):
+    """What the model said; a `str` is accepted as content."""
+
+    content: tuple[Text | Thinking | ToolCall | Image | Extension, ...]
+    provider: str = ""
+    model: str = ""
+    stop_reason: StopReason = "stop"
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    error_message: str | None = None
+    error_kind: str | None = None
+    timestamp: float = field(default_factory=time.time)
+    role: ClassVar[str] = "assistant"
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple:
+            force_setattr(self, "content", as_blocks(self.content))
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return text_of(self.content)
+
+    @property
+    def thinking(self) -> str:
+        """The thinking blocks, joined."""
+        return "".join(block.text for block in self.content if isinstance(block, Thinking))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in order."""
+        return tuple(block for block in self.content if type(block) is ToolCall)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the reply is what remained of an error or an abort."""
+        return self.stop_reason == "error" or self.stop_reason == "aborted"
+
+
+class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_field="role"):
+    """What a tool gave back; `details` are for people and logs and never reach a model."""
+
+    tool_call_id: str
+    tool_name: str
+    content: tuple[Text | Image | Extension, ...] = ()
+    is_error: bool = False
+    details: Any = None
+    timestamp: float = field(default_factory=time.time)
+    role: ClassVar[str] = "tool_result"
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple:
+            force_setattr(self, "content", as_blocks(self.content))
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return text_of(self.content)
+
+
+class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="role"):
+    """A message of the application's own; kept in order, shown to subscribers, not sent to models by default.
+
+    `data` is any JSON-able value, or an instance of the class registered for `kind` with `register_custom`.
+    """
+
+    kind: str
+    data: Any = None
+    timestamp: float = field(default_factory=time.time)
+    role: ClassVar[str] = "custom"
+
+    def __post_init__(self) -> None:
+        cls = _custom_types.get(self.kind)
+        if cls is not None and not isinstance(self.data, cls):
+            force_setattr(self, "data", msgspec.convert(self.data, cls))
+
+    @property
+    def text(self) -> str:
+        """Empty: a custom message says nothing to a model."""
+        return ""
+
+
+LlmMessage = UserMessage | AssistantMessage | ToolResultMessage
+Message = LlmMessage | CustomMessage
+Input = str | Message | ContentBlock | Sequence[Message | ContentBlock | str]
+
+_custom_types: dict[str, type] = {}
+
+
+class ToolResult(Struct, frozen=True):
+    """What a tool returns when text alone is not enough."""
+
+    content: tuple[Text | Image | Extension, ...] = ()
+    details: Any = None
+    is_error: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple:
+            force_setattr(self, "content", as_blocks(self.content))
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return text_of(self.content)
+
+
+def register_custom(kind: str, cls: type[T]) -> type[T]:
+    """Decode the data of custom messages of this kind into `cls` (a Struct, dataclass or TypedDict)."""
+    _custom_types[kind] = cls
+    return cls
+
+
+def as_blocks(content: Any) -> tuple[Any, ...]:
+    """Content as a tuple of blocks; an empty string is no block at all."""
+    if isinstance(content, str):
+        return (Text(clean(content)),) if content else ()
+    if isinstance(content, ContentBlock):
+        return (content,)
+    return tuple(Text(clean(item)) if isinstance(item, str) else item for item in content)
+
+
+def as_messages(value: Input) -> tuple[Message, ...]:
+    """What a caller may pass as input, as messages: loose text and blocks become one user message."""
+    if isinstance(value, Message):
+        return (value,)
+    if isinstance(value, str | ContentBlock):
+        return (UserMessage(as_blocks(value)),)
+    messages: list[Message] = []
+    loose: list[Any] = []
+    for item in cast("Iterable[Any]", value):
+        if isinstance(item, Message):
+            if loose:
+                messages.append(UserMessage(as_blocks(loose)))
+                loose = []
+            messages.append(item)
+        elif isinstance(item, str | Text | Image | Extension):
+            loose.append(item)
+        else:
+            raise TypeError(f"input takes a str, a message, or a list of messages, text and images, not {type(item).__name__}")
+    if loose:
+        messages.append(UserMessage(as_blocks(loose)))
+    return tuple(messages)
+
+
+def text_of(content: Iterable[ContentBlock]) -> str:
+    """The text blocks of some content, joined."""
+    return "".join([block.text for block in content if type(block) is Text])
+
+
+def clean(text: str) -> str:
+    """The text without lone surrogates, which no JSON encoder and no provider takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def encode_messages(messages: Iterable[Message]) -> bytes:
+    """Messages as JSON."""
+    return msgspec.json.encode(list(messages), enc_hook=plain)
+
+
+def decode_messages(data: bytes | str) -> list[Message]:
+    """Messages from JSON; unknown fields are ignored, an unknown role is an error that names it."""
+    return _messages_decoder.decode(data)
+
+
+def to_builtins(value: Any) -> Any:
+    """Any value of ours as plain JSON data."""
+    return msgspec.to_builtins(value, enc_hook=plain)
+
+
+def messages_from_builtins(data: Any) -> list[Message]:
+    """The inverse of `to_builtins` for a list of messages."""
+    return msgspec.convert(data, list[Message])
+
+
+def plain(value: Any) -> Any:
+    """msgspec's hook for foreign types: pydantic models as dicts, paths as text."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} is not JSON-able")
+
+
+_messages_decoder: msgspec.json.Decoder[list[Message]] = msgspec.json.Decoder(list[Message])

@@ -1,0 +1,1 @@
+"""Adapters: one stream function per provider."""

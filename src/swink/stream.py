@@ -1,0 +1,342 @@
+"""What models say: the stream protocol, and the assembly of its events into one message.
+
+    Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
+          | ToolCallStart ToolCallDelta* ToolCallEnd )*  then exactly one of  Done | Error
+
+A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error` blocks
+may still be open; anywhere else an open block is a violation.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.errors import ErrorKind, StreamError
+from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
+
+
+class Start(Struct, frozen=True, tag="start", tag_field="type"):
+    """The reply begins."""
+
+
+class TextStart(Struct, frozen=True, tag="text_start", tag_field="type"):
+    """A text block opens."""
+
+    index: int = field(name="content_index")
+
+
+class TextDelta(Struct, frozen=True, tag="text_delta", tag_field="type"):
+    """More text."""
+
+    index: int = field(name="content_index")
+    text: str = field(name="delta")
+
+
+class TextEnd(Struct, frozen=True, tag="text_end", tag_field="type"):
+    """A text block closes."""
+
+    index: int = field(name="content_index")
+
+
+class ThinkingStart(Struct, frozen=True, tag="thinking_start", tag_field="type"):
+    """A thinking block opens."""
+
+    index: int = field(name="content_index")
+
+
+class ThinkingDelta(Struct, frozen=True, tag="thinking_delta", tag_field="type"):
+    """More thinking."""
+
+    index: int = field(name="content_index")
+    text: str = field(name="delta")
+
+
+class ThinkingEnd(Struct, frozen=True, tag="thinking_end", tag_field="type", omit_defaults=True):
+    """A thinking block closes; redacted thinking carries only its signature."""
+
+    index: int = field(name="content_index")
+    signature: str | None = None
+    redacted: bool = False
+
+
+class ToolCallStart(Struct, frozen=True, tag="tool_call_start", tag_field="type"):
+    """A tool call opens."""
+
+    index: int = field(name="content_index")
+    id: str
+    name: str
+
+
+class ToolCallDelta(Struct, frozen=True, tag="tool_call_delta", tag_field="type"):
+    """More of a call's arguments, as JSON text."""
+
+    index: int = field(name="content_index")
+    json: str = field(name="delta")
+
+
+class ToolCallEnd(Struct, frozen=True, tag="tool_call_end", tag_field="type", omit_defaults=True):
+    """A tool call closes."""
+
+    index: int = field(name="content_index")
+    signature: str | None = None
+
+
+class Done(Struct, frozen=True, tag="done", tag_field="type", omit_defaults=True):
+    """The reply is complete."""
+
+    stop_reason: StopReason = "stop"
+    usage: Usage = Usage()
+    cost: Cost | None = None
+
+
+class Error(Struct, frozen=True, tag="error", tag_field="type", omit_defaults=True):
+    """The reply failed; without a kind the wording of the message decides."""
+
+    message: str
+    kind: ErrorKind | None = None
+    retry_after: float | None = None
+    usage: Usage = Usage()
+
+
+Delta = TextDelta | ThinkingDelta | ToolCallDelta
+AssistantMessageEvent = (
+    Start
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ThinkingStart
+    | ThinkingDelta
+    | ThinkingEnd
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | Done
+    | Error
+)
+
+
+class Timeout(Struct, frozen=True):
+    """Seconds without content after which a stream is given up; pings and comments are not content."""
+
+    idle: float = 120.0
+    first: float = 300.0
+    connect: float = 30.0
+
+
+class StreamOptions(Struct, frozen=True):
+    """How to ask. An adapter reports, by name and once, each option it cannot honour."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    api_key: str | None = None
+    session_id: str | None = None
+    transport: Any = None
+    tool_choice: str | None = None
+    """None (the provider's default), "auto", "none", "required" or the name of a tool."""
+    cache: bool = True
+    timeout: float | Timeout | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    on_raw_payload: Callable[[Any], None] | None = None
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "api_key"}
+        return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in shown.items() if value not in (None, {})) + ")"
+
+
+class ToolSpec(Protocol):
+    """What a model is told about a tool."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters_schema(self) -> dict[str, Any]: ...
+
+
+class LlmContext(Struct, frozen=True):
+    """What a model is asked: a snapshot that later turns never change."""
+
+    system_prompt: str
+    messages: Sequence[LlmMessage]
+    tools: Sequence[ToolSpec] = ()
+
+
+class StreamFn(Protocol):
+    """Ask a model for one reply, yielding it as it arrives.
+
+    Yield `Start`, then blocks, then exactly one `Done` or `Error`; or raise an `AgentError`. Cancellation is
+    asyncio's: release connections in `finally`.
+    """
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]: ...
+
+
+class _Block:
+    """One block under assembly; `takes` is the delta type it accepts, None once closed."""
+
+    __slots__ = ("end", "id", "name", "parts", "takes")
+
+    def __init__(self, takes: type[Delta], id: str = "", name: str = "") -> None:
+        self.takes: type[Delta] | None = takes
+        self.parts: list[str] = []
+        self.id = id
+        self.name = name
+        self.end: ThinkingEnd | ToolCallEnd | None = None
+
+
+class Assembly:
+    """One reply under assembly: `feed` it events, ask it for the `message` so far.
+
+    A violation of the protocol raises a `StreamError` that names it.
+    """
+
+    __slots__ = ("_blocks", "_open", "_started", "began", "terminal", "touched")
+
+    def __init__(self) -> None:
+        self._blocks: list[_Block] = []
+        self._open: dict[int, _Block] = {}
+        self._started = False
+        self.terminal: Done | Error | None = None
+        self.touched = 0.0
+        self.began = time.time()
+
+    @property
+    def has_content(self) -> bool:
+        """Whether any block has arrived."""
+        return bool(self._blocks)
+
+    def feed(self, event: AssistantMessageEvent) -> bool:
+        """Take one event; True if it is a delta to show."""
+        kind = type(event)
+        if kind is TextDelta or kind is ThinkingDelta:
+            block = self._open.get(event.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            if block is None or block.takes is not kind:
+                raise self._misplaced(event)
+            block.parts.append(event.text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+            self.touched = time.monotonic()
+            return True
+        if kind is ToolCallDelta:
+            block = self._open.get(event.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            if block is None or block.takes is not kind:
+                raise self._misplaced(event)
+            block.parts.append(event.json)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+            self.touched = time.monotonic()
+            return True
+        self._turn_point(event)
+        return False
+
+    def message(
+        self, model: ModelSpec, stop_reason: StopReason, *, usage: Usage, cost: Cost | None = None, error: Exception | None = None
+    ) -> AssistantMessage:
+        """The message as it stands; calls that did not close keep what arrived of them in `partial_json`."""
+        return AssistantMessage(
+            tuple([_content(block) for block in self._blocks if block.parts or block.takes is not TextDelta]),
+            model.provider,
+            model.model_id,
+            stop_reason,
+            usage,
+            cost,
+            None if error is None else str(error),
+            None if error is None else getattr(error, "kind", "stream"),
+            self.began,
+        )
+
+    def _turn_point(self, event: AssistantMessageEvent) -> None:
+        """Everything but deltas: starts, ends and terminals."""
+        if self.terminal is not None:
+            raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
+        match event:
+            case Start():
+                if self._started:
+                    raise StreamError("stream protocol: a second start")
+                self._started = True
+            case TextStart(index):
+                self._begin(event, index, _Block(TextDelta))
+            case ThinkingStart(index):
+                self._begin(event, index, _Block(ThinkingDelta))
+            case ToolCallStart(index, id, name):
+                self._begin(event, index, _Block(ToolCallDelta, id, name))
+            case TextEnd(index):
+                self._finish(event, index, TextDelta)
+            case ThinkingEnd(index):
+                self._finish(event, index, ThinkingDelta).end = event
+            case ToolCallEnd(index):
+                self._finish(event, index, ToolCallDelta).end = event
+            case Done() | Error():
+                self._terminate(event)
+            case _:
+                raise StreamError(f"stream protocol: {type(event).__name__} is not a stream event")
+
+    def _begin(self, event: AssistantMessageEvent, index: int, block: _Block) -> None:
+        if not self._started:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        if index != len(self._blocks):
+            raise StreamError(f"stream protocol: {_name(event)} opens block {index}, expected {len(self._blocks)}")
+        self._blocks.append(block)
+        self._open[index] = block
+        self.touched = time.monotonic()
+
+    def _finish(self, event: AssistantMessageEvent, index: int, takes: type[Delta]) -> _Block:
+        block = self._open.get(index)
+        if block is None or block.takes is not takes:
+            raise self._misplaced(event)
+        del self._open[index]
+        return block
+
+    def _terminate(self, event: Done | Error) -> None:
+        if not self._started:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        if self._open and isinstance(event, Done) and event.stop_reason != "length":
+            raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
+        self.terminal = event
+
+    def _misplaced(self, event: Any) -> StreamError:
+        if self.terminal is not None:
+            return StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
+        return StreamError(f"stream protocol: {_name(event)} for block {event.index}, which is not open for it")
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """A call's arguments from their JSON text: `{}` for nothing at all, None for what is not a JSON object."""
+    if not text.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def encode_event(event: AssistantMessageEvent) -> bytes:
+    """A stream event as JSON."""
+    return msgspec.json.encode(event)
+
+
+def decode_event(data: bytes | str) -> AssistantMessageEvent:
+    """A stream event from JSON; an unknown type is an error that names it."""
+    return _decoder.decode(data)
+
+
+def _content(block: _Block) -> Text | Thinking | ToolCall:
+    text = "".join(block.parts)
+    if block.takes is TextDelta:
+        return Text(text)
+    if block.takes is ThinkingDelta:
+        end = block.end
+        return Thinking(text, end.signature, end.redacted) if isinstance(end, ThinkingEnd) else Thinking(text)
+    signature = block.end.signature if block.end is not None else None
+    arguments = parse_arguments(text) if block.end is not None else None
+    if arguments is None:
+        return ToolCall(block.id, block.name, {}, text, signature)
+    return ToolCall(block.id, block.name, arguments, None, signature)
+
+
+def _name(event: Any) -> str:
+    return str(getattr(type(event), "__struct_config__").tag)
+
+
+_decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)
