@@ -1,0 +1,49 @@
+"""Retry: whether a failed model call is tried again, and when."""
+
+import random
+from typing import Protocol
+
+from msgspec import Struct
+
+from swink.errors import AgentError
+
+
+class RetryStrategy(Protocol):
+    """Decides after each failed attempt; `attempt` counts the attempts made, from 1."""
+
+    def should_retry(self, error: AgentError, attempt: int) -> bool:
+        """Whether to try again."""
+        ...
+
+    def delay(self, attempt: int) -> float:
+        """Seconds to wait first."""
+        ...
+
+
+class ExponentialBackoff(Struct, frozen=True):
+    """1 s, 2 s, 4 s, …, each times a random factor in [0.5, 1.5), never above `max_delay`."""
+
+    max_attempts: int = 3
+    base_delay: float = 1.0
+    max_delay: float = 60.0
+    jitter: bool = True
+
+    def should_retry(self, error: AgentError, attempt: int) -> bool:
+        """Retryable errors, up to the number of attempts."""
+        return error.retryable and attempt < self.max_attempts
+
+    def delay(self, attempt: int) -> float:
+        """The back-off before the attempt after this one."""
+        delay = self.base_delay * 2.0 ** min(attempt - 1, 64)
+        if self.jitter:
+            delay *= random.uniform(0.5, 1.5)
+        return min(delay, self.max_delay)
+
+
+def wait_before(strategy: RetryStrategy, error: AgentError, attempt: int) -> float:
+    """The strategy's delay, or the provider's Retry-After if that is longer (up to the strategy's cap)."""
+    delay = strategy.delay(attempt)
+    asked: float | None = getattr(error, "retry_after", None)
+    if asked is None:
+        return delay
+    return max(delay, min(asked, getattr(strategy, "max_delay", 60.0)))
