@@ -1,0 +1,230 @@
+"""HTTP for adapters: the `Transport` protocol, and the default transport on aiohttp.
+
+    Request ──send──▶ Response(status, headers) ──async for──▶ bytes ──aclose──▶ connection back in the pool
+
+`StreamOptions.transport` may hold any `Transport`: that is the seam where tests replay bytes without a socket. Nobody has
+to close the default transport: its session for an event loop closes when that loop shuts down.
+"""
+
+import asyncio
+import atexit
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from msgspec import Struct, field
+
+from swink.errors import NetworkError, StreamError
+from swink.providers.endpoint import is_loopback
+from swink.redact import redact_text
+from swink.stream import StreamOptions, Timeout
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+class Request(Struct, frozen=True):
+    """One HTTP request; header names are lower-case."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+    method: str = "POST"
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.url}, {len(self.body)} bytes)"
+
+
+class Response(Protocol):
+    """An answer whose body is read by iterating over it; header names are lower-case."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def aclose(self) -> None:
+        """Give the connection back, or drop it where the body was not read to its end."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests. Failures below HTTP are raised as `NetworkError`; redirects are answers, never followed."""
+
+    async def send(self, request: Request, timeout: Timeout) -> Response: ...
+    async def aclose(self) -> None: ...
+
+
+def transport_for(options: StreamOptions) -> Transport:
+    """The caller's transport, or the one that all adapters of the process share."""
+    return cast(Transport, options.transport) if hasattr(options.transport, "send") else _shared
+
+
+def timeout_for(options: StreamOptions, default: Timeout) -> Timeout:
+    """The time limits of one call: the caller's, or else the adapter's own."""
+    match options.timeout:
+        case Timeout() as timeout:
+            return timeout
+        case None:
+            return default
+        case seconds:
+            return Timeout(idle=seconds, first=seconds, connect=min(seconds, default.connect))
+
+
+class AiohttpTransport:
+    """The default transport: one session with a connection pool per event loop.
+
+    Proxies come from the environment. aiohttp's own `trust_env` is not used for that: it also adds passwords from .netrc
+    to requests that carry a key already, and costs two hops to a thread per request.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
+
+    async def send(self, request: Request, timeout: Timeout) -> Response:
+        """Send one request and wait for the head of its answer."""
+        import aiohttp
+        from aiohttp.http_exceptions import HttpProcessingError
+
+        pool = await self._pool()
+        pool.active += 1
+        try:
+            answer = await pool.session.request(
+                request.method,
+                request.url,
+                data=request.body or None,
+                headers=request.headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=timeout.connect, sock_connect=timeout.connect),
+                **pool.proxy(request.url),
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            await pool.leave()
+            raise NetworkError(_explain(request.url, error)) from error
+        except ValueError as error:  # a header that HTTP cannot carry
+            await pool.leave()
+            raise StreamError(_explain(request.url, error)) from error
+        except BaseException:
+            await pool.leave()
+            raise
+        return _AiohttpResponse(answer, pool, (aiohttp.ClientError, OSError, HttpProcessingError))
+
+    async def aclose(self) -> None:
+        """Close the session of this event loop; answers still being read are read to their end first."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.retire()
+
+    async def _pool(self) -> "_Pool":
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            for dead in [known for known in self._pools if known.is_closed()]:
+                await self._pools.pop(dead).session.close()
+            pool = self._pools[loop] = _Pool(lambda: self._pools.pop(loop, None))
+            await pool.start()
+        return pool
+
+    def close_at_exit(self) -> None:
+        """Close what event loops left behind that were never shut down."""
+        for loop, pool in list(self._pools.items()):
+            if loop.is_closed():
+                asyncio.run(pool.session.close())
+            elif not loop.is_running():
+                loop.run_until_complete(pool.session.close())
+
+
+class _Pool:
+    """One aiohttp session, kept by an async generator: `loop.shutdown_asyncgens()` closes it with its loop."""
+
+    def __init__(self, forget: Callable[[], Any]) -> None:
+        import aiohttp
+
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Compression would only hold small events back; an answer that is compressed all the same gets decoded.
+            headers={"accept-encoding": "identity", "user-agent": "swink"},
+        )
+        self.active = 0
+        self._retired = False
+        self._forget = forget
+        self._keeper = self._keep()
+        self._proxies = {scheme: url for scheme, url in getproxies().items() if scheme in ("http", "https")}
+
+    async def start(self) -> None:
+        await anext(self._keeper)
+
+    async def retire(self) -> None:
+        self._retired = True
+        if not self.active:
+            await self._keeper.aclose()
+
+    async def leave(self) -> None:
+        self.active -= 1
+        if self._retired and not self.active:
+            await self._keeper.aclose()
+
+    def proxy(self, url: str) -> dict[str, Any]:
+        if not self._proxies:
+            return {}
+        import aiohttp
+        import yarl
+
+        parts = urlsplit(url)
+        found = self._proxies.get(parts.scheme)
+        host = parts.hostname or ""
+        if not found or is_loopback(host) or proxy_bypass(host):
+            return {}
+        proxy = yarl.URL(found if "://" in found else f"http://{found}")
+        auth = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
+        return {"proxy": proxy.with_user(None), "proxy_auth": auth}
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._forget()
+            await self.session.close()
+
+
+class _AiohttpResponse:
+    """An answer of aiohttp's."""
+
+    def __init__(self, answer: "aiohttp.ClientResponse", pool: _Pool, failures: tuple[type[Exception], ...]) -> None:
+        self.status = answer.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
+        self._answer = answer
+        self._pool: _Pool | None = pool
+        self._read = answer.content.readany
+        self._failures = failures
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await self._read()
+        except self._failures as error:
+            raise NetworkError(_explain(str(self._answer.url), error)) from error
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        """Give the connection back, or drop it where the body was not read to its end."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._answer.release()
+            await pool.leave()
+
+
+def _explain(url: str, error: BaseException) -> str:
+    name = type(error).__name__
+    detail = redact_text(str(error))
+    return f"{urlsplit(url).netloc}: {name}: {detail}" if detail else f"{urlsplit(url).netloc}: {name}"
+
+
+_shared = AiohttpTransport()
+atexit.register(_shared.close_at_exit)
