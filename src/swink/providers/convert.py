@@ -1,0 +1,179 @@
+"""What every provider's request needs of a history, whichever provider wrote it.
+
+await prepare(messages)      calls and results paired, image files read, nothing empty left
+CallIds(shape)               tool call ids in the shape the target accepts, the same in every request
+own(message, model)          whether the thinking in a message may be sent back to this model
+"""
+
+import asyncio
+import base64
+import hashlib
+import mimetypes
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swink.errors import StreamError
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    ContentBlock,
+    FileSource,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+)
+from swink.stream import ToolSpec
+
+NO_OUTPUT = "(no output)"
+INTERRUPTED = "error: no result; the call was interrupted"
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+async def prepare(messages: Sequence[LlmMessage]) -> list[LlmMessage]:
+    """The history as a provider can take it: every call has its result, images are in memory, blank text is gone."""
+    prepared: list[LlmMessage] = []
+    for message in paired(messages):
+        content = message.content
+        if any(_is_file(block) for block in content):
+            content = tuple([await _loaded(block) for block in content])
+        if any(type(block) is Text and not block.text.strip() for block in content):
+            content = tuple(block for block in content if type(block) is not Text or block.text.strip())
+        if content or isinstance(message, ToolResultMessage):
+            prepared.append(message if content is message.content else msgspec.structs.replace(message, content=content))
+    return prepared
+
+
+def paired(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
+    """The history with one result for every call, directly after it: lost results are made up, stray ones left out."""
+    result: list[LlmMessage] = []
+    waiting: list[ToolCall] = []
+    for message in messages:
+        if isinstance(message, ToolResultMessage):
+            call = next((call for call in waiting if call.id == message.tool_call_id), None)
+            if call is None:
+                continue
+            waiting.remove(call)
+        else:
+            result.extend(map(_interrupted, waiting))
+            waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
+        result.append(message)
+    result.extend(map(_interrupted, waiting))
+    return result
+
+
+def own(message: AssistantMessage, model: ModelSpec) -> bool:
+    """Whether this model wrote the message, so that its thinking and signatures mean something to it."""
+    return message.provider == model.provider and message.model == model.model_id
+
+
+class CallIds:
+    """Tool call ids in the shape a target accepts. Ids that fit stay; others are hashed, so every request says the same.
+
+    An id that a later turn uses again becomes a new one, since targets want them unique in a conversation.
+    """
+
+    def __init__(self, shape: str, length: int, prefix: str = "") -> None:
+        self._shape = re.compile(shape)
+        self._length = length
+        self._prefix = prefix
+        self._waiting: dict[str, list[str]] = {}
+        self._taken: set[str] = set()
+
+    def call(self, id: str) -> str:
+        """The id of a new call."""
+        mapped = id if self._shape.fullmatch(id) else self._hashed(id)
+        salt = 0
+        while mapped in self._taken:
+            salt += 1
+            mapped = self._hashed(f"{id}\0{salt}")
+        self._taken.add(mapped)
+        self._waiting.setdefault(id, []).append(mapped)
+        return mapped
+
+    def result(self, id: str) -> str:
+        """The id of the call that a result belongs to: the oldest of that id without one."""
+        waiting = self._waiting.get(id)
+        if not waiting:
+            self.call(id)
+            waiting = self._waiting[id]
+        return waiting.pop(0)
+
+    def _hashed(self, text: str) -> str:
+        number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest())
+        digits: list[str] = []
+        while len(self._prefix) + len(digits) < self._length:
+            number, digit = divmod(number, len(_ALPHABET))
+            digits.append(_ALPHABET[digit])
+        return self._prefix + "".join(digits)
+
+
+def input_schema(tool: ToolSpec) -> dict[str, Any]:
+    """A tool's schema with the `type` and `properties` that providers insist on; the tool's own object is left alone."""
+    return {"type": "object", "properties": {}, **tool.parameters_schema}
+
+
+def joined_text(content: Iterable[ContentBlock]) -> str:
+    """The text blocks on lines of their own."""
+    return "\n".join(block.text for block in content if type(block) is Text)
+
+
+def data_url(source: Base64Source | UrlSource | FileSource) -> str:
+    """An image as a URL: its own, or its bytes."""
+    match source:
+        case UrlSource(url):
+            return url
+        case Base64Source(data, media_type):
+            return f"data:{media_type};base64,{data}"
+        case FileSource(path):
+            raise StreamError(f"image {path} was not read")
+
+
+def read_image(source: FileSource) -> Base64Source:
+    """The bytes of an image on disk, with the media type they have rather than the one their name suggests."""
+    path = Path(source.path).expanduser()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StreamError(f"cannot read image {source.path}: {error.strerror or error}") from error
+    return Base64Source(base64.b64encode(data).decode(), source.media_type or _media_type(data, path))
+
+
+def _interrupted(call: ToolCall) -> ToolResultMessage:
+    return ToolResultMessage(call.id, call.name, (Text(INTERRUPTED),), True)
+
+
+def _media_type(data: bytes, path: Path) -> str:
+    for magic, media_type in _MAGIC:
+        if data.startswith(magic):
+            return media_type
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    guessed = mimetypes.guess_type(path.name)[0]
+    if guessed is None or not guessed.startswith("image/"):
+        raise StreamError(f"{path} is not an image that can be recognised; give its media_type")
+    return guessed
+
+
+def _is_file(block: ContentBlock) -> bool:
+    return type(block) is Image and type(block.source) is FileSource
+
+
+async def _loaded(block: Any) -> Any:
+    if isinstance(block, Image) and isinstance(block.source, FileSource):
+        return Image(await asyncio.to_thread(read_image, block.source))
+    return block

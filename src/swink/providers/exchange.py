@@ -1,0 +1,161 @@
+"""One exchange with a provider: a request goes out, the bytes that come back are decoded, stream events come out.
+
+    Start ── request built, sent, accepted ── decoder.feed(bytes)* ── decoder.end() ── terminal
+
+An adapter gives two functions: one builds the request, one makes a decoder for the answer. Every failure on the way, from a
+missing key to a cut connection, ends the stream with one `Error`; nothing but cancellation and bugs is raised out of it.
+The connection is back in the pool before the terminal is yielded.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from swink.errors import ModelError, NetworkError, StreamError
+from swink.messages import clean, plain
+from swink.providers.failure import failure, parse_error, read_capped, refusal
+from swink.providers.http import Request, Response, timeout_for, transport_for
+from swink.providers.reply import Reply
+from swink.redact import redact_text
+from swink.stream import AssistantMessageEvent, Start, StreamOptions, Timeout
+
+DRAIN_SECONDS = 0.05
+SHOWN_BYTES = 200
+
+_SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+
+
+class Decoder(Protocol):
+    """Turns the bytes of an answer into calls on a `Reply`; raises a `ModelError` for what it cannot read."""
+
+    def feed(self, chunk: bytes) -> None: ...
+    def end(self) -> None:
+        """The body ended without a terminal: finish the reply if it is whole, or raise."""
+        ...
+
+
+async def exchange(
+    request: Callable[[], Awaitable[Request]],
+    decoder: Callable[[Reply], Decoder],
+    options: StreamOptions,
+    timeout: Timeout,
+    *,
+    refused_types: tuple[str, ...] = ("text/html", "application/json"),
+) -> AsyncGenerator[AssistantMessageEvent, None]:
+    """Send one request and yield the reply as it arrives; an answer of a refused media type is no stream at all."""
+    reply = Reply()
+    response: Response | None = None
+    secrets: list[str] = []
+    yield Start()
+    try:
+        sent = await request()
+        secrets = secrets_of(sent)
+        response = await transport_for(options).send(sent, timeout_for(options, timeout))
+        if not 200 <= response.status < 300:
+            raise await refusal(response, *secrets)
+        await _refuse(response, refused_types)
+        decode = decoder(reply)
+        async for chunk in response:
+            decode.feed(chunk)
+            for event in reply.take():
+                yield event
+            if reply.terminal is not None:
+                await _drain(response)
+                break
+        else:
+            decode.end()
+    except ModelError as error:
+        error.message = redact_text(error.message, *secrets)
+        reply.fail(error)
+    finally:
+        if response is not None:
+            await response.aclose()
+    if reply.terminal is None:
+        reply.fail(cut_short())
+    for event in reply.take():
+        yield event
+    assert reply.terminal is not None
+    yield reply.terminal
+
+
+def cut_short() -> NetworkError:
+    """The error for a body that ended before the reply was complete."""
+    return NetworkError("the stream ended before the reply was complete")
+
+
+def secrets_of(request: Request) -> list[str]:
+    """The keys in a request's headers, for redaction."""
+    values = [request.headers[name] for name in _SECRET_HEADERS if name in request.headers]
+    return [value.split(" ", 1)[-1] for value in values]
+
+
+def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
+    """The JSON of a request body; `extra` is merged in, and what the adapter set itself wins."""
+    merged = {**extra, **body}
+    try:
+        return msgspec.json.encode(merged, enc_hook=plain)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_cleaned(merged), enc_hook=plain)
+    except (TypeError, NotImplementedError) as error:
+        raise StreamError(f"the request is not JSON-able: {error}") from error
+
+
+def decode_json(data: bytes) -> Any:
+    """The JSON of one event, or a `StreamError` that shows how it began."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _decode_leniently(data, error)
+
+
+def malformed(data: bytes, error: Exception) -> StreamError:
+    """The error for an event that cannot be read, showing its first 200 bytes."""
+    shown = redact_text(data[:SHOWN_BYTES].decode("utf-8", "replace"))
+    return StreamError(f"the provider sent a malformed event ({error}): {shown}")
+
+
+def _decode_leniently(data: bytes, error: Exception) -> Any:
+    """Half a surrogate pair in an escape is not valid JSON text, but it is what some providers send; it becomes U+FFFD."""
+    if b"\\ud" not in data.lower():
+        raise malformed(data, error) from error
+    try:
+        return _cleaned(json.loads(data))
+    except (ValueError, RecursionError) as again:
+        raise malformed(data, again) from again
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {_cleaned(key): _cleaned(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list() | tuple():
+            return [_cleaned(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
+
+
+async def _refuse(response: Response, media_types: tuple[str, ...]) -> None:
+    """Refuse an answer that says it is a page or a single JSON document: the URL is wrong, or the server does not stream."""
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in media_types:
+        return
+    body = await read_capped(response)
+    message, code = parse_error(body)
+    if b'"error"' in body[:SHOWN_BYTES]:
+        raise failure(message, code=code, headers=response.headers)
+    raise StreamError(f"the server answered with {media_type} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}")
+
+
+async def _drain(response: Response) -> None:
+    """Read the end of a body whose last event has been seen, so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in response:
+                pass
+    except (TimeoutError, NetworkError):
+        pass  # the connection is dropped instead

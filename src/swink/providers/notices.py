@@ -1,0 +1,34 @@
+"""Notices: an option that an adapter cannot honour is reported once, by name, never silently ignored."""
+
+import logging
+from collections.abc import Iterable
+
+from swink.stream import StreamOptions
+
+logger = logging.getLogger("swink.providers")
+
+ALL_OPTIONS = frozenset(StreamOptions.__struct_fields__)
+_DEFAULTS = StreamOptions()
+
+
+class Notices:
+    """What one adapter has already reported."""
+
+    def __init__(self, provider: str, honoured: Iterable[str]) -> None:
+        self._provider = provider
+        self._unhonoured = tuple(sorted(ALL_OPTIONS - set(honoured)))
+        self._reported: set[str] = set()
+
+    def check(self, options: StreamOptions) -> None:
+        """Report the options that are set but that this adapter does not know."""
+        for name in self._unhonoured:
+            if getattr(options, name) != getattr(_DEFAULTS, name):
+                self.report(name, "this provider has no such option")
+        if options.transport is not None and not hasattr(options.transport, "send"):
+            self.report("transport", "it is not a Transport")
+
+    def report(self, name: str, why: str) -> None:
+        """Report one option, the first time it comes up."""
+        if name not in self._reported:
+            self._reported.add(name)
+            logger.warning("%s: option %r is ignored: %s", self._provider, name, why)

@@ -1,0 +1,135 @@
+"""One reply on its way out: block bookkeeping that every adapter shares.
+
+A decoder turns provider bytes into calls on a `Reply` (`say`, `think`, `begin_call`, `add`, `end`, `done`); the reply
+numbers the blocks, closes what is open and holds the stream events until they are taken. So every exit has the same
+shape: open blocks close in index order, then comes one terminal.
+"""
+
+from swink.errors import ModelError
+from swink.messages import Cost, StopReason, Usage
+from swink.stream import (
+    AssistantMessageEvent,
+    Delta,
+    Done,
+    Error,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+
+class Reply:
+    """The events of one reply: `take()` what is pending; `terminal` is set once the reply is over.
+
+    `usage` is what is known so far; an error that cuts the reply short reports it.
+    """
+
+    __slots__ = ("_count", "_filled", "_open", "_pending", "_signatures", "_text", "_thinking", "terminal", "usage")
+
+    def __init__(self) -> None:
+        self._pending: list[AssistantMessageEvent] = []
+        self._open: dict[int, type[Delta]] = {}
+        self._signatures: dict[int, str] = {}
+        self._filled: set[int] = set()
+        self._count = 0
+        self._text: int | None = None
+        self._thinking: int | None = None
+        self.terminal: Done | Error | None = None
+        self.usage = Usage()
+
+    def take(self) -> list[AssistantMessageEvent]:
+        """The events since the last time; the terminal is not among them."""
+        pending, self._pending = self._pending, []
+        return pending
+
+    def say(self, text: str) -> None:
+        """Text from a provider without block boundaries: it joins the text block that is open, or opens one."""
+        index = self._text
+        if index is None:
+            self._close_current()
+            index = self._text = self.begin_text()
+        self._pending.append(TextDelta(index, text))
+
+    def think(self, text: str) -> None:
+        """Thinking from a provider without block boundaries."""
+        index = self._thinking
+        if index is None:
+            self._close_current()
+            index = self._thinking = self.begin_thinking()
+        self._pending.append(ThinkingDelta(index, text))
+
+    def sign(self, signature: str) -> None:
+        """The signature of the thinking at hand, for a provider without block boundaries."""
+        if self._thinking is None:
+            self._close_current()
+            self._thinking = self.begin_thinking()
+        self._signatures[self._thinking] = signature
+
+    def begin_text(self) -> int:
+        """Open a text block; its index."""
+        return self._begin(TextStart(self._count), TextDelta)
+
+    def begin_thinking(self) -> int:
+        """Open a thinking block; its index."""
+        return self._begin(ThinkingStart(self._count), ThinkingDelta)
+
+    def begin_call(self, id: str, name: str) -> int:
+        """Open a tool call; its index. What `say` and `think` had open is closed first."""
+        self._close_current()
+        return self._begin(ToolCallStart(self._count, id, name), ToolCallDelta)
+
+    def add(self, index: int, delta: str) -> None:
+        """More of an open block."""
+        self._filled.add(index)
+        self._pending.append(self._open[index](index, delta))
+
+    def end(self, index: int, signature: str | None = None, *, redacted: bool = False) -> None:
+        """Close a block."""
+        kind = self._open.pop(index)
+        signature = self._signatures.pop(index, None) if signature is None else signature
+        if kind is TextDelta:
+            self._pending.append(TextEnd(index))
+        elif kind is ThinkingDelta:
+            self._pending.append(ThinkingEnd(index, signature, redacted))
+        else:
+            self._pending.append(ToolCallEnd(index, signature))
+
+    def is_open(self, index: int) -> bool:
+        """Whether a block is open."""
+        return index in self._open
+
+    def is_filled(self, index: int) -> bool:
+        """Whether anything was added to a block."""
+        return index in self._filled
+
+    def done(self, stop_reason: StopReason, usage: Usage | None = None, cost: Cost | None = None) -> None:
+        """The reply is complete. At `length` a call that got no arguments yet stays open: it was cut off, not called with none."""
+        for index in sorted(self._open):
+            if stop_reason != "length" or self._open[index] is not ToolCallDelta or index in self._filled:
+                self.end(index)
+        self.terminal = Done(stop_reason, self.usage if usage is None else usage, cost)
+
+    def fail(self, error: ModelError, usage: Usage | None = None) -> None:
+        """The reply failed."""
+        for index in sorted(self._open):
+            self.end(index)
+        self.terminal = Error(error.message, error.kind, error.retry_after, self.usage if usage is None else usage)
+
+    def _begin(self, start: TextStart | ThinkingStart | ToolCallStart, takes: type[Delta]) -> int:
+        index = self._count
+        self._count += 1
+        self._open[index] = takes
+        self._pending.append(start)
+        return index
+
+    def _close_current(self) -> None:
+        for index in (self._text, self._thinking):
+            if index is not None and index in self._open:
+                self.end(index)
+        self._text = self._thinking = None

@@ -1,0 +1,136 @@
+"""Event streams: the WHATWG `text/event-stream` format and newline-delimited JSON, from bytes as they arrive.
+
+Both parsers take bytes cut anywhere, inside a character or a line ending too, and look at every byte a bounded number of
+times. What a server sends without ever completing an event is bounded as well.
+"""
+
+from msgspec import Struct
+
+from swink.errors import StreamError
+
+LINE_LIMIT = 16 * 1024 * 1024
+QUIET_LIMIT = 4 * LINE_LIMIT
+"""Bytes without a complete event; past it there is no stream, only load."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class ServerEvent(Struct, frozen=True, gc=False):
+    """One dispatched event; the data is still UTF-8 bytes, as JSON decoders like it. An empty name means "message"."""
+
+    data: bytes
+    event: str = ""
+    id: str = ""
+
+
+class SseParser:
+    """Bytes in, events out: `for event in parser.feed(chunk)`. An event that never got its blank line is never dispatched."""
+
+    __slots__ = ("_after_cr", "_data", "_event", "_lines", "_quiet", "_started", "last_id", "retry")
+
+    def __init__(self) -> None:
+        self._lines = _Unfinished()
+        self._data: list[bytes] = []
+        self._event = ""
+        self._started = False
+        self._after_cr = False
+        self._quiet = 0
+        self.last_id = ""
+        self.retry: int | None = None
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        """The events that this chunk completes."""
+        if self._after_cr and chunk:
+            self._after_cr = False
+            if chunk[:1] == b"\n":  # the second half of a CRLF that was cut in two
+                chunk = chunk[1:]
+        if b"\r" in chunk:
+            self._after_cr = chunk[-1:] == b"\r"
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = self._lines.split(chunk)
+        if lines and not self._started:
+            self._started = True
+            lines[0] = lines[0].removeprefix(_BOM)
+        events: list[ServerEvent] = []
+        for line in lines:
+            if line[:6] == b"data: ":
+                self._data.append(line[6:])
+            elif line:
+                self._field(line)
+            elif self._data:
+                events.append(self._dispatch())
+            else:
+                self._event = ""
+        self._quiet = 0 if events else self._quiet + len(chunk)
+        if self._quiet > QUIET_LIMIT:
+            raise StreamError(f"the server sent {self._quiet >> 20} MiB without one complete event")
+        return events
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"data":
+                self._data.append(value)
+            case b"event":
+                self._event = value.decode("utf-8", "replace")
+            case b"id":
+                if b"\0" not in value:
+                    self.last_id = value.decode("utf-8", "replace")
+            case b"retry":
+                if value.isdigit():
+                    self.retry = int(value)
+            case _:
+                pass  # comments, whose name is empty, and fields of later days
+
+    def _dispatch(self) -> ServerEvent:
+        data = self._data
+        event = ServerEvent(data[0] if len(data) == 1 else b"\n".join(data), self._event, self.last_id)
+        self._data = []
+        self._event = ""
+        return event
+
+
+class LineParser:
+    """Newline-delimited JSON: `feed` gives the lines that a chunk completes, `rest` what came after the last newline."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines = _Unfinished()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The non-blank lines that this chunk completes."""
+        return [line for line in map(bytes.strip, self._lines.split(chunk)) if line]
+
+    def rest(self) -> bytes:
+        """The last line, if the stream ended without its newline."""
+        return b"".join(self._lines.pieces).strip()
+
+
+class _Unfinished:
+    """Splits chunks at newlines and keeps the pieces of the line whose end has not come yet."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def split(self, chunk: bytes) -> list[bytes]:
+        lines = chunk.split(b"\n")
+        last = lines.pop()
+        if self.pieces and lines:
+            self._keep(lines[0])
+            lines[0] = b"".join(self.pieces)
+            self.pieces = []
+            self.size = 0
+        if last:
+            self._keep(last)
+        return lines
+
+    def _keep(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+        if self.size > LINE_LIMIT:
+            raise StreamError(f"the server sent a line of more than {LINE_LIMIT >> 20} MiB")
