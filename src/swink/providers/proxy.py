@@ -1,0 +1,154 @@
+"""ProxyStreamFn: a model behind a proxy of ours, which holds the provider's key so that this side need not."""
+
+import os
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from swink.errors import MisuseError, StreamError
+from swink.messages import ModelSpec
+from swink.providers.endpoint import endpoint
+from swink.providers.exchange import cut_short, decode_json, exchange, malformed
+from swink.providers.http import Request, transport_for
+from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.providers.proxywire import VERSION, decode_reply, encode_request, version_of
+from swink.providers.reply import Reply
+from swink.providers.sse import SseParser
+from swink.stream import (
+    AssistantMessageEvent,
+    Delta,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamOptions,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    Timeout,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+
+class ProxyStreamFn:
+    """Asks the model that a swink proxy fronts: `POST {base_url}/v1/stream` with a bearer token.
+
+    The model is named by what the proxy knows it as, "anthropic:claude-sonnet-4-6", or so behind the provider "proxy":
+    "proxy:anthropic:claude-sonnet-4-6". `version=1` speaks the old protocol, which has no tools.
+    """
+
+    honoured = ALL_OPTIONS
+    timeout = Timeout()
+
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, version: int = VERSION, allow_http: bool = False
+    ) -> None:
+        url = base_url or os.environ.get("SWINK_PROXY_URL", "").strip()
+        if not url:
+            raise MisuseError("the proxy has no address: pass base_url=, or set SWINK_PROXY_URL")
+        self._endpoint = endpoint(
+            "proxy", url, base_url, api_key, keys=("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL", allow_http=allow_http
+        )
+        self._version = version
+        self._notices = Notices("proxy", self.honoured)
+
+    def __repr__(self) -> str:
+        return f"ProxyStreamFn(base_url={self._endpoint.base_url!r})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+        """Ask for one reply."""
+        self._notices.check(options)
+        if self._version == 1 and context.tools:
+            self._notices.report("tools", "version 1 of the proxy protocol has none")
+
+        async def request() -> Request:
+            headers = {"content-type": "application/json", "accept": "text/event-stream"}
+            if key := self._endpoint.key(options.api_key):
+                headers["authorization"] = f"Bearer {key}"
+            body = await encode_request(model, context, options, self._version)
+            return Request(f"{self._endpoint.base_url}/v1/stream", headers, body)
+
+        return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()
+
+
+class _Decoder:
+    """The events of the server, numbered and checked anew."""
+
+    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+        self._reply = reply
+        self._raw = options.on_raw_payload
+        self._parser = SseParser()
+        self._version = 1
+        self._open: dict[int, type[Delta]] = {}
+
+    def feed(self, chunk: bytes) -> None:
+        for event in self._parser.feed(chunk):
+            if self._raw is not None:
+                self._raw(decode_json(event.data))
+            try:
+                decoded = decode_reply(event.data, self._version)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise malformed(event.data, error) from error
+            if isinstance(decoded, Start):
+                self._version = version_of(event.data)
+            elif decoded is not None:
+                self._take(decoded)
+            if self._reply.terminal is not None:
+                return
+
+    def end(self) -> None:
+        raise cut_short()
+
+    def _take(self, event: AssistantMessageEvent) -> None:
+        reply = self._reply
+        match event:
+            case TextDelta(index, text) | ThinkingDelta(index, text) | ToolCallDelta(index, text):
+                self._expect(index, type(event))
+                reply.add(index, text)
+            case TextStart(index):
+                self._begin(index, reply.begin_text(), TextDelta)
+            case ThinkingStart(index):
+                self._begin(index, reply.begin_thinking(), ThinkingDelta)
+            case ToolCallStart(index, id, name):
+                self._begin(index, reply.begin_call(id, name), ToolCallDelta)
+            case TextEnd(index):
+                self._end(index, TextDelta)
+            case ThinkingEnd(index, signature, redacted):
+                self._end(index, ThinkingDelta, signature, redacted)
+            case ToolCallEnd(index, signature):
+                self._end(index, ToolCallDelta, signature)
+            case Done("length"):
+                reply.terminal = event  # what is still open was cut off, and stays so
+            case Done(stop_reason, usage, cost):
+                reply.done(stop_reason, usage, cost)
+            case Error(message):
+                reply.fail(StreamError(message))
+                reply.terminal = event
+            case Start():
+                pass
+
+    def _begin(self, index: int, own: int, takes: type[Delta]) -> None:
+        if index != own:
+            raise StreamError(f"the proxy opens block {index}, expected {own}")
+        self._open[index] = takes
+
+    def _expect(self, index: int, takes: type[Delta]) -> None:
+        if self._open.get(index) is not takes:
+            raise StreamError(f"the proxy sent more {_WORDS[takes]} for block {index}, which is not open for it")
+
+    def _end(self, index: int, takes: type[Delta], signature: str | None = None, redacted: bool = False) -> None:
+        self._expect(index, takes)
+        del self._open[index]
+        self._reply.end(index, signature, redacted=redacted)
+
+
+_WORDS: dict[type[Delta], str] = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "of a tool call"}

@@ -1,0 +1,194 @@
+"""The proxy protocol, version 2: what `ProxyStreamFn` sends and `swink.serve.proxy` answers.
+
+    POST {base}/v1/stream   authorization: Bearer …   {version, model, system, messages, tools, options}
+    ◀ text/event-stream     one stream event per `data:` line, the first of them {"type": "start", "version": 2}
+
+Version 1 has no version field and no tools, its model is a string, and its errors carry `error_message` instead of a kind.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.errors import StreamError
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    FileSource,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    ThinkingLevel,
+    Usage,
+    plain,
+)
+from swink.providers.convert import read_image
+from swink.providers.exchange import encode_body
+from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamOptions, encode_event
+
+VERSION = 2
+PROVIDER = "proxy"
+
+
+class WireModel(Struct, frozen=True, omit_defaults=True):
+    """Which model, and how hard it should think."""
+
+    provider: str
+    model_id: str
+    thinking_level: ThinkingLevel = "off"
+    thinking_budgets: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class WireTool(Struct, frozen=True):
+    """What the model is told about a tool."""
+
+    name: str
+    description: str
+    parameters_schema: dict[str, Any]
+
+
+class WireOptions(Struct, frozen=True, omit_defaults=True):
+    """The options that travel; a key never does."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    session_id: str | None = None
+    tool_choice: str | None = None
+    cache: bool = True
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class WireRequest(Struct, frozen=True):
+    """One request; a request without a version is of version 1."""
+
+    model: WireModel | str
+    system: str = ""
+    messages: list[LlmMessage] = field(default_factory=list[LlmMessage])
+    tools: tuple[WireTool, ...] = ()
+    options: WireOptions = WireOptions()
+    version: int = 1
+
+
+async def encode_request(model: ModelSpec, context: LlmContext, options: StreamOptions, version: int = VERSION) -> bytes:
+    """The body that asks for a reply: messages without details and cost, image files read in."""
+    provider, model_id = upstream_of(model.provider, model.model_id)
+    named: dict[str, Any] = {"provider": provider, "model_id": model_id, "thinking_level": model.thinking_level}
+    if model.thinking_budgets:
+        named["thinking_budgets"] = model.thinking_budgets
+    body: dict[str, Any] = {
+        "version": version,
+        "model": named,
+        "system": context.system_prompt,
+        "messages": [await _encode_message(message) for message in context.messages],
+        "tools": [WireTool(tool.name, tool.description, tool.parameters_schema) for tool in context.tools],
+        "options": _encode_options(options),
+    }
+    if version == 1:
+        body["model"] = model_id if provider == PROVIDER else f"{provider}:{model_id}"
+        del body["version"], body["tools"]
+    return encode_body(body, {})
+
+
+def decode_request(body: bytes) -> WireRequest:
+    """A request from its body; what does not fit raises `msgspec.DecodeError`, or `StreamError` for files of the client's."""
+    request = _request_decoder.decode(body)
+    for message in request.messages:
+        for block in message.content:
+            # A path would name a file of the server's.
+            if isinstance(block, Image) and isinstance(block.source, FileSource):
+                raise StreamError("images must be inline or URLs; a path means nothing here")
+    return request
+
+
+def encode_reply(event: AssistantMessageEvent) -> bytes:
+    """One event as the line that carries it; the terminals spell out every field."""
+    match event:
+        case Start():
+            data = b'{"type":"start","version":%d}' % VERSION
+        case Done(stop_reason, usage, cost):
+            terminal: dict[str, Any] = {"type": "done", "stop_reason": stop_reason, "usage": _spelled(usage)}
+            data = msgspec.json.encode(terminal if cost is None else {**terminal, "cost": _spelled(cost)})
+        case Error(message, kind, retry_after, usage):
+            data = msgspec.json.encode(
+                {"type": "error", "kind": kind, "message": message, "retry_after": retry_after, "usage": _spelled(usage)}
+            )
+        case _:
+            data = encode_event(event)
+    return b"data: " + data + b"\n\n"
+
+
+def decode_reply(data: bytes, version: int) -> AssistantMessageEvent | None:
+    """One event from its JSON, None for a type that a newer server may send; what does not fit raises `msgspec.DecodeError`."""
+    try:
+        event = _event_decoder.decode(data)
+    except msgspec.ValidationError:
+        match msgspec.json.decode(data):
+            case {"type": "error", "error_message": str() as message, **rest}:
+                return _old_error(message, rest)
+            case {"type": str() as name} if name not in _KNOWN:
+                return None
+            case _:
+                raise
+    if version == 1 and isinstance(event, Done) and event.cost is not None and not event.cost.total:
+        # Version 1 cannot say that the price is unknown; it says nothing was paid.
+        return Done(event.stop_reason, event.usage)
+    return event
+
+
+def version_of(data: bytes) -> int:
+    """The version that a start event announces."""
+    try:
+        return _announcement_decoder.decode(data).version
+    except msgspec.DecodeError:
+        return 1
+
+
+def upstream_of(provider: str, model_id: str) -> tuple[str, str]:
+    """The provider and model behind `proxy:provider:model`; any other model is named by itself."""
+    if provider == PROVIDER and ":" in model_id:
+        upstream, _, name = model_id.partition(":")
+        return upstream, name
+    return provider, model_id
+
+
+class _Announcement(Struct, frozen=True):
+    version: int = 1
+
+
+def _old_error(message: str, rest: dict[str, Any]) -> Error:
+    usage = msgspec.convert(rest.get("usage") or {}, Usage)
+    return Error(message, "aborted" if rest.get("stop_reason") == "aborted" else None, None, usage)
+
+
+def _encode_options(options: StreamOptions) -> dict[str, Any]:
+    names = WireOptions.__struct_fields__
+    return {name: getattr(options, name) for name in names if getattr(options, name) != getattr(_DEFAULTS, name)}
+
+
+async def _encode_message(message: LlmMessage) -> dict[str, Any]:
+    content = tuple([await _inlined(block) for block in message.content])
+    data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(message, content=content), enc_hook=plain)
+    if isinstance(message, AssistantMessage):
+        data["provider"], data["model"] = upstream_of(message.provider, message.model)
+    data.pop("details", None)
+    data.pop("cost", None)
+    return data
+
+
+async def _inlined(block: Any) -> Any:
+    if isinstance(block, Image) and isinstance(block.source, FileSource):
+        return Image(await asyncio.to_thread(read_image, block.source))
+    return block
+
+
+def _spelled(value: Usage | Cost) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+_DEFAULTS = StreamOptions()
+_KNOWN = frozenset(str(cls.__struct_config__.tag) for cls in AssistantMessageEvent.__args__)
+_request_decoder: msgspec.json.Decoder[WireRequest] = msgspec.json.Decoder(WireRequest)
+_event_decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)
+_announcement_decoder: msgspec.json.Decoder[_Announcement] = msgspec.json.Decoder(_Announcement)

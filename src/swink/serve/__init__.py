@@ -1,0 +1,1 @@
+"""Programs that serve agents and models to other programs."""

@@ -1,0 +1,96 @@
+"""Any small ASGI application on aiohttp, for those who have no ASGI server at hand."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+from aiohttp import web
+
+SHUTDOWN_SECONDS = 0.1
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serve_app(app: App, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str, None]:
+    """Serve an ASGI application while the block runs; gives the base URL it is reached at.
+
+    A client that goes away cancels the application's call. Leaving the block closes every connection.
+    """
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        exchange = _Exchange(request)
+        await app(exchange.scope(), exchange.receive, exchange.send)
+        return await exchange.finish()
+
+    site = web.Application()
+    site.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(site, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        bound = runner.addresses[0]
+        shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        yield f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
+    finally:
+        await runner.cleanup()
+
+
+class _Exchange:
+    """One request and its answer, in ASGI's words."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._response: web.StreamResponse | None = None
+        self._head: Message = {}
+        self._read_all = False
+
+    def scope(self) -> Message:
+        request = self._request
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": f"{request.version.major}.{request.version.minor}",
+            "method": request.method,
+            "scheme": request.scheme,
+            "path": request.path,
+            "raw_path": request.rel_url.raw_path.encode(),
+            "query_string": request.query_string.encode(),
+            "headers": [(name.lower(), value) for name, value in request.raw_headers],
+            "client": request.transport.get_extra_info("peername")[:2] if request.transport else None,
+            "server": None,
+        }
+
+    async def receive(self) -> Message:
+        if self._read_all:
+            # aiohttp tells of a disconnect by cancelling the call; until then there is nothing more to receive.
+            return await _never()
+        chunk = await self._request.content.readany()
+        self._read_all = self._request.content.at_eof()
+        return {"type": "http.request", "body": chunk, "more_body": not self._read_all}
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        response = self._response
+        if response is None:
+            headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._head.get("headers", ())]
+            response = self._response = web.StreamResponse(status=self._head["status"], headers=headers)
+            await response.prepare(self._request)
+        if body := message.get("body", b""):
+            await response.write(body)
+        if not message.get("more_body", False):
+            await response.write_eof()
+
+    async def finish(self) -> web.StreamResponse:
+        return self._response or web.Response(status=500)
+
+
+async def _never() -> Message:
+    return await asyncio.get_running_loop().create_future()

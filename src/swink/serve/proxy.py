@@ -1,0 +1,257 @@
+"""The proxy server: any stream functions, offered to clients that hold a token instead of the providers' keys.
+
+    app = proxy_app({"anthropic": AnthropicStreamFn()}, {"a-long-token": ["anthropic:claude-sonnet-4-6"]})
+
+`app` runs under any ASGI server; `serve_proxy` runs it on aiohttp. The protocol is that of `swink.providers.proxywire`.
+"""
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import AgentError, ModelError, NetworkError, StreamError
+from swink.messages import ModelSpec
+from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
+from swink.redact import redact_text
+from swink.serve.asgi import App, Message, Receive, Send, serve_app
+from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
+
+MAX_BODY = 32 * 1024 * 1024
+BODY_SECONDS = 60.0
+
+
+def proxy_app(stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], *, max_body: int = MAX_BODY) -> App:
+    """An ASGI application that answers `POST /v1/stream`.
+
+    `stream_fns` maps a provider, or "provider:model" for one model, to its stream function. `tokens` maps each bearer
+    token to the models it may use, as "provider:model" with `*` for any part.
+    """
+    if any(len(token) < 8 for token in tokens):
+        raise ValueError("a token of fewer than 8 characters protects nothing")
+    return _Proxy(stream_fns, tokens, max_body)
+
+
+@asynccontextmanager
+async def serve_proxy(
+    host: str,
+    port: int,
+    stream_fns: Mapping[str, StreamFn],
+    tokens: Mapping[str, Iterable[str]],
+    *,
+    max_body: int = MAX_BODY,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncGenerator[str, None]:
+    """Serve the proxy on aiohttp while the block runs; gives the base URL for its clients."""
+    async with serve_app(proxy_app(stream_fns, tokens, max_body=max_body), host, port, tls=tls) as url:
+        yield url
+
+
+class _Refused(Exception):
+    """The request gets a status instead of a stream."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Job(Struct, frozen=True):
+    """One accepted request."""
+
+    stream_fn: StreamFn
+    model: ModelSpec
+    context: LlmContext
+    options: StreamOptions
+
+
+class _Proxy:
+    """The application."""
+
+    def __init__(self, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], max_body: int) -> None:
+        self._stream_fns = dict(stream_fns)
+        self._tokens = [(sha256(token.encode()).digest(), tuple(models)) for token, models in tokens.items()]
+        self._max_body = max_body
+
+    def __repr__(self) -> str:
+        return f"proxy_app({sorted(self._stream_fns)}, {len(self._tokens)} tokens)"
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            raise RuntimeError(f"the proxy speaks HTTP only, not {scope['type']}")
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+        try:
+            job = await self._accept(scope, receive)
+        except _Refused as refused:
+            await _refuse(send, refused)
+        else:
+            if job is not None:
+                await _stream_until_gone(job, receive, send)
+
+    async def _accept(self, scope: Message, receive: Receive) -> _Job | None:
+        """The job that a request asks for; None if the client left before it had said it."""
+        if scope["path"] != "/v1/stream":
+            raise _Refused(404, "the proxy answers POST /v1/stream only")
+        if scope["method"] != "POST":
+            raise _Refused(405, "the proxy answers POST /v1/stream only")
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        allowed = self._models_of(headers.get("authorization", ""))
+        if allowed is None:
+            raise _Refused(401, "unknown token")
+        body = await self._read(headers, receive)
+        return None if body is None else self._job(body, allowed)
+
+    def _models_of(self, authorization: str) -> tuple[str, ...] | None:
+        scheme, _, token = authorization.partition(" ")
+        given = sha256(token.strip().encode("utf-8", "replace")).digest()
+        found: tuple[str, ...] | None = None
+        for digest, models in self._tokens:  # all of them, whichever fits: the time says nothing about the token
+            if hmac.compare_digest(digest, given):
+                found = models
+        return found if scheme.lower() == "bearer" else None
+
+    async def _read(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
+        announced = headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self._max_body:
+            raise _Refused(413, f"the request is larger than {self._max_body} bytes")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > self._max_body:
+                        raise _Refused(413, f"the request is larger than {self._max_body} bytes")
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            raise _Refused(408, "the request did not arrive in time") from None
+
+    def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
+        try:
+            request = decode_request(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _Refused(400, f"not a proxy request: {error}") from None
+        except StreamError as error:
+            raise _Refused(400, str(error)) from None
+        if request.version > VERSION:
+            raise _Refused(400, f"this proxy speaks version {VERSION} of the protocol, not {request.version}")
+        model = self._model(request)
+        if not any(fnmatchcase(str(model), pattern) for pattern in allowed):
+            raise _Refused(403, f"this token may not use {model}")
+        stream_fn = self._stream_fns.get(str(model)) or self._stream_fns.get(model.provider)
+        if stream_fn is None:
+            raise _Refused(404, f"no such model here: {model}")
+        options = request.options
+        return _Job(
+            stream_fn,
+            model,
+            LlmContext(request.system, request.messages, request.tools),
+            StreamOptions(
+                options.temperature,
+                options.max_tokens,
+                session_id=options.session_id,
+                tool_choice=options.tool_choice,
+                cache=options.cache,
+                extra=options.extra,
+            ),
+        )
+
+    def _model(self, request: WireRequest) -> ModelSpec:
+        """The model asked for; version 1 may leave the provider out where there is only one."""
+        if isinstance(request.model, str):
+            providers = {key.partition(":")[0] for key in self._stream_fns}
+            provider, colon, model_id = request.model.partition(":")
+            if colon and provider in providers:
+                return ModelSpec(provider, model_id)
+            if len(providers) != 1:
+                raise _Refused(400, "name the model as provider:model")
+            return ModelSpec(providers.pop(), request.model)
+        return ModelSpec(request.model.provider, request.model.model_id, request.model.thinking_level, request.model.thinking_budgets)
+
+
+async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
+    """Send the reply; a client that goes away stops the stream function."""
+    reply = asyncio.ensure_future(_send_reply(job, send))
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        reply.cancel()
+        await asyncio.wait((reply, gone))
+    if not reply.cancelled():
+        reply.result()
+
+
+async def _send_reply(job: _Job, send: Send) -> None:
+    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+    async with aclosing(_events(job)) as events:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            async for event in events:
+                await send({"type": "http.response.body", "body": encode_reply(event), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except ConnectionError:
+            pass  # the client went away between two events
+
+
+async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
+    """The stream function's events, ended by a terminal whatever it does; its own secrets stay here."""
+    started = False
+    stream = cast(Any, job.stream_fn(job.model, job.context, job.options))
+    try:
+        async for event in stream:
+            if not started and not isinstance(event, Start):
+                yield Start()
+            started = True
+            if isinstance(event, Error):
+                event = msgspec.structs.replace(event, message=redact_text(event.message))
+            yield event
+            if isinstance(event, Done | Error):
+                return
+        failure: AgentError = NetworkError("the stream ended before the reply was complete")
+    except AgentError as error:
+        failure = error
+    finally:
+        if hasattr(stream, "aclose"):
+            await stream.aclose()
+    if not started:
+        yield Start()
+    message = failure.message if isinstance(failure, ModelError) else str(failure)
+    yield Error(redact_text(message), failure.kind, getattr(failure, "retry_after", None))
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _refuse(send: Send, refused: _Refused) -> None:
+    body = msgspec.json.encode({"error": {"message": str(refused)}})
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if refused.status in (408, 413):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": message["type"] + ".complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
