@@ -218,7 +218,18 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         ),
     ),
     (ModelThrottled, ("rate limit", "rate_limit", "too many requests", "throttl", "429")),
-    (AuthError, ("invalid api key", "incorrect api key", "unauthorized", "authentication", "permission denied", "insufficient quota", "insufficient_quota")),
+    (
+        AuthError,
+        (
+            "invalid api key",
+            "incorrect api key",
+            "unauthorized",
+            "authentication",
+            "permission denied",
+            "insufficient quota",
+            "insufficient_quota",
+        ),
+    ),
     (ContentFiltered, ("content filter", "content_filter", "content policy", "content management policy")),
     (NetworkError, ("connection", "timed out", "timeout", "overloaded", "temporarily unavailable", "bad gateway", "internal server error")),
 )

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 MARK = "[redacted]"
 
-_SECRET_KEY = re.compile(
-    r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I
-)
+_SECRET_KEY = re.compile(r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I)
 _HARMLESS_KEY = re.compile(r"tokens$|^max_|_count$|token_type", re.I)
 _SECRET_VALUE = re.compile(
     r"""
@@ -51,7 +49,7 @@ def redact_value(value: Any) -> Any:
         return {key: MARK if _is_secret_key(key) and item else redact_value(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [redact_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
+    return cast(Any, value)
 
 
 def restore_marks(edited: Any, original: Any) -> Any:

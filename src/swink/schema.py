@@ -74,7 +74,9 @@ class Signature:
                 self.injected = parameter.name
                 continue
             if hint is inspect.Parameter.empty:
-                raise InvalidTool(f"tool {name!r}: parameter {parameter.name!r} has no type annotation; annotate it, e.g. `{parameter.name}: str`")
+                raise InvalidTool(
+                    f"tool {name!r}: parameter {parameter.name!r} has no type annotation; annotate it, e.g. `{parameter.name}: str`"
+                )
             extra: dict[str, Any] = {}
             if text := _annotated_text(hint) or descriptions.get(parameter.name):
                 extra["description"] = text
@@ -123,7 +125,9 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
         return "", {}
     doc = inspect.cleandoc(text)
     sphinx = dict(re.findall(r"^:param (?:[\w.\[\], |]+ )?(\w+):\s*(.+(?:\n[ \t]+.+)*)", doc, re.M))
-    head = re.split(r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+", doc, maxsplit=1, flags=re.M)[0]
+    head = re.split(r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+", doc, maxsplit=1, flags=re.M)[
+        0
+    ]
     section = re.search(r"^(?:Args|Arguments|Parameters):?[ \t]*\n(?:-+\n)?((?:.*\n?)*)", doc, re.M)
     described = {name: " ".join(value.split()) for name, value in sphinx.items()}
     if section:
@@ -141,11 +145,11 @@ def _section_items(body: str) -> dict[str, str]:
         depth = len(line) - len(line.lstrip())
         if indent is None:
             indent = depth
-        if depth < indent or re.match(r"\w+:?$", line) and depth == 0 and indent > 0:
+        if depth < indent or (re.match(r"\w+:?$", line) and depth == 0 and indent > 0):
             break
         item = re.match(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)", line) if depth == indent else None
         if item:
-            current = item.group(1)
+            current = str(item.group(1))
             # NumPy writes the type after the colon and the text below; Google writes the text here.
             items[current] = "" if indent == 0 else item.group(2).strip()
         elif current and depth > indent:

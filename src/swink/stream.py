@@ -211,19 +211,13 @@ class Assembly:
 
     def feed(self, event: AssistantMessageEvent) -> bool:
         """Take one event; True if it is a delta to show."""
-        kind = type(event)
-        if kind is TextDelta or kind is ThinkingDelta:
-            block = self._open.get(event.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        kind: Any = type(event)
+        if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
+            delta: Any = event
+            block = self._open.get(delta.index)
             if block is None or block.takes is not kind:
-                raise self._misplaced(event)
-            block.parts.append(event.text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-            self.touched = time.monotonic()
-            return True
-        if kind is ToolCallDelta:
-            block = self._open.get(event.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-            if block is None or block.takes is not kind:
-                raise self._misplaced(event)
-            block.parts.append(event.json)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+                raise self._misplaced(delta)
+            block.parts.append(delta.json if kind is ToolCallDelta else delta.text)
             self.touched = time.monotonic()
             return True
         self._turn_point(event)
@@ -336,7 +330,7 @@ def _content(block: _Block) -> Text | Thinking | ToolCall:
 
 
 def _name(event: Any) -> str:
-    return str(getattr(type(event), "__struct_config__").tag)
+    return str(event.__struct_config__.tag)
 
 
 _decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)

@@ -210,7 +210,11 @@ def tool(
 def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, description: str | None = None, **options: Any) -> Any:
     """Make a typed function a tool: the schema comes from its annotations, the descriptions from its docstring."""
     if function is None:
-        return lambda function: _from_function(function, name, description, options)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+        def decorate(function: Callable[..., Any]) -> Tool:
+            return _from_function(function, name, description, dict(options))
+
+        return decorate
     return _from_function(function, name, description, options)
 
 
@@ -224,7 +228,9 @@ def as_tool(value: Any) -> Tool:
         options = {key: getattr(value, key) for key in ("label", "requires_approval", "sequential", "timeout") if hasattr(value, key)}
         return Tool.raw(value.name, value.description, value.parameters_schema, value.execute, **options)
     if not callable(value):
-        raise InvalidTool(f"{value!r} is not a tool: pass a typed function, a @tool, or an object with name, description, parameters_schema, execute")
+        raise InvalidTool(
+            f"{value!r} is not a tool: pass a typed function, a @tool, or an object with name, description, parameters_schema, execute"
+        )
     made = _from_function(value, None, None, {})
     if inspect.isfunction(value):
         value.__swink_tool__ = made  # type: ignore[attr-defined]  remembered where it dies with the function
@@ -255,8 +261,10 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
         case Text() | Image() | Extension():
             return ToolResult((value,))
-        case list() | tuple() if value and all(isinstance(item, ContentBlock | str) for item in cast("list[Any]", value)) and any(
-            isinstance(item, ContentBlock) for item in cast("list[Any]", value)
+        case list() | tuple() if (
+            value
+            and all(isinstance(item, ContentBlock | str) for item in cast("list[Any]", value))
+            and any(isinstance(item, ContentBlock) for item in cast("list[Any]", value))
         ):
             return ToolResult(cast(Any, value))
         case _:

@@ -41,7 +41,7 @@ async def run_in_thread(function: Callable[..., Any], arguments: Mapping[str, An
         value, failure = None, None
         try:
             value = context.run(lambda: function(**arguments))
-        except BaseException as error:  # noqa: BLE001  handed to the awaiting task, whatever it is
+        except BaseException as error:
             failure = error
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, outcome, (value, failure))
@@ -107,7 +107,7 @@ def _serve_one_call() -> None:
         for part in qualname.split("."):
             target = getattr(target, part)
         value = target.call_here(arguments)
-    except BaseException as error:  # noqa: BLE001  the parent decides what to make of it
+    except BaseException as error:
         failure = error
     try:
         data = pickle.dumps((value, failure))

@@ -1,0 +1,572 @@
+"""Agent: the stateful face of the loop. It keeps the history, the queues and the settings; the loop does the work."""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from swink import catalog
+from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
+from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, estimate_tokens
+from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
+from swink.events import AgentEvent, CompactionReport, ContextCompacted
+from swink.eventstream import EventStream
+from swink.history import History, Snapshot, violations
+from swink.loop import check_continue, take_turns, transformed
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Input,
+    LlmMessage,
+    Message,
+    ModelSpec,
+    ThinkingLevel,
+    Usage,
+    UserMessage,
+    as_messages,
+    messages_from_builtins,
+    plain,
+    to_builtins,
+)
+from swink.policy import Policy
+from swink.retry import ExponentialBackoff, RetryStrategy
+from swink.run import Run
+from swink.stream import StreamFn, StreamOptions
+from swink.structured import DONE, StructuredOutput
+from swink.tool import Tool, ToolError, as_tools
+
+log = logging.getLogger("swink.agent")
+
+QueueMode = Literal["one_at_a_time", "all"]
+Model = str | ModelSpec
+_CHECKPOINT_VERSION = 1
+
+
+class Session(Protocol):
+    """Where a conversation is kept: `append` is one durable transaction."""
+
+    messages: Sequence[Message]
+    state: dict[str, Any]
+
+    async def append(self, messages: Sequence[Message]) -> None:
+        """Add messages."""
+        ...
+
+
+class Subscription:
+    """A subscriber's handle: call it, or leave its `with` block, to unsubscribe."""
+
+    __slots__ = ("_agent", "callback")
+
+    def __init__(self, agent: "Agent", callback: Callable[[AgentEvent], None]) -> None:
+        self._agent = agent
+        self.callback = callback
+
+    def __call__(self) -> None:
+        self._agent._subscribers = tuple(item for item in self._agent._subscribers if item is not self)
+
+    def __enter__(self) -> "Subscription":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self()
+
+
+class _Pause:
+    """A pause already asked for; awaiting it waits for the run to stop and gives the checkpoint."""
+
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+
+    def __await__(self) -> Generator[Any, None, dict[str, Any]]:
+        yield from self._agent.wait_for_idle().__await__()
+        return self._agent.checkpoint()
+
+
+class Agent:
+    """A model, its tools and one conversation. One run at a time; everything else may be called at any time."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        system_prompt: str = "",
+        tools: Sequence[Any] = (),
+        messages: Sequence[Message] = (),
+        stream_fn: StreamFn | None = None,
+        options: StreamOptions = StreamOptions(),
+        retry: RetryStrategy = ExponentialBackoff(),
+        fallback_models: Sequence[Model | tuple[Model, StreamFn]] = (),
+        policies: Sequence[Policy] = (),
+        approve: Callable[[Any], Any] | None = None,
+        approval_mode: ApprovalMode = "smart",
+        transform_context: TransformFn | Sequence[TransformFn] | None = None,
+        convert_to_llm: Callable[[Message], LlmMessage | None] | None = None,
+        get_api_key: Callable[[str], str | None | Awaitable[str | None]] | None = None,
+        steering_mode: QueueMode = "one_at_a_time",
+        follow_up_mode: QueueMode = "one_at_a_time",
+        tool_execution: ToolExecution = "concurrent",
+        tool_timeout: float | None = None,
+        session: Session | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        spec = catalog.parse_model(model)
+        self._stream_fn = stream_fn
+        self._own_window = transform_context is None
+        self._context = AgentContext(system_prompt, (), as_tools(tools))
+        self._history = History([*session.messages, *messages] if session is not None else messages)
+        self._config = AgentLoopConfig(
+            model=spec,
+            stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
+            options=options,
+            retry=retry,
+            fallbacks=[self._fallback(item) for item in fallback_models],
+            policies=tuple(policies),
+            approve=approve,
+            approval_mode=approval_mode,
+            transform_context=_window(spec) if transform_context is None else transform_context,
+            convert_to_llm=convert_to_llm,
+            get_api_key=get_api_key,
+            get_steering=self._take_steering,
+            get_follow_up=self._take_follow_up,
+            peek_steering=lambda: bool(self._steering),
+            tool_execution=tool_execution,
+            tool_timeout=tool_timeout,
+            price=catalog.price_of,
+            state=_json_copy({**(session.state if session is not None else {}), **(state or {})}),
+            save=session.append if session is not None else None,
+        )
+        self.steering_mode: QueueMode = steering_mode
+        self.follow_up_mode: QueueMode = follow_up_mode
+        self.error: str | None = None
+        self._steering: deque[Message] = deque()
+        self._follow_up: deque[Message] = deque()
+        self._subscribers: tuple[Subscription, ...] = ()
+        self._active: Run | None = None
+        self._claimed = False
+        self._overflow = False
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._lock = threading.Lock()
+        self._initial = (spec, system_prompt, self._context.tools, self._history.snapshot(), _json_copy(self._config.state))
+
+    # Running
+
+    async def run(
+        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+    ) -> AgentResult:
+        """Run to the end and return the result; without input, continue from the context."""
+        structured = StructuredOutput(output, max_output_retries) if output is not None else None
+        run = self._begin(self._notify, self._checked(input), structured, deadline)
+        await run.wait()
+        if run.failure is not None:
+            raise run.failure
+        return _result(run, structured)
+
+    def run_sync(
+        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+    ) -> AgentResult:
+        """`run` for code without an event loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline))
+        raise SyncInAsyncContext
+
+    def stream(
+        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+    ) -> EventStream:
+        """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
+        prompts = self._checked(input)
+        structured = StructuredOutput(output, max_output_retries) if output is not None else None
+
+        def begin(push: Callable[[AgentEvent], None]) -> Run:
+            def deliver(event: AgentEvent) -> None:
+                push(event)
+                if self._subscribers:
+                    self._notify(event)
+
+            return self._begin(deliver, prompts, structured, deadline)
+
+        return EventStream(begin, lambda run: _result(run, structured))
+
+    # Steering
+
+    def steer(self, message: Input) -> None:
+        """Say something while the agent works: running tools are cut short, and the next turn hears it."""
+        self._steering.extend(self._queueable(message))
+
+    def follow_up(self, message: Input) -> None:
+        """Say something for when the agent would stop."""
+        self._follow_up.extend(self._queueable(message))
+
+    def clear_steering(self) -> None:
+        """Forget queued steering."""
+        self._steering.clear()
+
+    def clear_follow_up(self) -> None:
+        """Forget queued follow-ups."""
+        self._follow_up.clear()
+
+    def clear_queues(self) -> None:
+        """Forget both queues."""
+        self.clear_steering()
+        self.clear_follow_up()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether steering or follow-ups wait."""
+        return bool(self._steering or self._follow_up)
+
+    # Control
+
+    def abort(self) -> None:
+        """End the current run, keeping what arrived; does nothing when idle."""
+        run = self._active
+        if run is not None:
+            run.abort()
+
+    def pause(self) -> Awaitable[dict[str, Any]]:
+        """Stop after the current turn; await the answer for the checkpoint. `run()` goes on from there."""
+        run = self._active
+        if run is not None:
+            run.pausing = True
+        return _Pause(self)
+
+    async def wait_for_idle(self) -> None:
+        """Return once no run is active."""
+        loop = asyncio.get_running_loop()
+        while True:
+            with self._lock:
+                if not self._claimed:
+                    return
+                waiter: asyncio.Future[None] = loop.create_future()
+                self._waiters.append((loop, waiter))
+            await waiter
+
+    def reset(self) -> None:
+        """Back to how the agent was made: model, prompt, tools, messages, state; queues and error are cleared."""
+        self._idle_only("reset")
+        spec, prompt, tools, messages, state = self._initial
+        self.model = spec
+        self._context.system_prompt, self._context.tools = prompt, tools
+        self._history = History(messages)
+        self._config.state.clear()
+        self._config.state.update(_json_copy(state))
+        self.clear_queues()
+        self.error = None
+        self._overflow = False
+
+    async def compact(self) -> CompactionReport:
+        """Run the context transformers now and keep only what they keep."""
+        self._idle_only("compact")
+        before = self._history.snapshot()
+        after = await transformed(self._config.transform_context, before, True)
+        self._idle_only("compact")
+        report = CompactionReport(len(before) - len(after), sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after)), True)
+        self._history = History(after)
+        if report.dropped:
+            self._notify(ContextCompacted(report))
+        return report
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Subscription:
+        """Call back with every later event, in order; a callback that raises is logged and dropped."""
+        subscription = Subscription(self, callback)
+        self._subscribers = (*self._subscribers, subscription)
+        return subscription
+
+    # State
+
+    @property
+    def messages(self) -> Snapshot:
+        """The history as it is now; assign to replace it."""
+        return (self._active.history if self._active is not None else self._history).snapshot()
+
+    @messages.setter
+    def messages(self, messages: Sequence[Message]) -> None:
+        self._replace_history(History(messages))
+
+    def append_messages(self, messages: Input) -> None:
+        """Add to the history without running."""
+        self._replace_history(History([*self.messages, *as_messages(messages)]))
+
+    def clear_messages(self) -> None:
+        """Empty the history."""
+        self._replace_history(History())
+
+    @property
+    def model(self) -> ModelSpec:
+        """The model; assign a spec or "provider:model"."""
+        return self._config.model
+
+    @model.setter
+    def model(self, model: Model) -> None:
+        spec = catalog.parse_model(model)
+        self._config.stream_fn = self._stream_fn_for(spec)
+        self._config.model = spec
+        if self._own_window:
+            self._config.transform_context = _window(spec)
+
+    @property
+    def thinking_level(self) -> ThinkingLevel:
+        """How hard the model should think."""
+        return self._config.model.thinking_level
+
+    @thinking_level.setter
+    def thinking_level(self, level: ThinkingLevel) -> None:
+        self._config.model = replace(self._config.model, thinking_level=level)
+
+    @property
+    def system_prompt(self) -> str:
+        """The system prompt."""
+        return self._context.system_prompt
+
+    @system_prompt.setter
+    def system_prompt(self, text: str) -> None:
+        self._context.system_prompt = text
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools; assign to replace them."""
+        return tuple(self._context.tools)
+
+    @tools.setter
+    def tools(self, tools: Sequence[Any]) -> None:
+        self._context.tools = as_tools(tools)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The session state: a JSON dict shared with tools and policies."""
+        return self._config.state
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is active."""
+        return self._claimed
+
+    @property
+    def pending_tool_calls(self) -> frozenset[str]:
+        """Ids of the calls running now."""
+        run = self._active
+        return frozenset(call.call.id for call in run.calls if call.started and call.result is None) if run is not None else frozenset()
+
+    @property
+    def streaming_message(self) -> AssistantMessage | None:
+        """The reply as far as it has arrived, or None."""
+        run = self._active
+        if run is None or run.assembly is None:
+            return None
+        return run.assembly.message(run.model, "stop", usage=Usage())
+
+    # Checkpoints
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
+        return {
+            "version": _CHECKPOINT_VERSION,
+            "model": to_builtins(self.model),
+            "system_prompt": self.system_prompt,
+            "messages": to_builtins(list(self.messages)),
+            "steering": to_builtins(list(self._steering)),
+            "follow_up": to_builtins(list(self._follow_up)),
+            "state": _json_copy(self.state),
+            "tools": [tool.name for tool in self.tools],
+        }
+
+    @classmethod
+    def restore(cls, data: dict[str, Any], *, stream_fn: StreamFn | None = None, tools: Sequence[Any] = (), **options: Any) -> "Agent":
+        """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so."""
+        if data.get("version") != _CHECKPOINT_VERSION:
+            raise MisuseError(
+                f"checkpoint version {data.get('version')!r} is not {_CHECKPOINT_VERSION}; it was written by another release of swink"
+            )
+        try:
+            model = msgspec.convert(data["model"], ModelSpec)
+            messages, steering, follow_up = (messages_from_builtins(data[key]) for key in ("messages", "steering", "follow_up"))
+        except (KeyError, TypeError, msgspec.ValidationError) as error:
+            raise MisuseError(f"not a checkpoint: {error}") from error
+        given = as_tools(tools)
+        agent = cls(
+            model,
+            system_prompt=data.get("system_prompt", ""),
+            tools=[*given, *_placeholders(messages, {tool.name for tool in given})],
+            messages=messages,
+            stream_fn=stream_fn,
+            state=data.get("state"),
+            **options,
+        )
+        agent._steering.extend(steering)
+        agent._follow_up.extend(follow_up)
+        return agent
+
+    # Inside
+
+    def _checked(self, input: Input | None) -> tuple[Message, ...] | None:
+        """The input as messages, refused at once if it cannot start a run."""
+        if self._claimed:
+            raise AlreadyRunning
+        if input is None:
+            if not self.has_pending:
+                check_continue(self.messages)
+            return None
+        prompts = as_messages(input)
+        if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
+            raise NoMessages("the input is empty; give some text, an image or a message, or call run() without input to continue")
+        if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):
+            broken = violations([*self.messages, *prompts])
+            if broken:
+                raise BrokenHistory("the input does not fit the history: " + "; ".join(broken))
+        return prompts
+
+    def _begin(
+        self,
+        emit: Callable[[AgentEvent], None],
+        prompts: tuple[Message, ...] | None,
+        structured: StructuredOutput | None,
+        deadline: float | None,
+    ) -> Run:
+        with self._lock:
+            if self._claimed:
+                raise AlreadyRunning
+            self._claimed = True
+        try:
+            run = Run(
+                self._config,
+                self._context,
+                self._history,
+                emit,
+                tools=() if structured is None else (structured.tool,),
+                policies=() if structured is None else (structured,),
+                tool_choice=structured.tool.name if structured is not None and not self.tools and self.thinking_level == "off" else None,
+                overflow=self._overflow,
+            )
+            self._active = run
+            run.when_over(lambda: self._ended(run))
+            run.start(self._continuation() if prompts is None else prompts, take_turns, deadline)
+        except BaseException:
+            self._active = None
+            self._release()
+            raise
+        return run
+
+    def _continuation(self) -> Sequence[Message]:
+        """What a run without input starts with: nothing, or the follow-ups if the conversation has its answer."""
+        try:
+            check_continue(self.messages)
+        except MisuseError:
+            if self._steering:
+                return ()
+            follow_ups = self._take_follow_up()
+            if not follow_ups:
+                raise
+            return follow_ups
+        return ()
+
+    def _ended(self, run: Run) -> None:
+        self._history = run.history
+        self._overflow = run.overflow
+        self.error = None if run.error is None else str(run.error)
+        self._active = None
+        self._release()
+
+    def _release(self) -> None:
+        with self._lock:
+            self._claimed = False
+            waiters, self._waiters = self._waiters, []
+        for loop, waiter in waiters:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_wake, waiter)
+
+    def _notify(self, event: AgentEvent) -> None:
+        for subscription in self._subscribers:
+            try:
+                subscription.callback(event)
+            except Exception:
+                # A subscriber watches; its failure is not the run's.
+                log.exception("a subscriber failed and was removed")
+                subscription()
+
+    def _replace_history(self, history: History) -> None:
+        if self._active is not None:
+            self._active.replace_history(history)
+        else:
+            self._history = history
+
+    def _queueable(self, message: Input) -> tuple[Message, ...]:
+        messages = as_messages(message)
+        if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
+            raise MisuseError("only user and custom messages can be queued")
+        return messages
+
+    def _take_steering(self) -> Sequence[Message]:
+        return _take(self._steering, self.steering_mode)
+
+    def _take_follow_up(self) -> Sequence[Message]:
+        return _take(self._follow_up, self.follow_up_mode)
+
+    def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:
+        if isinstance(item, tuple):
+            return catalog.parse_model(item[0]), item[1]
+        spec = catalog.parse_model(item)
+        return spec, self._stream_fn_for(spec)
+
+    def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
+        """The agent's own stream function, unless the catalog has one for another provider."""
+        config: AgentLoopConfig | None = getattr(self, "_config", None)
+        same = config is not None and config.model.provider == spec.provider
+        if self._stream_fn is not None and (same or not catalog.has_provider(spec.provider)):
+            return self._stream_fn
+        return catalog.stream_fn_for(spec)
+
+    def _idle_only(self, what: str) -> None:
+        if self._claimed:
+            raise AlreadyRunning(f"{what}() needs an idle agent; await wait_for_idle() first")
+
+
+def _result(run: Run, structured: StructuredOutput | None) -> AgentResult:
+    result = run.result
+    if structured is None or result.stop_reason in ("aborted", "error"):
+        return result
+    if structured.received:
+        return replace(result, output=structured.value, reason=None if result.reason == DONE else result.reason)
+    if failure := structured.failure:
+        return replace(result, stop_reason="error", error=str(failure), error_kind=failure.kind)
+    return result
+
+
+def _take(queue: deque[Message], mode: QueueMode) -> Sequence[Message]:
+    taken: list[Message] = []
+    while queue and (mode == "all" or not taken):
+        taken.append(queue.popleft())
+    return taken
+
+
+def _window(spec: ModelSpec) -> SlidingWindow:
+    """A window that leaves room for the reply, the system prompt and the tools."""
+    window = spec.context_window or DEFAULT_WINDOW
+    return SlidingWindow(window - min(spec.max_output or window // 8, window // 4) - window // 20)
+
+
+def _placeholders(messages: Sequence[Message], known: set[str]) -> list[Tool]:
+    names = {call.name for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
+    return [_placeholder(name) for name in sorted(names - known)]
+
+
+def _placeholder(name: str) -> Tool:
+    async def gone(call_id: str, arguments: dict[str, Any], ctx: Any) -> str:
+        raise ToolError(f"the tool {name!r} is no longer available in this session; do without it")
+
+    return Tool.raw(name, "No longer available. Do not call it.", {"type": "object"}, gone)
+
+
+def _json_copy(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,125 @@
+"""The catalog: "provider:model" → what is known of the model, and the stream function that reaches it."""
+
+import difflib
+import importlib
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink.errors import UnknownModel
+from swink.messages import Capabilities, ModelSpec, Price
+from swink.stream import StreamFn
+
+PROVIDERS: Mapping[str, str] = {
+    "anthropic": "swink.providers.anthropic:AnthropicStreamFn",
+    "openai": "swink.providers.openai:OpenAIStreamFn",
+    "openai-responses": "swink.providers.responses:ResponsesStreamFn",
+    "azure": "swink.providers.azure:AzureStreamFn",
+    "xai": "swink.providers.xai:XAIStreamFn",
+    "mistral": "swink.providers.mistral:MistralStreamFn",
+    "ollama": "swink.providers.ollama:OllamaStreamFn",
+    "gemini": "swink.providers.gemini:GeminiStreamFn",
+    "bedrock": "swink.providers.bedrock:BedrockStreamFn",
+    "proxy": "swink.providers.proxy:ProxyStreamFn",
+    "local": "swink.local:LocalStreamFn",
+}
+"""Where each provider's stream function lives; imported when it is first used."""
+
+ENTRY_POINTS = "swink.providers"
+"""Third parties register a stream function, or a function that makes one, under this entry point group."""
+
+_registered: dict[str, Callable[[], StreamFn]] = {}
+
+
+def parse_model(model: str | ModelSpec) -> ModelSpec:
+    """A `ModelSpec` from "provider:model", with the limits the catalog knows."""
+    if isinstance(model, ModelSpec):
+        return model
+    provider, separator, model_id = model.partition(":")
+    if not separator or not provider or not model_id:
+        raise UnknownModel(f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"')
+    return known(ModelSpec(provider, model_id))
+
+
+def known(spec: ModelSpec) -> ModelSpec:
+    """The spec with the context window and output limit of the catalog, where it has none of its own."""
+    entry = _entry(spec)
+    if entry is None:
+        return spec
+    return replace(
+        spec,
+        context_window=spec.context_window or entry.get("context_window"),
+        max_output=spec.max_output or entry.get("max_output"),
+        capabilities=spec.capabilities or (Capabilities(**entry["capabilities"]) if "capabilities" in entry else None),
+    )
+
+
+def price_of(spec: ModelSpec) -> Price | None:
+    """The bundled price, or None: unknown."""
+    entry = _entry(spec)
+    return Price(**entry["price"]) if entry is not None and "price" in entry else None
+
+
+def stream_fn_for(spec: ModelSpec) -> StreamFn:
+    """The stream function of the spec's provider."""
+    if spec.provider in _registered:
+        return _registered[spec.provider]()
+    target = PROVIDERS.get(spec.provider)
+    if target is None:
+        for point in entry_points(group=ENTRY_POINTS):
+            if point.name == spec.provider:
+                return point.load()()
+        raise UnknownModel(_no_such_provider(spec.provider))
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)()
+
+
+def has_provider(provider: str) -> bool:
+    """Whether `stream_fn_for` can serve the provider."""
+    return provider in _registered or provider in PROVIDERS or any(point.name == provider for point in entry_points(group=ENTRY_POINTS))
+
+
+def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
+    """Serve "provider:…" with the stream function `make` returns."""
+    _registered[provider] = make
+
+
+def models(provider: str | None = None) -> list[ModelSpec]:
+    """Every model the catalog knows, of one provider or of all."""
+    names = [(name, model) for name, table in _tables().items() for model in table if provider in (None, name)]
+    return [known(ModelSpec(name, model)) for name, model in names]
+
+
+def catalog_date() -> str:
+    """The day prices and limits were last checked."""
+    return str(_load()["checked"])
+
+
+def _entry(spec: ModelSpec) -> dict[str, Any] | None:
+    """The exact entry, or the one the id is a dated or suffixed version of."""
+    table: dict[str, dict[str, Any]] = _tables().get(spec.provider, {})
+    if spec.model_id in table:
+        return table[spec.model_id]
+    family = [name for name in table if spec.model_id.startswith(f"{name}-2") or spec.model_id.startswith(f"{name}@")]
+    return table[max(family, key=len)] if family else None
+
+
+def _tables() -> dict[str, dict[str, Any]]:
+    return _load()["models"]
+
+
+@cache
+def _load() -> dict[str, Any]:
+    return tomllib.loads(files("swink").joinpath("catalog.toml").read_text("utf-8"))
+
+
+def _no_such_provider(provider: str) -> str:
+    names = sorted({*PROVIDERS, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    near = difflib.get_close_matches(provider, names, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown provider {provider!r}; {hint}known: {', '.join(names)}; or pass stream_fn="

@@ -1,0 +1,136 @@
+"""Context: how many tokens messages take, and the window that keeps them within the model's."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from swink.history import Lineage, Snapshot
+from swink.messages import AssistantMessage, ContentBlock, Image, Message, Text, Thinking, ToolCall, UserMessage
+
+TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+DEFAULT_WINDOW = 128_000
+_IMAGE = 4_800  # characters an image counts for: about 1,200 tokens
+
+
+def estimate_tokens(message: Message) -> int:
+    """A message's tokens, at four characters each; within a fifth of the truth for English and code."""
+    size = 16
+    content: tuple[ContentBlock, ...] = getattr(message, "content", ())
+    for block in content:
+        if isinstance(block, Text | Thinking):
+            size += len(block.text)
+        elif isinstance(block, ToolCall):
+            size += len(block.name) + _json_size(block.arguments)
+        elif isinstance(block, Image):
+            size += _IMAGE
+    return size >> 2
+
+
+class SlidingWindow:
+    """Keep the first messages and the newest ones that fit.
+
+    Calls stay with their results; the newest user message and the turn in progress are never dropped. When the
+    budget is passed the window is cut down to three quarters of it, so that the prefix a provider has cached
+    stays the same for many turns.
+    """
+
+    def __init__(self, budget: int = DEFAULT_WINDOW, overflow_budget: int | None = None, anchor: int = 1) -> None:
+        self.budget = budget
+        self.overflow_budget = budget // 2 if overflow_budget is None else overflow_budget
+        self.anchor = anchor
+        self._measures: WeakKeyDictionary[Lineage, _Measure] = WeakKeyDictionary()
+
+    def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
+        """The messages to send."""
+        measure = self._measure(messages)
+        measure.extend(messages)
+        start = _boundary(messages, self.anchor)
+        cut = max(measure.cut, start)
+        budget = self.overflow_budget if overflow else self.budget
+        if measure.kept(start, cut) > budget or overflow:
+            cut = _cut(messages, measure, start, cut, budget * 3 // 4)
+            measure.cut = cut
+        if cut <= start:
+            return messages
+        asked = _newest_user(messages)
+        pinned = [messages[asked]] if start <= asked < cut else []
+        return [*messages[:start], *pinned, *messages[cut:]]
+
+    def _measure(self, messages: Sequence[Message]) -> "_Measure":
+        if not isinstance(messages, Snapshot):
+            return _Measure()
+        measure = self._measures.get(messages.lineage)
+        if measure is None:
+            measure = self._measures[messages.lineage] = _Measure()
+        return measure
+
+
+class _Measure:
+    """Running token sums of one lineage, and where the window is cut; grows with the history, never rereads it."""
+
+    __slots__ = ("cut", "sums")
+
+    def __init__(self) -> None:
+        self.sums = [0]
+        self.cut = 0
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        known = len(self.sums) - 1
+        if known == len(messages):
+            return
+        total = self.sums[-1]
+        append = self.sums.append
+        for message in messages if known == 0 else messages[known:]:
+            content = getattr(message, "content", ())
+            # One text block is the common case by far, and thousands are measured at once.
+            if len(content) == 1 and type(content[0]) is Text:
+                total += (len(content[0].text) + 16) >> 2
+            else:
+                total += estimate_tokens(message)
+            append(total)
+
+    def kept(self, start: int, cut: int) -> int:
+        return self.sums[start] + self.sums[-1] - self.sums[max(cut, start)]
+
+
+def _cut(messages: Sequence[Message], measure: _Measure, start: int, cut: int, target: int) -> int:
+    """The first boundary at which what is kept fits the target; the turn in progress stays whatever it weighs."""
+    last = _current_turn(messages)
+    while cut < last and measure.kept(start, cut) > target:
+        cut = min(_boundary(messages, cut + 1), last)
+    return cut
+
+
+def _boundary(messages: Sequence[Message], index: int) -> int:
+    """The next place at or after `index` where no call is parted from its result."""
+    while index < len(messages) and not isinstance(messages[index], UserMessage | AssistantMessage):
+        index += 1
+    return min(index, len(messages))
+
+
+def _current_turn(messages: Sequence[Message]) -> int:
+    """Where the newest user message or the newest reply with its results begins, whichever is later."""
+    index = len(messages) - 1
+    while index > 0 and not isinstance(messages[index], UserMessage | AssistantMessage):
+        index -= 1
+    return max(index, 0)
+
+
+def _newest_user(messages: Sequence[Message]) -> int:
+    index = len(messages) - 1
+    while index >= 0 and not isinstance(messages[index], UserMessage):
+        index -= 1
+    return index
+
+
+def _json_size(value: Any) -> int:
+    match value:
+        case dict():
+            return 2 + sum(len(str(key)) + 4 + _json_size(item) for key, item in value.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        case list():
+            return 2 + sum(1 + _json_size(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        case str():
+            return len(value) + 2
+        case _:
+            return 6

@@ -1,0 +1,331 @@
+"""One batch of tool calls: policies → approval → grouping → validation → run, with a result for every call.
+
+Calls of a group run at once, each in a task of its own, so that one that ignores cancellation can be left behind.
+A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering interrupt, or an abort.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
+from swink.messages import Image, Text, ToolCall, ToolResult
+from swink.policy import PolicyContext, Rewrite, Skip, Stop, consult
+from swink.redact import redact_text, redact_value, restore_marks
+from swink.run import Call, Run
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result
+from swink.workers import GRACE, Abandoned, run_in_thread
+
+INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
+STEERED = "tool call cancelled: user requested steering interrupt"
+ABORTED = "tool call cancelled: the run was aborted"
+
+
+class ApprovalRequest(Struct, frozen=True):
+    """A call that waits for somebody's word; secrets in the arguments are redacted, the tool gets the real ones."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    requires_approval: bool
+    context: PolicyContext
+
+
+class Approved(Struct, frozen=True):
+    """Run it, with other arguments if given."""
+
+    arguments: dict[str, Any] | None = None
+
+
+class Rejected(Struct, frozen=True):
+    """Do not run it; the model is told the reason."""
+
+    reason: str | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """How a batch ended: `reason` says whether steering, a policy or a transfer cut it short."""
+
+    reason: Literal["done", "steered", "stopped", "transfer"] = "done"
+    text: str = ""
+
+
+async def run_batch(run: Run) -> Outcome:
+    """Settle every call of the turn's reply."""
+    for call in run.calls:
+        if call.call.partial_json is not None:
+            run.settle(call, _failure(_unparsed(call.call, run)))
+    if run.slots.pre_dispatch:
+        for call in _open(run):
+            stopped = await _ask_policies(run, call)
+            if stopped is not None:
+                return stopped
+    if run.config.approval_mode != "bypassed":
+        for call in _open(run):
+            stopped = await _ask_approval(run, call)
+            if stopped is not None:
+                return stopped
+    groups = _groups(run, _open(run))
+    batch = _Batch(run)
+    for group in groups:
+        await batch.run_group(group)
+        if batch.steered:
+            for call in _open(run):
+                run.settle(call, _failure(STEERED))
+            break
+    if batch.transfer is not None:
+        return Outcome("transfer", batch.transfer.to)
+    return Outcome("steered") if batch.steered else Outcome()
+
+
+class _Batch:
+    """The calls in flight."""
+
+    __slots__ = ("_done", "_left", "_loop", "run", "steered", "transfer")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.steered = False
+        self.transfer: Transfer | None = None
+        self._loop = asyncio.get_running_loop()
+        self._left = 0
+        self._done: asyncio.Future[None]
+
+    async def run_group(self, group: Sequence[Call]) -> None:
+        """Run calls at once and wait until each is settled."""
+        ready = [(call, prepared) for call in group if (prepared := self._prepare(call)) is not None]
+        if not ready:
+            return
+        self._left = len(ready)
+        self._done = self._loop.create_future()
+        for call, prepared in ready:
+            call.task = self._loop.create_task(self._run_call(call, prepared))
+        try:
+            await self._done
+        except BaseException:
+            await self._end_all(ready)
+            raise
+
+    async def _end_all(self, ready: Sequence[tuple[Call, Any]]) -> None:
+        """An abort: every call gets its grace, then its result."""
+        self._done = self._loop.create_future()
+        for call, _ in ready:
+            self._end(call, ABORTED)
+        if self._left:
+            await self._done
+
+    def _prepare(self, call: Call) -> dict[str, Any] | None:
+        """The arguments as the tool takes them; a call that cannot start is settled here."""
+        if call.tool is None:
+            known = ", ".join(tool.name for tool in self.run.tools) or "none"
+            self.run.settle(call, _failure(f"error: there is no tool named {call.call.name!r}; available: {known}"))
+            return None
+        try:
+            return call.tool.prepare(call.arguments)
+        except InvalidArguments as error:
+            self.run.settle(call, _failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
+            return None
+
+    async def _run_call(self, call: Call, prepared: dict[str, Any]) -> None:
+        tool, run = call.tool, self.run
+        assert tool is not None
+        context = call.context = run.tool_context(call)
+        timeout = tool.timeout if tool.timeout is not None else run.config.tool_timeout
+        timer = None
+        if timeout is not None:
+            timer = self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
+        call.started = True
+        run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+        try:
+            value = await tool.body(call.call.id, prepared, context)
+            result = _cut(as_result(value), tool.max_result)
+            if isinstance(value, Transfer) and call.result is None:
+                self.transfer = value
+        except asyncio.CancelledError:
+            result = _failure(call.why or ABORTED)
+        except Abandoned as error:
+            result = _failure(f"{call.why or ABORTED}; tool abandoned: {error}")
+        except ToolError as error:
+            result = ToolResult((Text(str(error)),), error.details, True)
+        except Exception as error:
+            # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
+            result = _failure(redact_text(f"error: {type(error).__name__}: {error}"))
+        finally:
+            if timer is not None:
+                timer.cancel()
+        self._settle(call, result)
+        if self._left and not self.steered:
+            await self._look_for_steering()
+
+    async def _look_for_steering(self) -> None:
+        try:
+            if not await _steering_waits(self.run):
+                return
+        except BaseException as error:
+            if not self._done.done():
+                self._done.set_exception(error)
+            return
+        self.steered = True
+        for other in self.run.calls:
+            self._end(other, STEERED)
+
+    def _end(self, call: Call, why: str) -> None:
+        """Cancel a running call; past its grace it is left behind."""
+        if call.result is not None or call.task is None or call.why:
+            return
+        call.why = why
+        if call.context is not None:
+            call.context.cancel()
+        call.task.cancel()
+        self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
+
+    def _settle(self, call: Call, result: ToolResult) -> None:
+        if call.result is not None:
+            return
+        self.run.settle(call, result)
+        self._left -= 1
+        if not self._left and not self._done.done():
+            self._done.set_result(None)
+
+
+async def _steering_waits(run: Run) -> bool:
+    """Whether steering is there, without losing it: what had to be taken to know is held in `pending`."""
+    if run.pending:
+        return True
+    if run.config.peek_steering is not None:
+        return run.config.peek_steering()
+    if run.config.get_steering is None:
+        return False
+    polled = run.config.get_steering()
+    run.pending.extend(await polled if inspect.isawaitable(polled) else polled)
+    return bool(run.pending)
+
+
+async def _ask_policies(run: Run, call: Call) -> Outcome | None:
+    """Pre-dispatch policies over one call; a stop settles every call still open."""
+    for policy in run.slots.pre_dispatch:
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
+        match verdict:
+            case Stop(reason):
+                for waiting in _open(run):
+                    run.settle(waiting, _failure(f"tool call not run: {reason}"))
+                return Outcome("stopped", reason)
+            case Skip(text):
+                run.settle(call, _failure(text))
+                return None
+            case Rewrite(arguments):
+                call.arguments = arguments
+            case _:
+                pass
+    return None
+
+
+async def _ask_approval(run: Run, call: Call) -> Outcome | None:
+    """Ask for one call where its tool or the mode wants it; no answer means no."""
+    tool = call.tool
+    if tool is None or not (run.config.approval_mode == "enabled" or tool.needs_approval(call.arguments)):
+        return None
+    if run.config.approve is None:
+        run.settle(call, _failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
+        return None
+    shown = redact_value(call.arguments)
+    run.emit(ApprovalRequested(call.call.id, tool.name, shown))
+    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, True, run.policy_context()))
+    reason = answer.reason if isinstance(answer, Rejected) else None
+    run.emit(ApprovalResolved(call.call.id, tool.name, isinstance(answer, Approved), reason))
+    if isinstance(answer, Rejected):
+        run.settle(call, _failure("tool call rejected" + (f": {reason}" if reason else " by the user")))
+    elif answer.arguments is not None:
+        call.arguments = restore_marks(answer.arguments, call.arguments)
+        if run.slots.pre_dispatch:
+            return await _ask_policies(run, call)
+    return None
+
+
+async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
+    approve = run.config.approve
+    assert approve is not None
+    try:
+        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, "__call__", None)):  # noqa: B004
+            answer = await approve(request)
+        else:
+            # Somebody may be typing the answer at a prompt: not on the event loop.
+            answer = await run_in_thread(lambda: approve(request), {}, "approve", lambda: None)
+            answer = await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError:
+        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
+        raise
+    except Abandoned:
+        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
+        raise asyncio.CancelledError from None
+    except Exception as error:
+        # An approval that fails is no approval.
+        return Rejected(f"the approval failed: {type(error).__name__}")
+    match answer:
+        case Approved() | Rejected():
+            return answer
+        case True:
+            return Approved()
+        case _:
+            return Rejected()
+
+
+def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
+    """Calls in the groups they run in; a partition that is not a permutation of them runs none."""
+    mode = run.config.tool_execution
+    if mode == "sequential":
+        return [[call] for call in calls]
+    if mode == "priority":
+        ranks = sorted({call.tool.priority if call.tool else 0 for call in calls}, reverse=True)
+        return [[call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks]
+    if callable(mode):
+        partition = mode([_as_it_will_run(call) for call in calls])
+        if sorted(index for group in partition for index in group) != list(range(len(calls))):
+            for call in calls:
+                run.settle(call, _failure("error: the tool execution policy gave an invalid partition; no call was run"))
+            return []
+        return [[calls[index] for index in group] for group in partition]
+    if not any(call.tool is not None and call.tool.sequential for call in calls):
+        return [calls]
+    groups: list[list[Call]] = []
+    for call in calls:
+        alone = call.tool is not None and call.tool.sequential
+        if groups and not alone and not (groups[-1][-1].tool is not None and groups[-1][-1].tool.sequential):
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return groups
+
+
+def _open(run: Run) -> list[Call]:
+    return [call for call in run.calls if call.result is None]
+
+
+def _as_it_will_run(call: Call) -> ToolCall:
+    return call.call if call.arguments is call.call.arguments else ToolCall(call.call.id, call.call.name, call.arguments)
+
+
+def _unparsed(call: ToolCall, run: Run) -> str:
+    if run.reply is not None and run.reply.stop_reason == "length":
+        return INCOMPLETE
+    shown = (call.partial_json or "")[:2_000]
+    return f"error: the arguments are not a JSON object; repair them and call again. What arrived:\n{shown}"
+
+
+def _cut(result: ToolResult, limit: int) -> ToolResult:
+    """A result within the limit: the middle of its text goes, and the whole stays in details."""
+    text = result.text
+    if len(text) <= limit:
+        return result
+    half = limit // 2
+    shown = f"{text[:half]}\n[… {len(text) - 2 * half} of {len(text)} characters cut …]\n{text[-half:]}"
+    images = tuple(block for block in result.content if isinstance(block, Image))
+    details: dict[str, Any] = {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
+    return ToolResult((Text(shown), *images), details, result.is_error)
+
+
+def _failure(text: str) -> ToolResult:
+    return ToolResult((Text(text),), is_error=True)

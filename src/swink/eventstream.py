@@ -1,0 +1,133 @@
+"""The outermost object: iterate it for a run's events, or await its result. Nothing inside a run ever iterates."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+
+from swink.config import AgentResult
+from swink.events import AgentEvent
+from swink.run import Run
+
+
+class Buffer:
+    """Events on their way from a run to whoever iterates; it grows while nobody reads, and never blocks the run."""
+
+    __slots__ = ("events", "waiter")
+
+    def __init__(self) -> None:
+        self.events: deque[AgentEvent] = deque()
+        self.waiter: asyncio.Future[None] | None = None
+
+    def push(self, event: AgentEvent) -> None:
+        """Add an event and wake the reader."""
+        self.events.append(event)
+        if self.waiter is not None:
+            self.wake()
+
+    def wake(self) -> None:
+        """Wake the reader."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class EventStream:
+    """A run as a stream of events; it begins when it is entered or first read.
+
+    Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or dropping
+    the stream) early cancels the run; `detach()` lets it finish in the background.
+    """
+
+    def __init__(
+        self, begin: Callable[[Callable[[AgentEvent], None]], Run], outcome: Callable[[Run], AgentResult] = lambda run: run.result
+    ) -> None:
+        self._buffer = Buffer()
+        self._begin = begin
+        self._outcome_of = outcome
+        self._run: Run | None = None
+        self._detached = False
+        self._raised = False
+
+    async def __aenter__(self) -> "EventStream":
+        self._start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> "EventStream":
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        events = self._buffer.events
+        if not events:
+            await self._more()
+        return events.popleft()
+
+    async def result(self) -> AgentResult:
+        """Wait for the end and return what the run came to; a hook's exception is raised here."""
+        run = self._start()
+        await run.wait()
+        return self._outcome(run)
+
+    def detach(self) -> None:
+        """Let the run finish in the background; its further events reach subscribers only."""
+        self._start()
+        self._detached = True
+        self._buffer.events.clear()
+
+    async def aclose(self) -> None:
+        """Cancel the run if it still goes on, and wait until it has ended."""
+        run = self._run
+        if run is None or self._detached:
+            return
+        if not run.closed:
+            run.abort("the stream was closed")
+        await run.wait()
+        self._buffer.events.clear()
+
+    def __del__(self) -> None:
+        # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
+        run = getattr(self, "_run", None)
+        if run is not None and not run.closed and not self._detached:
+            run.abort("the stream was dropped")
+
+    def _start(self) -> Run:
+        if self._run is None:
+            self._run = self._begin(self._buffer.push)
+            self._run.when_over(self._buffer.wake)
+        return self._run
+
+    async def _more(self) -> None:
+        """Wait until there is an event to read; the end of the run ends the iteration."""
+        run = self._start()
+        buffer = self._buffer
+        while not buffer.events:
+            if run.finished.done() or self._detached:
+                if run.failure is not None and not self._raised:
+                    self._outcome(run)
+                raise StopAsyncIteration
+            buffer.waiter = run.loop.create_future()
+            try:
+                await buffer.waiter
+            except asyncio.CancelledError:
+                await self._cancelled(run)
+                raise
+            finally:
+                buffer.waiter = None
+
+    async def _cancelled(self, run: Run) -> None:
+        """The reader was cancelled: so is the run, like any coroutine it awaits."""
+        run.abort("the reader was cancelled")
+        while not run.finished.done():
+            try:
+                await asyncio.wait([run.finished])
+            except asyncio.CancelledError:
+                continue
+
+    def _outcome(self, run: Run) -> AgentResult:
+        if run.failure is not None:
+            self._raised = True
+            raise run.failure
+        return self._outcome_of(run)

@@ -1,0 +1,171 @@
+"""History: append-only messages whose snapshots cost nothing, and the rule that every tool call has its result."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, overload
+
+from swink.errors import BrokenHistory
+from swink.messages import AssistantMessage, CustomMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
+
+INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
+
+
+class Lineage:
+    """The identity of a growing history: snapshots of one lineage are prefixes of each other."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Snapshot(Sequence[Message]):
+    """A history as it was at one moment; it never changes, however the history grows."""
+
+    __slots__ = ("_items", "_length", "has_custom", "lineage")
+
+    def __init__(self, items: list[Message], length: int, lineage: Lineage, has_custom: bool) -> None:
+        self._items = items
+        self._length = length
+        self.lineage = lineage
+        self.has_custom = has_custom
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._items, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return [self._items[position] for position in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError("message index out of range")
+        return self._items[index if index >= 0 else self._length + index]
+
+    def __add__(self, other: Iterable[Message]) -> list[Message]:
+        return [*self, *other]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return self._length == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+class History:
+    """Messages in order; what is in it stays, and only `replace_last` ever starts a new lineage."""
+
+    __slots__ = ("_has_custom", "_items", "lineage")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._items, self._has_custom = paired(messages)
+        self.lineage = Lineage()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def append(self, message: Message) -> None:
+        """Add one message."""
+        if type(message) is CustomMessage:
+            self._has_custom = True
+        self._items.append(message)
+
+    def snapshot(self) -> Snapshot:
+        """The messages as they are now."""
+        return Snapshot(self._items, len(self._items), self.lineage, self._has_custom)
+
+    def replace(self, old: Message, new: Message) -> None:
+        """Put `new` where `old` is; snapshots taken before keep `old`."""
+        items = self._items.copy()
+        position = next(index for index in range(len(items) - 1, -1, -1) if items[index] is old)
+        items[position] = new
+        self._items, self.lineage = items, Lineage()
+
+
+def paired(messages: Iterable[Message]) -> tuple[list[Message], bool]:
+    """The messages with every tool call followed by its result, in call order; and whether any is custom.
+
+    A call without a result gets one that says so; a result without its call is refused.
+    """
+    items = list(messages)
+    has_custom = False
+    for message in items:
+        kind = type(message)
+        if kind is UserMessage:
+            continue
+        if kind is AssistantMessage:
+            for block in message.content:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+                if type(block) is ToolCall:  # pyright: ignore[reportUnknownArgumentType]
+                    return _repaired(items)
+        elif kind is ToolResultMessage:
+            return _repaired(items)
+        elif kind is CustomMessage:
+            has_custom = True
+        else:
+            raise TypeError(f"a history holds messages, not {kind.__name__}; wrap text in UserMessage(...)")
+    return items, has_custom
+
+
+def violations(messages: Iterable[Message]) -> list[str]:
+    """Every break of the pairing rule, in words; empty if the history is sound."""
+    problems: list[str] = []
+    waiting: list[ToolCall] = []
+    for position, message in enumerate(messages):
+        match message:
+            case ToolResultMessage(tool_call_id=id):
+                if not waiting or waiting[0].id != id:
+                    problems.append(f"message {position}: result for {id!r}, expected {waiting[0].id if waiting else 'none'!r}")
+                else:
+                    waiting.pop(0)
+            case CustomMessage():
+                pass
+            case _:
+                problems.extend(f"message {position}: call {call.id!r} has no result before it" for call in waiting)
+                waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
+    return problems + [f"call {call.id!r} has no result" for call in waiting]
+
+
+def _repaired(items: list[Message]) -> tuple[list[Message], bool]:
+    result: list[Message] = []
+    calls: dict[str, ToolCall] = {}
+    answers: dict[str, ToolResultMessage] = {}
+    aside: list[Message] = []
+
+    def settle() -> None:
+        result.extend(answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True) for id, call in calls.items())
+        result.extend(aside)
+        calls.clear()
+        answers.clear()
+        aside.clear()
+
+    for position, message in enumerate(items):
+        match message:
+            case ToolResultMessage(tool_call_id=id):
+                if id not in calls:
+                    raise BrokenHistory(
+                        f"message {position} is a result for {id!r}, but no call with that id is open there; remove it or add the call"
+                    )
+                if id in answers:
+                    raise BrokenHistory(f"message {position} is a second result for call {id!r}; remove one")
+                answers[id] = message
+            case CustomMessage():
+                (aside if calls else result).append(message)
+            case UserMessage() | AssistantMessage():
+                settle()
+                result.append(message)
+                calls.update({call.id: call for call in message.tool_calls} if isinstance(message, AssistantMessage) else {})
+                if isinstance(message, AssistantMessage) and len(calls) != len(message.tool_calls):
+                    raise BrokenHistory(f"message {position} has two tool calls with one id; give each its own")
+            case _:
+                raise TypeError(f"a history holds messages, not {type(message).__name__}; wrap text in UserMessage(...)")
+    settle()
+    return result, any(type(message) is CustomMessage for message in result)

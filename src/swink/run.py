@@ -1,0 +1,482 @@
+"""One run: its ledger of what is committed and what is open, and the task that drives it.
+
+The ledger is what makes a history interruption-proof. Every change of it is synchronous: a message enters the history
+and is announced in one step, and `close` ends whatever is open (reply, calls, turn, run) without a single await,
+whoever calls it and wherever the run was.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from swink.config import AgentContext, AgentLoopConfig, AgentResult
+from swink.errors import Aborted, AgentError
+from swink.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentStart,
+    MessageDiscarded,
+    MessageEnd,
+    MessageStart,
+    StateChanged,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    TurnEnd,
+    TurnStart,
+)
+from swink.history import History
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Message,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolResultMessage,
+    TurnEndReason,
+    Usage,
+    plain,
+)
+from swink.policy import Policy, PolicyContext, Slots, vet_commit
+from swink.stream import Assembly
+from swink.tool import Tool, ToolContext
+
+log = logging.getLogger("swink.run")
+
+ABANDON_AFTER = 1.0
+"""Seconds after an abort at which a run that swallows cancellation is closed without it."""
+
+
+class Call:
+    """One tool call on its way to a result."""
+
+    __slots__ = ("arguments", "call", "context", "result", "started", "task", "tool", "why")
+
+    def __init__(self, call: ToolCall, tool: Tool | None) -> None:
+        self.call = call
+        self.tool = tool
+        self.arguments = call.arguments
+        self.result: ToolResult | None = None
+        self.started = False
+        self.task: asyncio.Task[None] | None = None
+        self.context: ToolContext | None = None
+        self.why = ""
+
+
+class Run:
+    """The ledger of one run, and its task."""
+
+    def __init__(
+        self,
+        config: AgentLoopConfig,
+        context: AgentContext,
+        history: History,
+        emit: Callable[[AgentEvent], None],
+        *,
+        tools: Sequence[Tool] = (),
+        policies: Sequence[Policy] = (),
+        tool_choice: str | None = None,
+        overflow: bool = False,
+    ) -> None:
+        self.config = config
+        self.context = context
+        self.history = history
+        self.emit = emit
+        self.extra_tools = tuple(tools)
+        self.tool_choice = tool_choice
+        self.overflow = overflow
+        self.slots = Slots((*config.policies, *policies))
+        self.turn = 0
+        self.usage = Usage()
+        self.cost: Cost | None = Cost()
+        self.produced: list[Message] = []
+        self.fresh: tuple[Message, ...] = ()
+        self.pending: deque[Message] = deque()
+        self.dropped: dict[int, int] = {}
+        self.assembly: Assembly | None = None
+        self.model = config.model
+        self.reply: AssistantMessage | None = None
+        self.calls: list[Call] = []
+        self.results: tuple[ToolResultMessage, ...] = ()
+        self.stop_reason: StopReason | None = None
+        self.reason: str | None = None
+        self.error: AgentError | None = None
+        self.failure: BaseException | None = None
+        self.pausing = False
+        self.closed = False
+        self._turn_open = False
+        self._message_open = False
+        self._saved = 0
+        self._known_state = _encoded_state(config.state)
+        self._task: asyncio.Task[None] | None = None
+        self._thread = 0
+        self._abort_reason: str | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._next_history: History | None = None
+        self.finished: asyncio.Future[None]
+        self.loop: asyncio.AbstractEventLoop
+        self._when_over: list[Callable[[], None]] = []
+
+    # What a run is told from outside
+
+    def start(self, prompts: Sequence[Message], body: Callable[["Run"], Coroutine[Any, Any, None]], deadline: float | None = None) -> None:
+        """Announce the run, take the prompts into the history, and begin."""
+        self.loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self.finished = self.loop.create_future()
+        self.emit(AgentStart())
+        self.pending.extend(prompts)
+        self.enter_pending()
+        self._task = self.loop.create_task(self._drive(body))
+        self._task.add_done_callback(self._ended)
+        if deadline is not None:
+            self._timers.append(self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed"))
+
+    def abort(self, reason: str = "the run was aborted") -> None:
+        """End the run at once, keeping what arrived; safe from any thread."""
+        if threading.get_ident() != self._thread:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(self.abort, reason)
+            return
+        if self.closed or self._task is None or self._abort_reason is not None:
+            return
+        self._abort_reason = reason
+        self._task.cancel()
+        self._timers.append(self.loop.call_later(ABANDON_AFTER, self.close, "aborted"))
+
+    async def wait(self) -> None:
+        """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
+        interrupted: asyncio.CancelledError | None = None
+        while not self.finished.done():
+            try:
+                await asyncio.wait([self.finished])
+            except asyncio.CancelledError as error:
+                interrupted = error
+                self.abort("the caller was cancelled")
+        if interrupted is not None:
+            raise interrupted
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Call back once the run is over and saved."""
+        self._when_over.append(callback)
+
+    def replace_history(self, history: History) -> None:
+        """Use another history from the next turn on."""
+        self._next_history = history
+
+    @property
+    def result(self) -> AgentResult:
+        """What the run came to."""
+        return AgentResult(
+            tuple(self.produced),
+            self.stop_reason or "stop",
+            self.usage,
+            self.cost,
+            None if self.error is None else str(self.error),
+            None if self.error is None else self.error.kind,
+            self.reason,
+        )
+
+    # The ledger: what the loop and the dispatch write down
+
+    def check(self) -> None:
+        """Stop here if the run was aborted or closed meanwhile."""
+        if self.closed or self._abort_reason is not None:
+            raise asyncio.CancelledError
+
+    def enter_pending(self) -> None:
+        """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
+        entered: list[Message] = []
+        while self.pending:
+            entered.append(self._commit(self.pending[0]))
+            self.pending.popleft()
+        self.fresh = (*self.fresh, *entered)
+
+    def open_turn(self) -> None:
+        """Begin a turn."""
+        self.turn += 1
+        self._turn_open = True
+        self.reply = None
+        self.calls = []
+        self.results = ()
+        self.emit(TurnStart(self.turn))
+
+    def open_reply(self) -> None:
+        """Begin the turn's reply; once per turn, however many attempts it takes."""
+        self._message_open = True
+        self.emit(MessageStart("assistant"))
+
+    def discard_reply(self, attempt: int, error: AgentError) -> None:
+        """Forget what a failed attempt showed, but not what it cost."""
+        if self.assembly is not None:
+            if self.assembly.has_content:
+                self.emit(MessageDiscarded(attempt, str(error)))
+            if self.assembly.terminal is not None and self.assembly.terminal.usage.total:
+                usage = self.assembly.terminal.usage
+                self.charge(usage, self._price(usage))
+        self.assembly = None
+
+    def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> AssistantMessage:
+        """Price the reply, put it into the history and end it."""
+        if not self._message_open:
+            self.open_reply()
+        cost = cost or self._price(usage)
+        message = (self.assembly or Assembly()).message(self.model, stop_reason, usage=usage, cost=cost, error=error)
+        self.charge(usage, cost)
+        self.assembly = None
+        self._message_open = False
+        message = vet_commit(self.slots.pre_commit, _with_unique_ids(message)) if self.slots.pre_commit else _with_unique_ids(message)
+        assert isinstance(message, AssistantMessage)
+        self.reply = message
+        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls]
+        self._keep(message)
+        self.emit(MessageEnd(message))
+        return message
+
+    def settle(self, call: Call, result: ToolResult) -> None:
+        """Give a call its result, once."""
+        if call.result is not None:
+            return
+        call.result = result
+        if call.context is not None:
+            call.context.close()
+        self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
+
+    def commit_results(self) -> tuple[ToolResultMessage, ...]:
+        """Put the results of all calls into the history, in call order."""
+        committed: list[ToolResultMessage] = []
+        for call in self.calls:
+            assert call.result is not None
+            result = call.result
+            message = self._commit(ToolResultMessage(call.call.id, call.call.name, result.content, result.is_error, result.details))
+            assert isinstance(message, ToolResultMessage)
+            committed.append(message)
+        self.results = tuple(committed)
+        self.calls = []
+        return self.results
+
+    def replace_reply(self, message: Message) -> None:
+        """Keep another reply for this turn; its tool calls must be the same, since their results are already there."""
+        if self.reply is None or not isinstance(message, AssistantMessage) or message.tool_calls != self.reply.tool_calls:
+            log.warning("a policy's replacement was refused: the tool calls must stay as they are")
+            return
+        self.history.replace(self.reply, message)
+        self.produced[next(index for index, item in enumerate(self.produced) if item is self.reply)] = message
+        self.reply = message
+
+    def end_turn(self, reason: TurnEndReason) -> None:
+        """End the turn."""
+        assert self.reply is not None
+        self._turn_open = False
+        self.fresh = ()
+        self.flush_state()
+        self.emit(TurnEnd(self.reply, self.results, reason))
+        if self._next_history is not None:
+            self.history, self._next_history = self._next_history, None
+
+    def charge(self, usage: Usage, cost: Cost | None) -> None:
+        """Count usage and cost; one unknown cost makes the sum unknown."""
+        self.usage += usage
+        self.cost = self.cost + cost if self.cost is not None and cost is not None else None
+
+    def stop(self, reason: str) -> None:
+        """A policy ends the run."""
+        self.reason = reason
+        self.stop_reason = self.reply.stop_reason if self.reply is not None else "stop"
+
+    def fail(self, error: AgentError) -> None:
+        """The run ends in an error."""
+        self.error = error
+        self.stop_reason = "error"
+
+    async def save(self) -> None:
+        """Hand what is new to the session."""
+        if self.config.save is not None and self._saved < len(self.produced):
+            batch = self.produced[self._saved :]
+            self._saved = len(self.produced)
+            await self.config.save(batch)
+
+    def flush_state(self) -> None:
+        """Announce what changed in the session state since the last turn."""
+        if not self.config.state and not self._known_state:
+            return
+        state = _encoded_state(self.config.state)
+        delta = {key: msgspec.json.decode(value) for key, value in state.items() if self._known_state.get(key) != value}
+        removed = tuple(key for key in self._known_state if key not in state)
+        self._known_state = state
+        if delta or removed:
+            self.emit(StateChanged(delta, removed))
+
+    def close(self, stop_reason: StopReason | None = None) -> None:
+        """End whatever is open and the run with it. Synchronous and idempotent: nothing can interrupt it."""
+        if self.closed:
+            return
+        if stop_reason is not None and self.stop_reason not in ("error", "aborted"):
+            self.stop_reason = stop_reason
+            self.reason = self._abort_reason or self.reason
+            if stop_reason == "aborted" and self.error is None:
+                self.error = Aborted(self.reason or "the run was cancelled")
+        ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
+        if self._turn_open:
+            if self.reply is None:
+                self.commit_reply(ending, Usage(), None, self.error)
+            self._settle_all(ending)
+            self.end_turn(ending)
+        while self.pending:
+            self._commit(self.pending.popleft())
+        self.closed = True
+        self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
+        self.emit = _ignore
+        for timer in self._timers:
+            timer.cancel()
+        if self.config.save is None:
+            self._over()
+
+    # Facts the loop asks for
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of this turn."""
+        return (*self.context.tools, *self.extra_tools)
+
+    def find_tool(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        return None
+
+    def policy_context(self) -> PolicyContext:
+        """What policies see."""
+        return PolicyContext(
+            self.turn,
+            self.model,
+            self.context.system_prompt,
+            self.history.snapshot(),
+            self.fresh,
+            self.usage,
+            self.cost,
+            msgspec.json.decode(msgspec.json.encode(self.config.state, enc_hook=plain)),
+        )
+
+    def tool_context(self, call: Call) -> ToolContext:
+        """The context a call runs in."""
+        id, name = call.call.id, call.call.name
+        return ToolContext(id, name, self.config.state, lambda update: self.emit(ToolExecutionUpdate(id, name, update)), self.charge)
+
+    # Inside
+
+    async def _drive(self, body: Callable[["Run"], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await body(self)
+        except asyncio.CancelledError:
+            self.close("aborted")
+        except BaseException as error:
+            # A hook failed: the run ends in an error, and whoever awaits it gets the exception itself.
+            self.failure = error
+            if self.error is None:
+                self.error = HookFailed(f"{type(error).__name__}: {error}")
+            self.stop_reason = "error"
+            self.close("error")
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self.close()
+            if self.config.save is not None:
+                await self._save_rest()
+                self._over()
+
+    async def _save_rest(self) -> None:
+        saving = asyncio.ensure_future(self.save())
+        while not saving.done():
+            try:
+                await asyncio.shield(saving)
+            except asyncio.CancelledError:
+                continue
+
+    def _over(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(None)
+            for callback in self._when_over:
+                callback()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        # A task cancelled before its first step never entered `_drive`.
+        self.close("aborted")
+        self._over()
+        if not task.cancelled():
+            task.exception()
+
+    def _commit(self, message: Message) -> Message:
+        if self.slots.pre_commit:
+            message = vet_commit(self.slots.pre_commit, message)
+        self.emit(MessageStart(message.role))
+        self._keep(message)
+        self.emit(MessageEnd(message))
+        return message
+
+    def _keep(self, message: Message) -> None:
+        self.history.append(message)
+        self.produced.append(message)
+
+    def _settle_all(self, ending: Literal["error", "aborted"]) -> None:
+        """A result for every call that has none: the pairing rule holds in every outcome."""
+        text = "tool call not run: the reply failed" if ending == "error" else "tool call cancelled: the run was aborted"
+        for call in self.calls:
+            if call.result is None:
+                call.why = call.why or text
+                if call.task is not None:
+                    call.task.cancel()
+                self.settle(call, ToolResult((Text(call.why),), is_error=True))
+        if self.calls:
+            self.commit_results()
+
+    def _price(self, usage: Usage) -> Cost | None:
+        price = self.model.price or (self.config.price(self.model) if self.config.price is not None else None)
+        return price.cost(usage) if price is not None else None
+
+
+class HookFailed(AgentError):
+    """A hook of the application raised; the exception itself is raised from the run."""
+
+    kind = "hook"
+
+
+def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
+    """The message with no two calls of one id, which could not be answered separately."""
+    calls = message.tool_calls
+    if len(calls) < 2 or len({call.id for call in calls}) == len(calls):
+        return message
+    seen: set[str] = set()
+    content: list[Any] = []
+    for block in message.content:
+        if isinstance(block, ToolCall):
+            id, count = block.id, 1
+            while id in seen:
+                count += 1
+                id = f"{block.id}_{count}"
+            seen.add(id)
+            block = replace(block, id=id)
+        content.append(block)
+    return replace(message, content=tuple(content))
+
+
+def _encoded_state(state: dict[str, Any]) -> dict[str, bytes]:
+    encoded: dict[str, bytes] = {}
+    for key, value in list(state.items()):
+        try:
+            encoded[key] = msgspec.json.encode(value, enc_hook=plain)
+        except (TypeError, NotImplementedError, msgspec.EncodeError):
+            log.warning("session state %r is not JSON-able and is not saved", key)
+    return encoded
+
+
+def _ignore(event: AgentEvent) -> None:
+    """Where a closed run's events go."""
