@@ -26,6 +26,7 @@ from swink.messages import (
     LlmMessage,
     ModelSpec,
     Text,
+    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UrlSource,
@@ -35,6 +36,7 @@ from swink.stream import ToolSpec
 NO_OUTPUT = "(no output)"
 INTERRUPTED = "error: no result; the call was interrupted"
 
+_DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -44,12 +46,15 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
-async def prepare(messages: Sequence[LlmMessage]) -> list[LlmMessage]:
+async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None) -> list[LlmMessage]:
     """The history as a provider can take it: every call has its result, images are in memory, blank text is gone."""
     prepared: list[LlmMessage] = []
+    takes_images = model is None or model.capabilities is None or model.capabilities.images
     for message in paired(messages):
         content = message.content
-        if any(_is_file(block) for block in content):
+        if any(type(block) is Image for block in content):
+            if not takes_images:
+                raise StreamError(f"{model} takes no images")
             content = tuple([await _loaded(block) for block in content])
         if any(type(block) is Text and not block.text.strip() for block in content):
             content = tuple(block for block in content if type(block) is not Text or block.text.strip())
@@ -122,6 +127,11 @@ class CallIds:
         return self._prefix + "".join(digits)
 
 
+def thinking_level(model: ModelSpec) -> ThinkingLevel:
+    """How hard to think: off for a model that is known not to."""
+    return "off" if model.capabilities is not None and not model.capabilities.thinking else model.thinking_level
+
+
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
     """A tool's schema with the `type` and `properties` that providers insist on; the tool's own object is left alone."""
     return {"type": "object", "properties": {}, **tool.parameters_schema}
@@ -169,11 +179,11 @@ def _media_type(data: bytes, path: Path) -> str:
     return guessed
 
 
-def _is_file(block: ContentBlock) -> bool:
-    return type(block) is Image and type(block.source) is FileSource
-
-
 async def _loaded(block: Any) -> Any:
-    if isinstance(block, Image) and isinstance(block.source, FileSource):
-        return Image(await asyncio.to_thread(read_image, block.source))
-    return block
+    match block:
+        case Image(FileSource() as source):
+            return Image(await asyncio.to_thread(read_image, source))
+        case Image(UrlSource(url)) if found := _DATA_URL.match(url):
+            return Image(Base64Source(url[found.end() :], found[1]))
+        case _:
+            return block

@@ -10,7 +10,7 @@ The connection is back in the pool before the terminal is yielded.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from swink.providers.reply import Reply
 from swink.redact import redact_text
 from swink.stream import AssistantMessageEvent, Start, StreamOptions, Timeout
 
+T = TypeVar("T")
+
 DRAIN_SECONDS = 0.05
 SHOWN_BYTES = 200
 
@@ -32,8 +34,8 @@ class Decoder(Protocol):
     """Turns the bytes of an answer into calls on a `Reply`; raises a `ModelError` for what it cannot read."""
 
     def feed(self, chunk: bytes) -> None: ...
-    def end(self) -> None:
-        """The body ended without a terminal: finish the reply if it is whole, or raise."""
+    def end(self) -> Request | None:
+        """The body ended without a terminal: finish the reply if it is whole, give the request that goes on with it, or raise."""
         ...
 
 
@@ -51,22 +53,23 @@ async def exchange(
     secrets: list[str] = []
     yield Start()
     try:
-        sent = await request()
+        sent: Request | None = await request()
         secrets = secrets_of(sent)
-        response = await transport_for(options).send(sent, timeout_for(options, timeout))
-        if not 200 <= response.status < 300:
-            raise await refusal(response, *secrets)
-        await _refuse(response, refused_types)
         decode = decoder(reply)
-        async for chunk in response:
-            decode.feed(chunk)
-            for event in reply.take():
-                yield event
-            if reply.terminal is not None:
-                await _drain(response)
-                break
-        else:
-            decode.end()
+        while sent is not None:
+            response = await transport_for(options).send(sent, timeout_for(options, timeout))
+            if not 200 <= response.status < 300:
+                raise await refusal(response, *secrets)
+            await _refuse(response, refused_types)
+            async for chunk in response:
+                decode.feed(chunk)
+                for event in reply.take():
+                    yield event
+                if reply.terminal is not None:
+                    await _drain(response)
+                    break
+            sent = decode.end() if reply.terminal is None else None
+            await response.aclose()
     except ModelError as error:
         error.message = redact_text(error.message, *secrets)
         reply.fail(error)
@@ -109,6 +112,20 @@ def decode_json(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _decode_leniently(data, error)
+
+
+def decode_as(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
+    """The JSON of one event in the shape it has to have, or a `StreamError` that shows how it began."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise malformed(data, error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = _decode_leniently(data, error)
+    try:
+        return msgspec.convert(value, decoder.type)
+    except msgspec.ValidationError as error:
+        raise malformed(data, error) from error
 
 
 def malformed(data: bytes, error: Exception) -> StreamError:
