@@ -17,7 +17,7 @@ from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages,
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
 from swink.eventstream import EventStream
 from swink.history import History, Snapshot, violations
-from swink.loop import check_continue, take_turns, transformed
+from swink.loop import check_continue, take_turns
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -39,6 +39,7 @@ from swink.run import Run
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
 from swink.tool import Tool, ToolError, as_tools
+from swink.transform import transformed
 
 log = logging.getLogger("swink.agent")
 
@@ -107,7 +108,7 @@ class Agent:
         approval_mode: ApprovalMode = "smart",
         transform_context: TransformFn | Sequence[TransformFn] | None = None,
         convert_to_llm: Callable[[Message], LlmMessage | None] | None = None,
-        get_api_key: Callable[[str], str | None | Awaitable[str | None]] | None = None,
+        get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None,
         steering_mode: QueueMode = "one_at_a_time",
         follow_up_mode: QueueMode = "one_at_a_time",
         tool_execution: ToolExecution = "concurrent",

@@ -41,7 +41,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     transform_context: TransformFn | Sequence[TransformFn] = field(default_factory=SlidingWindow)
     convert_to_llm: Callable[[Message], LlmMessage | None] | None = None
     """Per message, None to leave it out; without one, custom messages are left out."""
-    get_api_key: Callable[[str], str | None | Awaitable[str | None]] | None = None
+    get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
     get_steering: Poll | None = None
     get_follow_up: Poll | None = None
     peek_steering: Callable[[], bool] | None = None

@@ -43,13 +43,7 @@ def redact_text(text: str, *secrets: str | None) -> str:
 
 def redact_value(value: Any) -> Any:
     """A copy of JSON data in which secret-looking keys and values are replaced with a mark."""
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, Mapping):
-        return {key: MARK if _is_secret_key(key) and item else redact_value(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [redact_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    return cast(Any, value)
+    return _redacted(value)
 
 
 def restore_marks(edited: Any, original: Any) -> Any:
@@ -61,6 +55,19 @@ def restore_marks(edited: Any, original: Any) -> Any:
     if isinstance(edited, list) and isinstance(original, list) and len(edited) == len(original):  # pyright: ignore[reportUnknownArgumentType]
         return [restore_marks(item, was) for item, was in zip(edited, original, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return original if edited == MARK else edited
+
+
+def _redacted(value: object) -> object:
+    match value:
+        case str():
+            return redact_text(value)
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return {key: MARK if _is_secret_key(key) and item else _redacted(item) for key, item in items}
+        case list() | tuple():
+            return [_redacted(item) for item in cast("Sequence[object]", value)]
+        case _:
+            return value
 
 
 def _is_secret_key(key: object) -> bool:

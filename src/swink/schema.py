@@ -109,8 +109,8 @@ def schema_of(hint: Any) -> dict[str, Any]:
         schema = msgspec.json.schema(hint, schema_hook=describe)
     except (TypeError, NotImplementedError) as error:
         raise InvalidTool(
-            f"{_label(hint)} cannot be described in JSON Schema ({str(error).splitlines()[-1]}); use str, int, float, bool, Literal, Enum, list, dict, "
-            "a dataclass, TypedDict, pydantic model or msgspec Struct"
+            f"{_label(hint)} cannot be described in JSON Schema ({str(error).splitlines()[-1]}); use str, int, float, bool, Literal, "
+            "Enum, list, dict, a dataclass, TypedDict, pydantic model or msgspec Struct"
         ) from error
     definitions: dict[str, Any] = {**schema.pop("$defs", {}), **foreign}
     schema = _flatten(schema, definitions)

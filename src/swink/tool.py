@@ -169,7 +169,8 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
 
     def call_here(self, arguments: Mapping[str, Any]) -> Any:
         """Run the function in this very thread: what the child process of an isolated tool does."""
-        assert self.function is not None and self.signature is not None
+        assert self.function is not None
+        assert self.signature is not None
         value = self.function(**self.signature.arguments(arguments))
         return asyncio.run(value) if inspect.iscoroutine(value) else value
 

@@ -42,8 +42,7 @@ class ProxyStreamFn:
     "proxy:anthropic:claude-sonnet-4-6". `version=1` speaks the old protocol, which has no tools.
     """
 
-    honoured = ALL_OPTIONS
-    timeout = Timeout()
+    honours = ALL_OPTIONS
 
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, version: int = VERSION, allow_http: bool = False
@@ -55,7 +54,8 @@ class ProxyStreamFn:
             "proxy", url, base_url, api_key, keys=("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL", allow_http=allow_http
         )
         self._version = version
-        self._notices = Notices("proxy", self.honoured)
+        self._notices = Notices("proxy", self.honours)
+        self.timeout = Timeout()
 
     def __repr__(self) -> str:
         return f"ProxyStreamFn(base_url={self._endpoint.base_url!r})"

@@ -1,0 +1,196 @@
+"""One reply: attempts with retry, fallback models and overflow recovery, until it is complete or none is left to ask."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from swink.context import estimate_tokens
+from swink.errors import AgentError, ContextWindowOverflow, NetworkError, StreamError, error_for
+from swink.events import MessageUpdate, ModelFallback, RetryScheduled
+from swink.history import Snapshot
+from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec, Usage
+from swink.redact import redact_text
+from swink.retry import wait_before
+from swink.run import Run
+from swink.stream import Assembly, AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.transform import transform_context
+
+AFTER_TERMINAL = 1.0
+"""Seconds a stream function gets to finish after its terminal event."""
+
+
+async def take_reply(run: Run, messages: Sequence[Message]) -> None:
+    """Ask the model, and its fallbacks in turn, until one reply is complete or none is left to ask."""
+    models = [(run.config.model, run.config.stream_fn), *run.config.fallbacks]
+    recovered = False
+    error: AgentError | None = None
+    run.open_reply()
+    for position, (model, stream_fn) in enumerate(models):
+        run.model = model
+        attempt = 0
+        while True:
+            attempt += 1
+            error = await _attempt(run, stream_fn, messages)
+            if error is None:
+                return
+            if isinstance(error, ContextWindowOverflow) and not recovered:
+                recovered = True
+                smaller = await _recovered(run, messages)
+                if smaller is not None:
+                    run.discard_reply(attempt, error)
+                    messages, attempt = smaller, attempt - 1
+                    continue
+            if not run.config.retry.should_retry(error, attempt):
+                break
+            run.discard_reply(attempt, error)
+            delay = wait_before(run.config.retry, error, attempt)
+            run.emit(RetryScheduled(attempt, delay, str(error)))
+            await asyncio.sleep(delay)
+        if not error.retryable or position + 1 == len(models):
+            break
+        run.discard_reply(attempt, error)
+        run.emit(ModelFallback(str(model), str(models[position + 1][0])))
+    assert error is not None
+    _fail(run, error)
+
+
+def _fail(run: Run, error: AgentError) -> None:
+    """Keep what arrived of the last attempt; an overflow makes the next run prune from its first turn on."""
+    terminal = run.assembly.terminal if run.assembly is not None else None
+    run.overflow = isinstance(error, ContextWindowOverflow)
+    run.fail(error)
+    run.commit_reply("error", terminal.usage if terminal is not None else Usage(), None, error)
+
+
+async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
+    """One request; its reply is committed if it is complete, otherwise the error says why not."""
+    model = run.model
+    options = await _options(run, model)
+    context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
+    assembly = run.assembly = Assembly()
+    limits = _limits(options, stream_fn)
+    try:
+        await _read(run, stream_fn(model, context, options), assembly, limits)
+    except AgentError as error:
+        return _named(error, model)
+    except TimeoutError:
+        if assembly.terminal is None:
+            seconds = limits.idle if assembly.has_content else limits.first
+            return NetworkError(f"no content for {seconds:g} s", model=str(model))
+    except Exception as error:
+        # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
+        return error_for(None, redact_text(f"{type(error).__name__}: {error}"), model=str(model))
+    match assembly.terminal:
+        case None:
+            return NetworkError("the stream ended without a terminal event", model=str(model))
+        case Error() as failure:
+            return error_for(failure.kind, failure.message, model=str(model), retry_after=failure.retry_after)
+        case Done("error" | "aborted" as stop_reason):
+            return StreamError(f"stream protocol: done({stop_reason}); a failed stream ends with an error event", model=str(model))
+        case Done() as done:
+            run.commit_reply(done.stop_reason, done.usage, done.cost)
+            return None
+
+
+async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
+    """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
+    feed, emit = assembly.feed, run.emit
+    async with asyncio.timeout(None) as scope:
+        watch = _Watch(scope, assembly, limits)
+        try:
+            async for event in stream:
+                if feed(event):
+                    emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+                elif assembly.terminal is not None:
+                    watch.hurry()
+        finally:
+            if (aclose := getattr(stream, "aclose", None)) is not None:
+                await aclose()
+            watch.stop()
+
+
+class _Watch:
+    """Ends a stream that brings no content: what counts is events, so a provider's pings cannot hold it open."""
+
+    __slots__ = ("_assembly", "_began", "_limits", "_loop", "_scope", "_timer")
+
+    def __init__(self, scope: asyncio.Timeout, assembly: Assembly, limits: Timeout) -> None:
+        self._scope = scope
+        self._assembly = assembly
+        self._limits = limits
+        self._began = time.monotonic()
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(min(limits.first, limits.idle), self._look)
+
+    def _look(self) -> None:
+        touched = self._assembly.touched
+        left = (self._limits.idle if touched else self._limits.first) - (time.monotonic() - (touched or self._began))
+        if left <= 0:
+            self._scope.reschedule(self._loop.time())
+        else:
+            self._timer = self._loop.call_later(left, self._look)
+
+    def hurry(self) -> None:
+        """The reply is complete: whatever the stream function still does, it does it soon."""
+        self._timer.cancel()
+        self._timer = self._loop.call_later(AFTER_TERMINAL, self._scope.reschedule, self._loop.time())
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
+async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
+    """After an overflow: a smaller context, or None if no transformer can make one."""
+    smaller = await transform_context(run, True)
+    run.check()
+    return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
+
+
+def _llm_messages(run: Run, messages: Sequence[Message]) -> Sequence[LlmMessage]:
+    """What the model gets to see: converted, and without a failed reply at the very end, which would be a prefill."""
+    if (convert := run.config.convert_to_llm) is not None:
+        converted: Sequence[Any] = [kept for message in messages if (kept := convert(message)) is not None]
+    elif isinstance(messages, Snapshot) and not messages.has_custom:
+        converted = cast("Sequence[LlmMessage]", messages)
+    else:
+        converted = [message for message in messages if message.role != "custom"]
+    end = len(converted)
+    while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
+        end -= 1
+    return converted if end == len(converted) else converted[:end]
+
+
+async def _options(run: Run, model: ModelSpec) -> StreamOptions:
+    options = run.config.options
+    if run.config.get_api_key is not None:
+        key = run.config.get_api_key(model.provider)
+        key = await key if inspect.isawaitable(key) else key
+        if key is not None:
+            options = replace(options, api_key=key)
+    if run.tool_choice is not None and options.tool_choice is None:
+        options = replace(options, tool_choice=run.tool_choice)
+    return options
+
+
+def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
+    return () if model.capabilities is not None and not model.capabilities.tools else run.tools
+
+
+def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
+    match options.timeout:
+        case Timeout() as limits:
+            return limits
+        case None:
+            return getattr(stream_fn, "timeout", None) or Timeout()
+        case seconds:
+            return Timeout(idle=seconds, first=seconds)
+
+
+def _named(error: AgentError, model: ModelSpec) -> AgentError:
+    if hasattr(error, "model") and not error.model:
+        error.model = str(model)  # type: ignore[attr-defined]
+    return error

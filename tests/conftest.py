@@ -1,0 +1,23 @@
+"""Every test fails on what it leaves behind: unhandled errors in the event loop, and threads of tools."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    unhandled: list[dict[str, Any]] = []
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_exception_handler", lambda loop, context: unhandled.append(context))
+    yield
+    assert not unhandled, f"unhandled in the event loop: {unhandled}"
+    for _ in range(100):
+        left = [thread.name for thread in threading.enumerate() if thread.name.startswith("swink-")]
+        if not left:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"threads left behind: {left}")
