@@ -1,0 +1,119 @@
+"""Azure OpenAI: chat completions under a resource's own URL, with a key or an Entra ID token.
+
+https://NAME.openai.azure.com                        with an api_version: /openai/deployments/MODEL/chat/completions
+                                                     without: /openai/v1/chat/completions
+https://NAME.openai.azure.com/openai/v1              /chat/completions, the deployment named in the body
+https://NAME.openai.azure.com/openai/deployments/D   /chat/completions?api-version=…
+"""
+
+import inspect
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from urllib.parse import quote, urlsplit
+
+from swink.errors import AuthError, MisuseError
+from swink.messages import ModelSpec
+from swink.providers.chat_body import Dialect, request_body
+from swink.providers.chat_stream import ChatDecoder
+from swink.providers.convert import prepare
+from swink.providers.endpoint import endpoint
+from swink.providers.entra import AUTHORITY, ClientCredentials
+from swink.providers.exchange import encode_body, exchange
+from swink.providers.http import Request, timeout_for, transport_for
+from swink.providers.notices import Notices
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+
+TokenProvider = Callable[[], str | Awaitable[str]]
+DEPLOYMENTS = Dialect("azure", limit_field="max_completion_tokens")
+V1 = Dialect("azure", limit_field="max_completion_tokens", session_field="prompt_cache_key")
+
+
+class AzureStreamFn:
+    """OpenAI models on Azure. The model id is the deployment's name, unless `deployment` says otherwise.
+
+    The key is `api_key` or AZURE_OPENAI_API_KEY. Without one, a bearer token is used: of `token_provider`, of
+    `credentials` (or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET), or AZURE_OPENAI_AD_TOKEN.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        api_version: str | None = None,
+        deployment: str | None = None,
+        credentials: ClientCredentials | None = None,
+        token_provider: TokenProvider | None = None,
+        allow_http: bool = False,
+    ) -> None:
+        url = base_url or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
+        if not url:
+            raise MisuseError("Azure needs the URL of a resource: pass base_url= or set AZURE_OPENAI_ENDPOINT")
+        # The key in the environment is of the resource that the caller names: there is no other it could belong to.
+        self._endpoint = endpoint("azure", url, url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http)
+        self._api_version = api_version or os.environ.get("OPENAI_API_VERSION", "")
+        self._deployment = deployment
+        self._credentials = credentials
+        self._token_provider = token_provider
+        self._dialect = DEPLOYMENTS if "/openai/v1" not in self._url("") else V1
+        self._notices = Notices("azure", self._dialect.honours)
+        self.honours = self._dialect.honours
+        self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
+
+    def __repr__(self) -> str:
+        return f"AzureStreamFn(base_url={self._endpoint.base_url!r})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+
+        async def request() -> Request:
+            body = request_body(model, context, await prepare(context.messages, model), options, self._dialect, self._notices)
+            deployment = self._deployment or model.model_id
+            body["model"] = deployment
+            headers = {"content-type": "application/json", "accept": "text/event-stream", **await self._authorization(options)}
+            return Request(self._url(deployment), headers, encode_body(body, options.extra))
+
+        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()
+
+    def _url(self, deployment: str) -> str:
+        base = self._endpoint.base_url
+        path = urlsplit(base).path
+        query = f"?api-version={quote(self._api_version)}" if self._api_version else ""
+        if path.endswith("/openai/v1") or "/openai/deployments/" in path:
+            return f"{base}/chat/completions{query}"
+        root = base if path.endswith("/openai") else f"{base}/openai"
+        if not query:
+            return f"{root}/v1/chat/completions"
+        return f"{root}/deployments/{quote(deployment, safe='')}/chat/completions{query}"
+
+    async def _authorization(self, options: StreamOptions) -> dict[str, str]:
+        given = options.api_key if options.api_key is not None else self._endpoint.api_key
+        if given is None and (token := await self._token(options)):
+            return {"authorization": f"Bearer {token}"}
+        try:
+            key = self._endpoint.key(given)
+        except AuthError as error:
+            raise AuthError(f"{error.message}; or give Entra ID credentials") from None
+        return {"api-key": key} if key else {}
+
+    async def _token(self, options: StreamOptions) -> str:
+        if self._token_provider is not None:
+            token = self._token_provider()
+            return await token if inspect.isawaitable(token) else token
+        if self._credentials is None and not os.environ.get("AZURE_OPENAI_API_KEY"):
+            self._credentials = _credentials_from_environment()
+        if self._credentials is not None:
+            return await self._credentials.token(transport_for(options), timeout_for(options, self.timeout))
+        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip()
+
+
+def _credentials_from_environment() -> ClientCredentials | None:
+    tenant, client, secret = (os.environ.get(f"AZURE_{name}", "").strip() for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"))
+    if not (tenant and client and secret):
+        return None
+    return ClientCredentials(tenant, client, secret, authority=os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY)

@@ -1,0 +1,243 @@
+"""The body of a chat-completions request, and the dialects in which servers want it.
+
+Tool results carry text only in most dialects, so images among them follow in one user message after the whole batch.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from swink.messages import (
+    AssistantMessage,
+    Extension,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from swink.providers.convert import NO_OUTPUT, CallIds, data_url, input_schema, joined_text, own, thinking_level
+from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.stream import LlmContext, StreamOptions
+
+_EPHEMERAL = {"type": "ephemeral"}
+_REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-(?:[5-9]|\d\d)|codex|computer-use)(?!.*-chat)")
+_FIXED_GROK = re.compile(r"grok-(?:2|3(?!-mini)|4(?:-\d{4}|-fast|-latest|$)|code)")
+_GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+
+
+class Dialect(Struct, frozen=True):
+    """What a server wants otherwise than its neighbours."""
+
+    provider: str
+    limit_field: str = "max_tokens"
+    sends_limit: bool = True
+    """Whether the model's own limit is sent where the caller sets none; servers that count it against the window get none."""
+    reasoning: Literal["effort", "openai", "openrouter", "deepseek", "mistral", "xai"] = "effort"
+    replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
+    """How thinking goes back to the model that wrote it."""
+    session_field: str = ""
+    usage_option: bool = True
+    call_ids: tuple[str, int, str] = (r"[a-zA-Z0-9_-]{1,40}", 29, "call_")
+    result_images: bool = False
+    pads_after_results: bool = False
+
+    @property
+    def honours(self) -> frozenset[str]:
+        """The options that this server can honour."""
+        missing = {"cache"} if self.provider != "openrouter" else set[str]()
+        return ALL_OPTIONS - missing - (set() if self.session_field else {"session_id"})
+
+
+def request_body(
+    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, dialect: Dialect, notices: Notices
+) -> dict[str, Any]:
+    """The JSON body for one reply; `messages` are the context's, prepared."""
+    body: dict[str, Any] = {"model": model.model_id, "messages": _messages(model, context, messages, dialect), "stream": True}
+    if dialect.usage_option:
+        body["stream_options"] = {"include_usage": True}
+    if limit := options.max_tokens or (model.max_output if dialect.sends_limit else None):
+        body[dialect.limit_field] = limit
+    if options.temperature is not None:
+        if dialect.reasoning == "openai" and is_reasoning_model(model.model_id):
+            notices.report("temperature", f"{model.model_id} takes none")
+        else:
+            body["temperature"] = options.temperature
+    body |= _reasoning(model, dialect, notices)
+    if context.tools:
+        body["tools"] = [
+            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}}
+            for tool in context.tools
+        ]
+        if options.tool_choice is not None:
+            body["tool_choice"] = tool_choice(options.tool_choice)
+    if dialect.session_field and options.session_id:
+        body[dialect.session_field] = options.session_id
+    if dialect.provider == "openrouter" and options.cache and model.model_id.startswith("anthropic/"):
+        _mark_for_cache(body["messages"])
+    return body
+
+
+def is_reasoning_model(model_id: str) -> bool:
+    """Whether an OpenAI model reasons, and so takes an effort and no temperature."""
+    return _REASONING_MODEL.search(model_id) is not None
+
+
+def openai_effort(model_id: str, level: str) -> str:
+    """The effort nearest to a thinking level that an OpenAI model takes."""
+    version = _gpt_version(model_id)
+    if level == "minimal":
+        return "minimal" if version == (5, 0) else "low"
+    if level == "extra_high":
+        return "xhigh" if version >= (5, 2) or "codex-max" in model_id else "high"
+    return level
+
+
+def _gpt_version(model_id: str) -> tuple[int, int]:
+    found = _GPT_VERSION.search(model_id)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
+def tool_choice(choice: str) -> Any:
+    """`tool_choice` of chat completions."""
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "function": {"name": choice}}
+
+
+def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+    level = thinking_level(model)
+    if level == "off":
+        return {}
+    effort = {"extra_high": "xhigh"}.get(level, level)
+    plain = {"minimal": "low", "extra_high": "high"}.get(level, level)
+    match dialect.reasoning:
+        case "openai" if is_reasoning_model(model.model_id):
+            return {"reasoning_effort": openai_effort(model.model_id, level)}
+        case "xai" if not _FIXED_GROK.search(model.model_id):
+            return {"reasoning_effort": "low" if plain == "low" else "high"}
+        case "effort":
+            return {"reasoning_effort": plain}
+        case "openrouter":
+            budget = model.thinking_budgets.get(level)
+            return {"reasoning": {"max_tokens": budget} if budget else {"effort": effort}}
+        case "deepseek":
+            return {"thinking": {"type": "enabled"}}
+        case "mistral":
+            return {"prompt_mode": "reasoning"} if "magistral" in model.model_id else {"reasoning_effort": effort}
+        case "openai" | "xai":
+            notices.report("thinking_level", f"{model.model_id} takes none")
+            return {}
+
+
+def _messages(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], dialect: Dialect) -> list[dict[str, Any]]:
+    sent: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
+    ids = CallIds(*dialect.call_ids)
+    if context.system_prompt.strip():
+        sent.append({"role": "system", "content": context.system_prompt})
+    last_question = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    for at, message in enumerate(messages):
+        if images and not isinstance(message, ToolResultMessage):
+            sent.append(_images_message(images))
+            images = []
+        match message:
+            case AssistantMessage():
+                if (turn := _assistant(message, model, ids, dialect, in_loop=at > last_question)) is not None:
+                    sent.append(turn)
+            case ToolResultMessage():
+                sent.append(_result(message, ids, dialect, images))
+            case UserMessage():
+                if dialect.pads_after_results and sent and sent[-1]["role"] == "tool":
+                    sent.append({"role": "assistant", "content": "OK."})
+                if content := _parts(message.content, dialect):
+                    sent.append({"role": "user", "content": _plain_if_possible(content)})
+    if images:
+        sent.append(_images_message(images))
+    return sent
+
+
+def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialect: Dialect, *, in_loop: bool) -> dict[str, Any] | None:
+    text = "".join(block.text for block in message.content if type(block) is Text)
+    calls = [_call(block, ids) for block in message.content if type(block) is ToolCall]
+    if not text and not calls:
+        return None
+    turn: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if calls:
+        turn["tool_calls"] = calls
+    thoughts = [block for block in message.content if type(block) is Thinking] if own(message, model) else []
+    match dialect.replay:
+        case "reasoning_content" if in_loop and thoughts:
+            turn["reasoning_content"] = "".join(block.text for block in thoughts)
+        case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
+            turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
+        case "parts" if thoughts:
+            turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + _parts(message.content, dialect)
+        case _:
+            pass
+    return turn
+
+
+def _call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
+    arguments = msgspec.json.encode(call.arguments).decode()
+    return {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _thinking_part(block: Thinking) -> dict[str, Any]:
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+    return {**part, "signature": block.signature} if block.signature else part
+
+
+def _details(signature: str) -> list[Any]:
+    try:
+        details = msgspec.json.decode(signature)
+    except (msgspec.DecodeError, UnicodeError):
+        return []
+    return details if isinstance(details, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _result(message: ToolResultMessage, ids: CallIds, dialect: Dialect, images: list[dict[str, Any]]) -> dict[str, Any]:
+    parts = _parts(message.content, dialect)
+    pictures = [part for part in parts if part["type"] == "image_url"]
+    sent: dict[str, Any] = {"role": "tool", "tool_call_id": ids.result(message.tool_call_id)}
+    if dialect.result_images and pictures:
+        return {**sent, "content": parts}
+    if pictures:
+        images += [{"type": "text", "text": f"Image from the result of {message.tool_name}:"}, *pictures]
+    return {**sent, "content": joined_text(message.content) or ("(an image follows)" if pictures else NO_OUTPUT)}
+
+
+def _images_message(images: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"role": "user", "content": images}
+
+
+def _parts(content: Sequence[Any], dialect: Dialect) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    for block in content:
+        match block:
+            case Text(text):
+                parts.append({"type": "text", "text": text})
+            case Image(source):
+                parts.append({"type": "image_url", "image_url": {"url": data_url(source)}})
+            case Extension(name, data) if name == dialect.provider:
+                parts.append(data)
+            case _:
+                pass  # content of another provider's
+    return parts
+
+
+def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _mark_for_cache(messages: list[dict[str, Any]]) -> None:
+    """Breakpoints for a provider behind OpenRouter that wants them said: the system prompt and the last two questions."""
+    users = [message for message in messages if message["role"] == "user"]
+    for message in [message for message in messages[:1] if message["role"] == "system"] + users[-2:]:
+        content: Any = message["content"]
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        message["content"] = [*parts[:-1], {**parts[-1], "cache_control": _EPHEMERAL}]

@@ -1,0 +1,297 @@
+"""The chunks of a chat-completions stream, as the many servers that speak it send them.
+
+    {"choices": [{"delta": {…}, "finish_reason": null}]}*  {"choices": [], "usage": {…}}?  [DONE]?
+
+A finish reason ends the reply at `[DONE]` or at a clean end of the body, whichever comes, so that the usage after it is read.
+Tool calls are told apart by index, by id where a server repeats or omits the index, and by their name where it omits both.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import ContentFiltered, NetworkError, StreamError
+from swink.messages import Cost, Usage
+from swink.providers.exchange import cut_short, decode_as, decode_json
+from swink.providers.failure import describe_error, failure
+from swink.providers.reply import Reply
+from swink.providers.sse import SseParser
+from swink.stream import StreamOptions, parse_arguments
+
+TICKS_PER_DOLLAR = 10**10
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _CallDelta(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: str | list[dict[str, Any]] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    index: int = 0
+    content_filter_results: dict[str, Any] | None = None
+    error: Any = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    id: str | None = None
+    object: str | None = None
+    x_groq: dict[str, Any] | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+class ChatDecoder:
+    """Reads one reply."""
+
+    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+        self._reply = reply
+        self._raw = options.on_raw_payload
+        self._parser = SseParser()
+        self._calls = _Calls(reply)
+        self._id = ""
+        self._finish_reason = ""
+        self._filtered: set[str] = set()
+        self._refusal: list[str] = []
+        self._details: dict[int, dict[str, Any]] = {}
+        self._cost: Cost | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the events that these bytes complete."""
+        for event in self._parser.feed(chunk):
+            data = event.data
+            if data == b"[DONE]" or data.strip() == b"[DONE]":
+                self._finish()
+                return
+            if self._raw is not None:
+                self._raw(decode_json(data))
+            self._take(decode_as(_chunks, data), data)
+
+    def end(self) -> None:
+        """The body ended: a finish reason before that makes it a whole reply."""
+        if not self._finish_reason:
+            raise cut_short()
+        self._finish()
+
+    def _take(self, chunk: _Chunk, data: bytes) -> None:
+        if chunk.error is not None or chunk.object == "error":
+            message, code = describe_error(decode_json(data))
+            raise failure(message, code=code)
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                self._choose(choice, chunk)
+        if chunk.usage is not None:
+            self._count(chunk.usage)
+        elif chunk.x_groq is not None and isinstance(chunk.x_groq.get("usage"), dict):
+            self._count(chunk.x_groq["usage"])
+
+    def _choose(self, choice: _Choice, chunk: _Chunk) -> None:
+        delta = choice.delta
+        if delta is not None:
+            if thought := delta.reasoning_content or delta.reasoning:
+                self._reply.think(thought)
+            if delta.reasoning_details:
+                self._keep_details(delta.reasoning_details)
+            content = delta.content
+            if content:
+                if isinstance(content, str):
+                    self._reply.say(content)
+                else:
+                    self._take_parts(content)
+            if delta.refusal:
+                self._refusal.append(delta.refusal)
+            if delta.tool_calls:
+                for call in delta.tool_calls:
+                    self._calls.take(call, chunk.id or "")
+            if delta.function_call is not None:
+                self._calls.take(_CallDelta(0, None, delta.function_call), chunk.id or "")
+        if choice.content_filter_results:
+            self._filtered |= {name for name, result in choice.content_filter_results.items() if _is_filtered(result)}
+        if choice.error is not None:
+            message, code = describe_error({"error": choice.error})
+            raise failure(message, code=code)
+        if choice.finish_reason:
+            self._finish_reason = choice.finish_reason
+
+    def _take_parts(self, parts: list[dict[str, Any]]) -> None:
+        for part in parts:
+            match part:
+                case {"type": "text", "text": str() as text} if text:
+                    self._reply.say(text)
+                case {"type": "thinking", "thinking": [*pieces]}:
+                    for piece in pieces:
+                        if isinstance(piece, dict) and (text := piece.get("text")):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+                            self._reply.think(str(text))  # pyright: ignore[reportUnknownArgumentType]
+                    if signature := part.get("signature"):
+                        self._reply.sign(str(signature))
+                case _:
+                    pass  # references and other decoration
+
+    def _keep_details(self, details: list[dict[str, Any]]) -> None:
+        """Reasoning details are opaque and go back as they came; the pieces of one detail are joined first."""
+        for detail in details:
+            known = self._details.setdefault(int(detail.get("index") or 0), {})
+            for name, value in detail.items():
+                joins = name in ("text", "summary", "data") and isinstance(value, str) and isinstance(known.get(name), str)
+                if value is not None:
+                    known[name] = known[name] + value if joins else value
+        self._reply.sign(msgspec.json.encode(list(self._details.values())).decode())
+
+    def _finish(self) -> None:
+        reason, reply = self._finish_reason, self._reply
+        if self._refusal:
+            raise ContentFiltered("".join(self._refusal))
+        match reason:
+            case "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn":
+                self._calls.check()
+                reply.done("tool_use" if self._calls.any else "stop", cost=self._cost)
+            case "tool_calls" | "function_call":
+                self._calls.check()
+                reply.done("tool_use", cost=self._cost)
+            case "length" | "model_length" | "max_tokens":
+                reply.done("length", cost=self._cost)
+            case "content_filter":
+                what = f" ({', '.join(sorted(self._filtered))})" if self._filtered else ""
+                raise ContentFiltered(f"the provider's content filter stopped the reply{what}")
+            case "error" | "abort" | "insufficient_system_resource":
+                raise NetworkError(f"the provider broke the reply off: {reason}")
+            case "":
+                raise NetworkError("the reply ended without a finish reason")
+            case _:
+                raise StreamError(f"unknown finish reason {reason!r}")
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        self._reply.usage = usage_of(usage)
+        match usage:
+            case {"cost": int() | float() as cost} if cost:
+                self._cost = Cost(total=float(cost))
+            case {"cost_in_usd_ticks": int() as ticks} if ticks:
+                self._cost = Cost(total=ticks / TICKS_PER_DOLLAR)
+            case _:
+                pass
+
+
+class _Call:
+    """One tool call; it opens in the reply as soon as its name is known."""
+
+    __slots__ = ("arguments", "id", "index", "name")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.name = ""
+        self.index: int | None = None
+        self.arguments: list[str] = []
+
+
+class _Calls:
+    """The tool calls of one reply."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any call."""
+        return bool(self._calls)
+
+    def take(self, delta: _CallDelta, reply_id: str) -> None:
+        """More of a call, or a new one."""
+        function = delta.function or _Function()
+        call = self._find(delta, function)
+        if delta.index is not None:
+            self._by_index[delta.index] = call
+        call.name = call.name or function.name or ""
+        arguments = function.arguments
+        if isinstance(arguments, dict):
+            arguments = msgspec.json.encode(arguments).decode()
+        if arguments:
+            call.arguments.append(arguments)
+        if call.index is not None:
+            if arguments:
+                self._reply.add(call.index, arguments)
+        elif call.name:
+            call.id = call.id or _made_up_id(reply_id, len(self._calls))
+            call.index = self._reply.begin_call(call.id, call.name)
+            if call.arguments:
+                self._reply.add(call.index, "".join(call.arguments))
+
+    def check(self) -> None:
+        """A call without a name cannot be made."""
+        if any(call.index is None for call in self._calls):
+            raise StreamError("the provider sent a tool call without a name")
+
+    def _find(self, delta: _CallDelta, function: _Function) -> _Call:
+        id = delta.id or ""
+        known = next((call for call in self._calls if id and call.id == id), None)
+        if known is not None:
+            return known
+        current = self._by_index.get(delta.index) if delta.index is not None else (self._calls[-1] if self._calls else None)
+        if current is None or self._begins_another(current, id, function.name or ""):
+            current = _Call(id)
+            self._calls.append(current)
+        elif id and not current.id:
+            current.id = id
+        return current
+
+    def _begins_another(self, current: _Call, id: str, name: str) -> bool:
+        """Whether a delta in the place of a known call is another call: it has a name again, and an id or a whole call before it."""
+        if not name or not current.name:
+            return False
+        if id and current.id:
+            return id != current.id
+        return bool(current.arguments) and parse_arguments("".join(current.arguments)) is not None
+
+
+def usage_of(usage: dict[str, Any]) -> Usage:
+    """Counts in the shape of chat completions. Cached tokens are part of the prompt there; some servers leave the reasoning
+    out of the completion and count it in the total alone."""
+    prompt = _int(usage, "prompt_tokens")
+    completion = _int(usage, "completion_tokens")
+    total = _int(usage, "total_tokens")
+    details = usage.get("prompt_tokens_details")
+    cached = _int(details, "cached_tokens") or _int(usage, "prompt_cache_hit_tokens") or _int(usage, "num_cached_tokens")
+    written = _int(details, "cache_write_tokens")
+    reasoning = _int(usage.get("completion_tokens_details"), "reasoning_tokens")
+    if reasoning and total == prompt + completion + reasoning:
+        completion += reasoning
+    cached = min(cached, prompt)
+    written = min(written, prompt - cached)
+    return Usage(prompt - cached - written, completion, cached, written, total, {"reasoning": reasoning} if reasoning else {})
+
+
+def _int(counts: Any, name: str) -> int:
+    value = counts.get(name) if isinstance(counts, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value if isinstance(value, int) else 0
+
+
+def _is_filtered(result: Any) -> bool:
+    return isinstance(result, dict) and result.get("filtered") is True  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def _made_up_id(reply_id: str, number: int) -> str:
+    return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]

@@ -1,0 +1,83 @@
+"""Entra ID tokens by client credentials: fetched once for all who wait, kept, and renewed before they run out."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from urllib.parse import quote, urlencode
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import AuthError, NetworkError
+from swink.providers.endpoint import check_base_url
+from swink.providers.failure import parse_error, read_capped, retry_after
+from swink.providers.http import Request, Transport
+from swink.redact import redact_text
+from swink.stream import Timeout
+
+AUTHORITY = "https://login.microsoftonline.com"
+SCOPE = "https://cognitiveservices.azure.com/.default"
+EARLY_SECONDS = 300.0
+
+
+class _Token(Struct, frozen=True):
+    access_token: str
+    expires_in: float = 3600.0
+
+
+class ClientCredentials:
+    """An application's identity; `await token(transport)` gives its bearer token."""
+
+    def __init__(
+        self,
+        tenant_id: str,
+        client_id: str,
+        client_secret: str,
+        *,
+        authority: str = AUTHORITY,
+        scope: str = SCOPE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = f"{check_base_url(authority)}/{quote(tenant_id, safe='')}/oauth2/v2.0/token"
+        self._client_id = client_id
+        self._secret = client_secret
+        self._scope = scope
+        self._clock = clock
+        self._token = ""
+        self._renew_at = 0.0
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"ClientCredentials(client_id={self._client_id!r})"
+
+    async def token(self, transport: Transport, timeout: Timeout) -> str:
+        """The bearer token, fetched if there is none or it is about to run out; callers at the same time share one fetch."""
+        if not self._is_fresh():
+            async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                if not self._is_fresh():
+                    await self._fetch(transport, timeout)
+        return self._token
+
+    def _is_fresh(self) -> bool:
+        return bool(self._token) and self._clock() < self._renew_at
+
+    async def _fetch(self, transport: Transport, timeout: Timeout) -> None:
+        form = {"grant_type": "client_credentials", "client_id": self._client_id, "client_secret": self._secret, "scope": self._scope}
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        response = await transport.send(Request(self._url, headers, urlencode(form).encode()), timeout)
+        try:
+            body = await read_capped(response)
+        finally:
+            await response.aclose()
+        if response.status >= 500 or response.status == 429:
+            raise NetworkError(f"Entra ID answered {response.status}", retry_after=retry_after(response.headers))
+        if response.status != 200:
+            message, _ = parse_error(body)
+            raise AuthError(f"Entra ID refused the client credentials: {redact_text(message, self._secret)[:500]}")
+        try:
+            token = msgspec.json.decode(body, type=_Token, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise AuthError("Entra ID gave no token") from error
+        self._token = token.access_token
+        self._renew_at = self._clock() + max(token.expires_in - EARLY_SECONDS, token.expires_in / 2)

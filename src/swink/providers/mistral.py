@@ -1,0 +1,54 @@
+"""Mistral: `POST {base_url}/v1/chat/completions`; content in parts, thinking among them, and tool call ids of nine characters."""
+
+from collections.abc import AsyncGenerator
+
+from swink.messages import ModelSpec
+from swink.providers.chat_body import Dialect, request_body
+from swink.providers.chat_stream import ChatDecoder
+from swink.providers.convert import prepare
+from swink.providers.endpoint import endpoint
+from swink.providers.exchange import encode_body, exchange
+from swink.providers.http import Request, transport_for
+from swink.providers.notices import Notices
+from swink.providers.openai import bearer_headers
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+
+MISTRAL = Dialect(
+    "mistral",
+    reasoning="mistral",
+    replay="parts",
+    session_field="prompt_cache_key",
+    usage_option=False,
+    call_ids=(r"[a-zA-Z0-9]{9}", 9, ""),
+    result_images=True,
+    pads_after_results=True,
+)
+
+
+class MistralStreamFn:
+    """Mistral's models; `base_url` is without /v1, as in Mistral's own SDK."""
+
+    honours = MISTRAL.honours
+
+    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
+        self._endpoint = endpoint("mistral", "https://api.mistral.ai", base_url, api_key, keys=("MISTRAL_API_KEY",), allow_http=allow_http)
+        self._notices = Notices("mistral", self.honours)
+        self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
+
+    def __repr__(self) -> str:
+        return f"MistralStreamFn(base_url={self._endpoint.base_url!r})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+
+        async def request() -> Request:
+            body = request_body(model, context, await prepare(context.messages, model), options, MISTRAL, self._notices)
+            headers = bearer_headers(self._endpoint, options)
+            return Request(f"{self._endpoint.base_url}/v1/chat/completions", headers, encode_body(body, options.extra))
+
+        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()

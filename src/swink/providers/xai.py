@@ -1,0 +1,47 @@
+"""xAI: chat completions at `POST {base_url}/chat/completions`, with errors as plain strings and reasoning beside the completion."""
+
+from collections.abc import AsyncGenerator
+
+from swink.messages import ModelSpec
+from swink.providers.chat_body import Dialect, request_body
+from swink.providers.chat_stream import ChatDecoder
+from swink.providers.convert import prepare
+from swink.providers.endpoint import endpoint
+from swink.providers.exchange import encode_body, exchange
+from swink.providers.http import Request, transport_for
+from swink.providers.notices import Notices
+from swink.providers.openai import bearer_headers
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+
+XAI = Dialect("xai", limit_field="max_completion_tokens", reasoning="xai", session_field="x-grok-conv-id")
+
+
+class XAIStreamFn:
+    """Grok; `base_url` ends in /v1."""
+
+    honours = XAI.honours
+
+    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
+        self._endpoint = endpoint("xai", "https://api.x.ai/v1", base_url, api_key, keys=("XAI_API_KEY",), allow_http=allow_http)
+        self._notices = Notices("xai", self.honours)
+        self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
+
+    def __repr__(self) -> str:
+        return f"XAIStreamFn(base_url={self._endpoint.base_url!r})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+
+        async def request() -> Request:
+            body = request_body(model, context, await prepare(context.messages, model), options, XAI, self._notices)
+            headers = bearer_headers(self._endpoint, options)
+            if session := body.pop(XAI.session_field, None):
+                headers[XAI.session_field] = session  # requests of one conversation meet the same cache
+            return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
+
+        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()
