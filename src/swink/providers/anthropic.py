@@ -17,7 +17,7 @@ from swink.messages import ModelSpec, Usage
 from swink.providers.anthropic_body import request_body
 from swink.providers.convert import prepare
 from swink.providers.endpoint import endpoint
-from swink.providers.exchange import cut_short, decode_as, decode_json, encode_body, exchange, malformed
+from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
@@ -132,12 +132,7 @@ class _Event(Struct):
     error: Any = None
 
 
-class _EventType(Struct):
-    type: str = ""
-
-
 _events = msgspec.json.Decoder(_Event)
-_event_types = msgspec.json.Decoder(_EventType)
 _KNOWN = frozenset(
     ("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "error")
 )
@@ -163,13 +158,9 @@ class _Decoder:
         for event in self._parser.feed(chunk):
             if self._raw is not None:
                 self._raw(decode_json(event.data))
-            try:
-                decoded = decode_as(_events, event.data)
-            except StreamError:
-                if decode_as(_event_types, event.data).type in _KNOWN:
-                    raise
-                continue
-            self._take(decoded, event.data)
+            decoded = decode_known(_events, _KNOWN, event.data)
+            if decoded is not None:
+                self._take(decoded, event.data)
             if self._reply.terminal is not None:
                 return
 

@@ -270,13 +270,13 @@ class _Calls:
 def usage_of(usage: dict[str, Any]) -> Usage:
     """Counts in the shape of chat completions. Cached tokens are part of the prompt there; some servers leave the reasoning
     out of the completion and count it in the total alone."""
-    prompt = _int(usage, "prompt_tokens")
-    completion = _int(usage, "completion_tokens")
-    total = _int(usage, "total_tokens")
+    prompt = count(usage, "prompt_tokens")
+    completion = count(usage, "completion_tokens")
+    total = count(usage, "total_tokens")
     details = usage.get("prompt_tokens_details")
-    cached = _int(details, "cached_tokens") or _int(usage, "prompt_cache_hit_tokens") or _int(usage, "num_cached_tokens")
-    written = _int(details, "cache_write_tokens")
-    reasoning = _int(usage.get("completion_tokens_details"), "reasoning_tokens")
+    cached = count(details, "cached_tokens") or count(usage, "prompt_cache_hit_tokens") or count(usage, "num_cached_tokens")
+    written = count(details, "cache_write_tokens")
+    reasoning = count(usage.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and total == prompt + completion + reasoning:
         completion += reasoning
     cached = min(cached, prompt)
@@ -284,7 +284,8 @@ def usage_of(usage: dict[str, Any]) -> Usage:
     return Usage(prompt - cached - written, completion, cached, written, total, {"reasoning": reasoning} if reasoning else {})
 
 
-def _int(counts: Any, name: str) -> int:
+def count(counts: Any, name: str) -> int:
+    """A count in an object of a provider's; 0 where there is none."""
     value = counts.get(name) if isinstance(counts, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return value if isinstance(value, int) else 0
 

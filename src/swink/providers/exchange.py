@@ -9,7 +9,7 @@ The connection is back in the pool before the terminal is yielded.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -128,6 +128,16 @@ def decode_as(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
         raise malformed(data, error) from error
 
 
+def decode_known(decoder: "msgspec.json.Decoder[T]", known: Container[str], data: bytes) -> T | None:
+    """The JSON of one event, where events name their type: None for an unknown type of another shape."""
+    try:
+        return decode_as(decoder, data)
+    except StreamError:
+        if decode_as(_types, data).type in known:
+            raise
+        return None
+
+
 def malformed(data: bytes, error: Exception) -> StreamError:
     """The error for an event that cannot be read, showing its first 200 bytes."""
     shown = redact_text(data[:SHOWN_BYTES].decode("utf-8", "replace"))
@@ -176,3 +186,10 @@ async def _drain(response: Response) -> None:
                 pass
     except (TimeoutError, NetworkError):
         pass  # the connection is dropped instead
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+_types = msgspec.json.Decoder(_Typed)
