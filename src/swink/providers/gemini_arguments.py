@@ -1,21 +1,32 @@
 """Function arguments that Gemini streams as values with JSON paths, turned into the JSON text they add up to.
 
-    {"jsonPath": "$.items[0].name", "stringValue": "Ap", "willContinue": true}   →  {"items":[{"name":"Ap
-    {"jsonPath": "$.items[0].name", "stringValue": "ple"}                        →  ple"
-    finish()                                                                     →  }]}
+{"jsonPath": "$.items[0].name", "stringValue": "Ap", "willContinue": true}   →  {"items":[{"name":"Ap
+{"jsonPath": "$.items[0].name", "stringValue": "ple"}                        →  ple"
+finish()                                                                     →  }]}
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from swink.errors import StreamError
+
+MOST_SKIPPED = 1000
 
 Path = tuple[str | int, ...]
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
+
+
+class PartialArgument(Struct, frozen=True, rename="camel"):
+    """One value, or one piece of a string."""
+
+    json_path: str
+    string_value: str | None = None
+    number_value: float | int | None = None
+    bool_value: bool | None = None
+    will_continue: bool | None = None
 
 
 class ArgumentWriter:
@@ -28,20 +39,19 @@ class ArgumentWriter:
         self._open: list[_Container] = []
         self._string: Path | None = None
 
-    def write(self, part: Mapping[str, Any]) -> str:
+    def write(self, part: PartialArgument) -> str:
         """The text that one value adds."""
-        path = parse_path(part["jsonPath"])
-        if path == self._string:
-            out: list[str] = []
-        else:
+        path = parse_path(part.json_path)
+        out: list[str] = []
+        if path != self._string:
             out = [self._end_string(), *self._move_to(path)]
-        if "stringValue" not in part:
-            return "".join([*out, _literal(part)])
-        if self._string is None:
+            if part.string_value is None:
+                value = part.bool_value if part.number_value is None else part.number_value
+                return "".join([*out, msgspec.json.encode(value).decode()])
             out.append('"')
-        self._string = path
-        out.append(_escaped(part["stringValue"]))
-        if not part.get("willContinue"):
+            self._string = path
+        out.append(msgspec.json.encode(part.string_value or "").decode()[1:-1])
+        if not part.will_continue:
             out.append(self._end_string())
         return "".join(out)
 
@@ -87,9 +97,11 @@ class _Container:
 
     def next(self, key: str | int) -> str:
         """What stands before the value of a key: a comma, and the key itself in an object."""
-        if isinstance(key, int) != (self.start == "[") or key in self._keys or (isinstance(key, int) and key < self._count):
+        if isinstance(key, int) != (self.start == "[") or key in self._keys:
             raise StreamError("the provider streams arguments out of order")
         if isinstance(key, int):
+            if not self._count <= key <= self._count + MOST_SKIPPED:
+                raise StreamError("the provider streams arguments out of order")
             # An element that was passed over had nothing in it to tell of.
             skipped = "null," * (key - self._count)
             comma = "," if self._count else ""
@@ -112,12 +124,3 @@ def parse_path(text: str) -> Path:
         steps.append(int(index) if index is not None else name or re.sub(r"\\(.)", r"\1", quoted or double or ""))
         at = found.end()
     return tuple(steps)
-
-
-def _literal(part: Mapping[str, Any]) -> str:
-    value = part.get("numberValue", part.get("boolValue"))
-    return msgspec.json.encode(value).decode()
-
-
-def _escaped(text: str) -> str:
-    return msgspec.json.encode(text).decode()[1:-1]

@@ -1,0 +1,318 @@
+"""Gemini: `POST {base_url}/v1beta/models/{model}:streamGenerateContent?alt=sse`.
+
+Every event is a whole response with the next parts of the content in it; the last one has a finish reason, and the body
+ends. There are no block boundaries: text and thinking run on until a part of another kind, or one with a signature, comes.
+"""
+
+import re
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import ContentFiltered, ModelError, NetworkError, StreamError, error_for
+from swink.messages import ModelSpec, Usage
+from swink.providers.convert import prepare
+from swink.providers.endpoint import endpoint
+from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed
+from swink.providers.failure import describe_error, failure, parse_error
+from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
+from swink.providers.gemini_body import MADE_UP, ON_EMPTY, ON_TEXT, request_body
+from swink.providers.http import Request, Response, transport_for
+from swink.providers.merge import merged
+from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.providers.refusing import refusing
+from swink.providers.reply import Reply
+from swink.providers.sse import SseParser
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+
+_FILTERED = frozenset(
+    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
+    | {"IMAGE_OTHER", "MODEL_ARMOR"}
+)
+_STOPS = {
+    "LANGUAGE": "the reply was in a language that the model does not support",
+    "UNEXPECTED_TOOL_CALL": "the model called a tool although it may not",
+    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
+    "NO_IMAGE": "the model was to make an image and made none",
+    "OTHER": "the provider stopped the reply without saying why",
+    "FINISH_REASON_UNSPECIFIED": "the provider stopped the reply without saying why",
+}
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+class GeminiStreamFn:
+    """Gemini; `base_url` is without the API version, as in Google's own SDK."""
+
+    honours = ALL_OPTIONS - {"session_id", "cache"}
+
+    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
+        self._endpoint = endpoint(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            base_url,
+            api_key,
+            keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+            url_variable="GOOGLE_GEMINI_BASE_URL",
+            allow_http=allow_http,
+        )
+        self._notices = Notices("gemini", self.honours)
+        self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
+
+    def __repr__(self) -> str:
+        return f"GeminiStreamFn(base_url={self._endpoint.base_url!r})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+
+        async def request() -> Request:
+            body = request_body(model, context, await prepare(context.messages, model), options)
+            extra = dict(options.extra)
+            if "tools" in extra:  # Google's own tools stand beside ours
+                body["tools"] = [*body.get("tools", ()), *extra.pop("tools")]
+            return self._request(model, encode_body(merged(extra, body), {}), options)
+
+        names = [tool.name for tool in context.tools]
+        return exchange(request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()
+
+    def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
+        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        if key := self._endpoint.key(options.api_key):
+            headers["x-goog-api-key"] = key
+        name = model.model_id if model.model_id.startswith(("models/", "tunedModels/")) else f"models/{model.model_id}"
+        return Request(f"{self._endpoint.base_url}/v1beta/{quote(name)}:streamGenerateContent?alt=sse", headers, body)
+
+
+class _FunctionCall(Struct, frozen=True, rename="camel"):
+    id: str | None = None
+    name: str | None = None
+    args: dict[str, Any] | None = None
+    partial_args: list[PartialArgument] | None = None
+    will_continue: bool | None = None
+
+
+class _Part(Struct, frozen=True, rename="camel"):
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: _FunctionCall | None = None
+
+
+class _Content(Struct, frozen=True):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(Struct, frozen=True, rename="camel"):
+    index: int | None = None
+    content: _Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class _PromptFeedback(Struct, frozen=True, rename="camel"):
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class _Event(Struct, frozen=True, rename="camel"):
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: _PromptFeedback | None = None
+    usage_metadata: dict[str, Any] | None = None
+    error: Any = None
+
+
+class _Decoder:
+    """The parts of one candidate."""
+
+    def __init__(self, reply: Reply, options: StreamOptions, tools: list[str]) -> None:
+        self._reply = reply
+        self._raw = options.on_raw_payload
+        self._tools = tools
+        self._parser = SseParser()
+        self._open: tuple[Literal["text", "thinking"], int] | None = None
+        self._call: _Call | None = None
+        self._calls = 0
+        self._counts: dict[str, int] = {}
+        self._finish: _Candidate | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        for event in self._parser.feed(chunk):
+            data = decode_json(event.data)
+            if self._raw is not None:
+                self._raw(data)
+            try:
+                decoded = msgspec.convert(data, _Event)
+            except msgspec.ValidationError as error:
+                raise malformed(event.data, error) from error
+            if decoded.error is not None:
+                raise _error_of(data)
+            self._take(decoded)
+
+    def end(self) -> None:
+        if self._finish is None:
+            raise cut_short()
+        message = self._finish.finish_message or ""
+        match self._finish.finish_reason:
+            case "STOP":
+                self._close()
+                self._reply.done("tool_use" if self._calls else "stop")
+            case "MAX_TOKENS" | "CONTINUATION":
+                self._reply.done("length")
+            case "MALFORMED_FUNCTION_CALL":
+                self._repair(message)
+            case reason:
+                raise _stop_error(reason or "", message)
+
+    def _take(self, event: _Event) -> None:
+        if event.usage_metadata:
+            self._counts.update({name: value for name, value in event.usage_metadata.items() if type(value) is int})
+            self._reply.usage = _usage(self._counts)
+        if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
+            raise ContentFiltered(
+                f"the provider blocked the prompt: {feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
+            )
+        for candidate in event.candidates or ():
+            if candidate.index:
+                continue  # `extra` may ask for several; a reply is one
+            for part in (candidate.content and candidate.content.parts) or ():
+                self._part(part)
+            if candidate.finish_reason:
+                self._finish = candidate
+
+    def _part(self, part: _Part) -> None:
+        signature = part.thought_signature or None
+        if part.function_call is not None:
+            self._function_call(part.function_call, signature)
+        elif part.text is None:
+            pass  # the provider's own tools, and media, for which a reply has no block
+        elif signature is None:
+            if part.text:
+                self._write("thinking" if part.thought else "text", part.text)
+        else:
+            self._signed_text(part.text, signature, bool(part.thought))
+
+    def _signed_text(self, text: str, signature: str, thought: bool) -> None:
+        self._close()
+        if thought:
+            self._write("thinking", text)
+            self._close(signature)
+            return
+        self._reply.end(self._reply.begin_thinking(), (ON_TEXT if text else ON_EMPTY) + signature, redacted=True)
+        if text:
+            self._write("text", text)
+            self._close()
+
+    def _write(self, kind: Literal["text", "thinking"], text: str) -> None:
+        if self._open is None or self._open[0] != kind:
+            self._close()
+            self._open = (kind, self._reply.begin_text() if kind == "text" else self._reply.begin_thinking())
+        if text:
+            self._reply.add(self._open[1], text)
+
+    def _close(self, signature: str | None = None) -> None:
+        """End the block that is open, whatever it is."""
+        if self._open is not None:
+            self._reply.end(self._open[1], signature)
+            self._open = None
+        if self._call is not None:
+            call, self._call = self._call, None
+            self._reply.add(call.index, call.writer.finish())
+            self._reply.end(call.index, call.signature)
+
+    def _function_call(self, call: _FunctionCall, signature: str | None) -> None:
+        """A whole call, or a piece of one whose arguments are streamed: the first has the name, the last nothing at all."""
+        if call.name:
+            self._close()
+            self._calls += 1
+            index = self._reply.begin_call(call.id or MADE_UP + uuid.uuid4().hex[:20], call.name)
+            if not call.will_continue:
+                self._reply.add(index, encode_body(call.args or {}, {}).decode())
+                self._reply.end(index, signature)
+                return
+            self._call = _Call(index)
+        if self._call is None:
+            return
+        self._call.signature = self._call.signature or signature
+        for piece in call.partial_args or ():
+            self._reply.add(self._call.index, self._call.writer.write(piece))
+        if not call.will_continue:
+            self._close()
+
+    def _repair(self, message: str) -> None:
+        """A call that the provider could not read becomes one with the arguments it tried, so that the model sees its error."""
+        names = [name for name in self._tools if re.search(rf"\b{re.escape(name)}\b", message)] or self._tools
+        if self._calls or len(set(names)) != 1:
+            raise StreamError(f"the model made a malformed function call: {message}".rstrip(": "))
+        self._close()
+        index = self._reply.begin_call(MADE_UP + uuid.uuid4().hex[:20], names[0])
+        self._reply.add(index, message or "malformed function call")
+        self._reply.end(index)
+        self._reply.done("tool_use")
+
+
+class _Call:
+    """A call whose arguments are streamed."""
+
+    __slots__ = ("index", "signature", "writer")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.signature: str | None = None
+        self.writer = ArgumentWriter()
+
+
+def _stop_error(reason: str, message: str) -> ModelError:
+    detail = f" {message}" if message else ""
+    if reason in _FILTERED:
+        return ContentFiltered(f"the provider stopped the reply: {reason}{detail}")
+    if reason == "MALFORMED_RESPONSE":
+        return NetworkError(f"the provider could not read the model's reply{detail}")
+    return StreamError(f"{_STOPS.get(reason, 'unknown finish reason')}: {reason}{detail}")
+
+
+def _usage(counts: dict[str, int]) -> Usage:
+    cached, thoughts = counts.get("cachedContentTokenCount", 0), counts.get("thoughtsTokenCount", 0)
+    asked = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
+    return Usage(
+        max(0, asked - cached),
+        counts.get("candidatesTokenCount", 0) + thoughts,
+        cached,
+        0,
+        0,
+        {"reasoning": thoughts} if thoughts else {},
+    )
+
+
+def _explain(response: Response, body: bytes) -> ModelError:
+    """The error that an answer of Google's stands for."""
+    message, code = parse_error(body)
+    status = response.status
+    error = failure(f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers)
+    if status == 404 and "models/" in message:
+        error = error_for("model_retired", error.message)
+    if error.retry_after is None:
+        error.retry_after = _retry_delay(body)
+    return error
+
+
+def _error_of(event: dict[str, Any]) -> ModelError:
+    message, code = describe_error(event)
+    error = failure(message, code=code)
+    if error.retry_after is None:
+        error.retry_after = _retry_delay(encode_body(event, {}))
+    return error
+
+
+def _retry_delay(body: bytes) -> float | None:
+    """The wait that a RetryInfo detail asks for."""
+    found = re.search(rb'"retryDelay"\s*:\s*"([^"]*)"', body)
+    seconds = _SECONDS.fullmatch(found[1].decode("utf-8", "replace")) if found else None
+    return float(seconds[1]) if seconds else None
