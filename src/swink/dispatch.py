@@ -180,6 +180,8 @@ class _Batch:
         if call.context is not None:
             call.context.cancel()
         call.task.cancel()
+        if not call.started:
+            return self._settle(call, _failure(why))
         self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
 
     def _settle(self, call: Call, result: ToolResult) -> None:

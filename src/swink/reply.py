@@ -4,12 +4,13 @@ import asyncio
 import inspect
 import time
 from collections.abc import AsyncIterator, Sequence
+from copy import copy
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from swink.context import estimate_tokens
-from swink.errors import AgentError, ContextWindowOverflow, NetworkError, StreamError, error_for
+from swink.errors import AgentError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec, Usage
@@ -191,6 +192,8 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:
-    if hasattr(error, "model") and not error.model:
-        error.model = str(model)  # type: ignore[attr-defined]
+    """The error with the model it came from; a copy, since the stream function may raise the same one again."""
+    if isinstance(error, ModelError) and not error.model:
+        error = copy(error)
+        error.model = str(model)
     return error

@@ -1,0 +1,413 @@
+"""Interruption-proof history: scripted conversations, interrupted at every event and at every turn of the event loop.
+
+Each conversation is run undisturbed once, then again and again with an interruption one step later each time: by abort,
+by cancelling the caller, by closing the stream, by a hook that raises. After each the history pairs, the events nest,
+every queued message is in exactly one place, the agent is idle, a new prompt works, and no task is left.
+"""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from swink import (
+    Agent,
+    Approved,
+    ContextWindowOverflow,
+    ExponentialBackoff,
+    Inject,
+    NetworkError,
+    Policy,
+    Rewrite,
+    Skip,
+    Stop,
+    Thinking,
+    ToolCall,
+    ToolContext,
+    UserMessage,
+    tool,
+)
+from swink.testing import EventCollector, ScriptedModel, history_problems
+
+
+class HookFailure(Exception):
+    pass
+
+
+class Fuse:
+    """Burns in every hook; blows at the chosen one."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+
+    def __call__(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise HookFailure("blown")
+
+
+class Scene:
+    """One conversation: an agent, its prompt, and what was queued on it."""
+
+    def __init__(self, script: list[Any], fuse: Fuse, **options: Any) -> None:
+        self.model = ScriptedModel(script)
+        self.queued: list[str] = []
+        self.fuse = fuse
+        self.recovering = False
+        self.agent = Agent("test:a", stream_fn=self._stream, retry=ExponentialBackoff(3, 0.0001, 0.0002), get_api_key=self._key, **options)
+        self.collector = EventCollector()
+        self.agent.subscribe(self.collector)
+
+    def steer(self, text: str) -> None:
+        self.queued.append(text)
+        self.agent.steer(text)
+
+    def follow_up(self, text: str) -> None:
+        self.queued.append(text)
+        self.agent.follow_up(text)
+
+    def _stream(self, model: Any, context: Any, options: Any) -> Any:
+        return (ScriptedModel(["recovered"]) if self.recovering else self.model)(model, context, options)
+
+    async def _key(self, provider: str) -> str:
+        self.fuse()
+        await asyncio.sleep(0)
+        return "key"
+
+
+def parallel_tools(fuse: Fuse) -> Scene:
+    @tool
+    async def work(n: int, ctx: ToolContext) -> str:
+        ctx.update(f"begun {n}")
+        for _ in range(n):
+            await asyncio.sleep(0)
+        return f"done {n}"
+
+    @tool(sequential=True)
+    async def alone() -> str:
+        await asyncio.sleep(0)
+        raise ValueError("broken")
+
+    calls = [
+        ToolCall("a", "work", {"n": 1}),
+        ToolCall("b", "work", {"n": 4}),
+        ToolCall("c", "alone"),
+        ToolCall("d", "nope"),
+        ToolCall("e", "work", {"n": "x"}),
+    ]
+    return Scene([["text ", Thinking("hm", "sig"), *calls], [ToolCall("f", "work", {}, '{"n": 1')], "all done"], fuse, tools=[work, alone])
+
+
+def retries_and_fallback(fuse: Fuse) -> Scene:
+    dead = NetworkError("down")
+    script = [["partial ", dead], dead, ["part", dead], "answer", [ToolCall("a", "noop")], "end"]
+
+    @tool
+    async def noop() -> None:
+        return None
+
+    scene = Scene(script, fuse, tools=[noop], fallback_models=["test:b"])
+    scene.follow_up("and then")
+    return scene
+
+
+def overflow_recovery(fuse: Fuse) -> Scene:
+    async def prune(messages: Any, overflow: bool) -> Any:
+        fuse()
+        await asyncio.sleep(0)
+        return [messages[0], *messages[3:]] if overflow else messages
+
+    def keep(message: Any) -> Any:
+        fuse()
+        return message
+
+    old = [UserMessage("one " * 50), UserMessage("two " * 50), UserMessage("three " * 50)]
+    script: list[Any] = [
+        ["par", ContextWindowOverflow("too long")],
+        "short",
+        ContextWindowOverflow("too long"),
+        ContextWindowOverflow("too long"),
+    ]
+    scene = Scene(script, fuse, messages=old, transform_context=prune, convert_to_llm=keep)
+    scene.follow_up("more")
+    return scene
+
+
+def steering_and_follow_ups(fuse: Fuse) -> Scene:
+    @tool
+    async def quick() -> str:
+        scene.steer("steered 1")
+        scene.steer("steered 2")
+        return "ok"
+
+    @tool
+    async def slow() -> str:
+        await asyncio.sleep(10)
+        return "never"
+
+    script = [
+        [ToolCall("a", "quick"), ToolCall("b", "slow"), ToolCall("c", "slow")],
+        "heard",
+        "heard both",
+        "follow one",
+        "follow two",
+        "end",
+    ]
+    scene = Scene(script, fuse, tools=[quick, slow])
+    scene.steer("before")
+    scene.follow_up("later 1")
+    scene.follow_up("later 2")
+    return scene
+
+
+def approvals(fuse: Fuse) -> Scene:
+    @tool(requires_approval=True)
+    async def danger(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    async def approve(request: Any) -> Any:
+        fuse()
+        await asyncio.sleep(0)
+        return {"a": True, "b": False, "c": Approved({"n": 7})}[request.call_id]
+
+    calls = [ToolCall(id, "danger", {"n": 1}) for id in "abc"]
+    return Scene([calls, "end"], fuse, tools=[danger], approve=approve)
+
+
+class Meddling(Policy):
+    def __init__(self, fuse: Fuse) -> None:
+        self.fuse = fuse
+
+    async def pre_turn(self, ctx: Any) -> Any:
+        self.fuse()
+        await asyncio.sleep(0)
+        return Inject("injected") if ctx.turn == 1 else None
+
+    async def pre_dispatch(self, ctx: Any, call: Any) -> Any:
+        await asyncio.sleep(0)
+        return {"a": Skip("skipped"), "b": Rewrite({"n": 2})}.get(call.id)
+
+    async def post_turn(self, ctx: Any, turn: Any) -> Any:
+        await asyncio.sleep(0)
+        return Stop("enough") if ctx.turn == 3 else None
+
+    async def post_loop(self, ctx: Any) -> Any:
+        await asyncio.sleep(0)
+        return Inject("go on") if ctx.turn == 2 else None
+
+
+def policies(fuse: Fuse) -> Scene:
+    @tool
+    async def work(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    script = [[ToolCall(id, "work", {"n": 1}) for id in "abc"], "text", "stop here", "unused"]
+    return Scene(script, fuse, tools=[work], policies=[Meddling(fuse)])
+
+
+def policy_stop_in_dispatch(fuse: Fuse) -> Scene:
+    class Halt(Policy):
+        async def pre_dispatch(self, ctx: Any, call: Any) -> Any:
+            await asyncio.sleep(0)
+            return Stop("no more") if call.id == "b" else None
+
+    @tool
+    async def work() -> None: ...
+
+    scene = Scene([[ToolCall("a", "work"), ToolCall("b", "work"), ToolCall("c", "work")], "unused"], fuse, tools=[work], policies=[Halt()])
+    scene.follow_up("never taken")
+    return scene
+
+
+SCENES = [
+    parallel_tools,
+    retries_and_fallback,
+    overflow_recovery,
+    steering_and_follow_ups,
+    approvals,
+    policies,
+    policy_stop_in_dispatch,
+]
+
+
+async def run_plainly(scene: Scene) -> None:
+    await scene.agent.run("prompt")
+
+
+async def run_streamed(scene: Scene) -> None:
+    async with scene.agent.stream("prompt") as run:
+        async for _ in run:
+            pass
+
+
+def interrupt_by_abort(scene: Scene, caller: "asyncio.Task[None]") -> None:
+    scene.agent.abort()
+
+
+def interrupt_by_cancel(scene: Scene, caller: "asyncio.Task[None]") -> None:
+    caller.cancel()
+
+
+async def check_after(scene: Scene) -> None:
+    """All that must hold after any interruption."""
+    agent = scene.agent
+    await asyncio.wait_for(agent.wait_for_idle(), 5)
+    assert not agent.is_running
+    assert history_problems(agent.messages) == []
+    scene.collector.check()
+    history = [message.text for message in agent.messages if isinstance(message, UserMessage)]
+    waiting = [message.text for message in (*agent._steering, *agent._follow_up)]
+    for text in scene.queued:
+        assert history.count(text) + waiting.count(text) == 1, f"{text!r} is not in exactly one place"
+    for kind in ("steered", "later"):
+        places = [text for text in history + waiting if text.startswith(kind)]
+        assert places == sorted(places)
+    scene.recovering = True
+    scene.fuse.left = None
+    agent._config.approve = None
+    agent._config.policies = ()
+    result = await agent.run("again")
+    assert result.stop_reason == "stop"
+    assert result.text == "recovered"
+    assert history_problems(agent.messages) == []
+    scene.collector.check()
+    await asyncio.sleep(0)
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left, left
+
+
+async def finish(caller: "asyncio.Task[None]") -> BaseException | None:
+    try:
+        await asyncio.wait_for(asyncio.shield(caller), 5)
+    except (asyncio.CancelledError, HookFailure) as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("drive", [run_plainly, run_streamed])
+@pytest.mark.parametrize("interrupt", [interrupt_by_abort, interrupt_by_cancel])
+@pytest.mark.parametrize("make", SCENES)
+async def test_interrupted_at_every_tick(make: Callable[[Fuse], Scene], interrupt: Any, drive: Any):
+    tick = 0
+    while True:
+        scene = make(Fuse())
+        caller = asyncio.create_task(drive(scene))
+        for _ in range(tick):
+            await asyncio.sleep(0)
+        late = caller.done()
+        if not late:
+            interrupt(scene, caller)
+        await finish(caller)
+        await check_after(scene)
+        if late:
+            break
+        tick += 1
+    assert tick > 10, "nothing was interrupted"
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_by_abort, interrupt_by_cancel])
+@pytest.mark.parametrize("make", SCENES)
+async def test_interrupted_at_every_event(make: Callable[[Fuse], Scene], interrupt: Any):
+    number = 0
+    while True:
+        scene = make(Fuse())
+        seen = 0
+
+        def watch(event: Any) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == number + 1:
+                interrupt(scene, caller)
+
+        scene.agent.subscribe(watch)
+        caller = asyncio.create_task(run_plainly(scene))
+        await finish(caller)
+        reached = seen > number
+        scene.agent._subscribers = scene.agent._subscribers[:1]
+        await check_after(scene)
+        if not reached:
+            break
+        number += 1
+    assert number > 10, "nothing was interrupted"
+
+
+@pytest.mark.parametrize("make", SCENES)
+async def test_stream_closed_at_every_tick(make: Callable[[Fuse], Scene]):
+    tick = 0
+    while True:
+        scene = make(Fuse())
+        stream = scene.agent.stream("prompt")
+        await stream.__aenter__()
+        for _ in range(tick):
+            await asyncio.sleep(0)
+        late = not scene.agent.is_running
+        await stream.aclose()
+        await check_after(scene)
+        if late:
+            break
+        tick += 1
+    assert tick > 10, "nothing was interrupted"
+
+
+@pytest.mark.parametrize("make", SCENES)
+async def test_stream_left_at_every_event(make: Callable[[Fuse], Scene]):
+    number = 0
+    while True:
+        scene = make(Fuse())
+        seen = 0
+        async with scene.agent.stream("prompt") as run:
+            async for _ in run:
+                seen += 1
+                if seen > number:
+                    break
+        assert not scene.agent.is_running
+        await check_after(scene)
+        if seen <= number:
+            break
+        number += 1
+    assert number > 10, "nothing was interrupted"
+
+
+@pytest.mark.parametrize("make", SCENES)
+async def test_stream_dropped_at_every_event(make: Callable[[Fuse], Scene]):
+    number = 0
+    while True:
+        scene = make(Fuse())
+        seen = 0
+        async for _ in scene.agent.stream("prompt"):
+            seen += 1
+            if seen > number:
+                break
+        gc.collect()
+        await check_after(scene)
+        if seen <= number:
+            break
+        number += 5
+    assert number > 10, "nothing was interrupted"
+
+
+@pytest.mark.parametrize("drive", [run_plainly, run_streamed])
+@pytest.mark.parametrize("make", SCENES)
+async def test_every_hook_fails_once(make: Callable[[Fuse], Scene], drive: Any):
+    number = 0
+    while True:
+        fuse = Fuse()
+        scene = make(fuse)
+        fuse.left = number
+        caller = asyncio.create_task(drive(scene))
+        error = await finish(caller)
+        blown = fuse.left is None
+        # A policy or an approval that fails is not the run's failure; any other hook's exception reaches the caller.
+        if isinstance(error, HookFailure):
+            assert scene.agent.error is not None
+        await check_after(scene)
+        if not blown:
+            break
+        number += 1
+    assert number > 0, "no hook was reached"
