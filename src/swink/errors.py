@@ -23,6 +23,7 @@ AgentError
 └── (packages above the core add their own)
 """
 
+import re
 from typing import ClassVar, Literal
 
 ErrorKind = Literal[
@@ -196,6 +197,7 @@ _BY_KIND: dict[str, type[ModelError]] = {
     for cls in (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ContentFiltered, ModelRetired, StreamError, CacheMiss)
 }
 
+# Regular expressions, tried in this order on the message in lower case.
 _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
     (
         ContextWindowOverflow,
@@ -215,23 +217,51 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
             "maximum prompt length",
             "context window exceeded",
             "exceeds the available context size",
+            "(?s)input token count.*exceeds",
         ),
     ),
-    (ModelThrottled, ("rate limit", "rate_limit", "too many requests", "throttl", "429")),
     (
         AuthError,
         (
             "invalid api key",
+            "invalid x-api-key",
             "incorrect api key",
+            "api key not valid",
             "unauthorized",
             "authentication",
             "permission denied",
-            "insufficient quota",
-            "insufficient_quota",
+            "insufficient.quota",
+            "exceeded your current quota",
+            "credit balance is too low",
         ),
     ),
-    (ContentFiltered, ("content filter", "content_filter", "content policy", "content management policy")),
-    (NetworkError, ("connection", "timed out", "timeout", "overloaded", "temporarily unavailable", "bad gateway", "internal server error")),
+    (
+        ModelThrottled,
+        (
+            "rate.limit",
+            "too many requests",
+            "throttl",
+            r"\b429\b",
+            "please wait before trying again",
+            "resource has been exhausted",
+        ),
+    ),
+    (ContentFiltered, ("content.filter", "content policy", "content management policy")),
+    (
+        NetworkError,
+        (
+            "connect",
+            "broken pipe",
+            "name resolution",
+            "timed out",
+            "timeout",
+            "overloaded",
+            "(temporarily|service) unavailable",
+            "bad gateway",
+            "internal server error",
+            "server had an error",
+        ),
+    ),
 )
 
 
@@ -249,10 +279,8 @@ def is_overflow(message: str) -> bool:
 def classify(message: str) -> type[ModelError]:
     """The error class a provider's wording points to: the fallback where there is no structured kind."""
     text = message.lower()
-    if "input token count" in text and "exceeds" in text:
-        return ContextWindowOverflow
     for cls, phrases in _WORDING:
-        if any(phrase in text for phrase in phrases):
+        if any(re.search(phrase, text) for phrase in phrases):
             return cls
     return StreamError
 

@@ -1,0 +1,216 @@
+"""The error tree (E1, E2, C4): kinds, what a text says, which class a provider's wording points to."""
+
+import copy
+import pickle
+import re
+from typing import get_args
+
+import pytest
+
+from swink import errors
+from swink.errors import (
+    AgentError,
+    AlreadyRunning,
+    AuthError,
+    BrokenHistory,
+    CacheMiss,
+    ContentFiltered,
+    ContextWindowOverflow,
+    ErrorKind,
+    InvalidContinue,
+    InvalidTool,
+    MisuseError,
+    ModelError,
+    ModelRetired,
+    ModelThrottled,
+    NetworkError,
+    NoMessages,
+    StreamError,
+    StructuredOutputFailed,
+    SyncInAsyncContext,
+    UnknownModel,
+    classify,
+    error_for,
+    is_overflow,
+)
+
+MODEL_ERRORS = [ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ContentFiltered, ModelRetired, StreamError, CacheMiss]
+ALL = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, AgentError)]
+
+
+def test_every_error_is_an_agent_error_of_a_known_kind():
+    assert len(ALL) > 15
+    for cls in ALL:
+        assert cls.kind in get_args(ErrorKind), cls
+
+
+def test_the_tree_in_the_docstring_is_the_tree():
+    drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__ or "")) | {"AgentError"}
+    assert drawn == {cls.__name__ for cls in ALL}
+
+
+def test_only_throttled_and_network_are_retryable():
+    assert {cls for cls in ALL if cls.retryable} == {ModelThrottled, NetworkError}
+
+
+@pytest.mark.parametrize("cls", MODEL_ERRORS)
+def test_a_model_error_says_what_happened_to_which_model_and_what_to_do(cls):
+    text = str(cls("it broke", model="acme:m1"))
+    assert text.startswith("acme:m1: it broke")
+    if cls is not StreamError:  # what to do about a stream function's own fault is in its own words
+        assert cls.advice
+        assert text.endswith(f"({cls.advice})")
+
+
+@pytest.mark.parametrize("cls", MODEL_ERRORS)
+def test_a_model_error_without_words_still_says_something(cls):
+    assert len(str(cls())) > 10
+
+
+@pytest.mark.parametrize("cls", [AlreadyRunning, NoMessages, InvalidContinue, SyncInAsyncContext])
+def test_misuse_says_what_to_do_instead(cls):
+    assert len(str(cls())) > 30
+    assert str(cls("other words")) == "other words"
+    assert isinstance(cls(), MisuseError)
+
+
+@pytest.mark.parametrize("cls", MODEL_ERRORS)
+@pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])
+def test_a_model_error_survives_pickling(cls, again):
+    error = cls("text", model="acme:m1", retry_after=3.5)
+    back = again(error)
+    assert type(back) is cls
+    assert (str(back), back.message, back.model, back.retry_after, back.kind) == (str(error), "text", "acme:m1", 3.5, cls.kind)
+    assert str(again(cls())) == str(cls())
+
+
+@pytest.mark.parametrize("cls", [AlreadyRunning, NoMessages, InvalidContinue, SyncInAsyncContext, BrokenHistory, InvalidTool, UnknownModel])
+def test_misuse_survives_pickling(cls):
+    assert str(pickle.loads(pickle.dumps(cls("words")))) == "words"
+
+
+def test_structured_output_failed_keeps_attempts_and_the_last_problem():
+    error = StructuredOutputFailed(4, "$.age: missing")
+    back = pickle.loads(pickle.dumps(error))
+    assert (back.attempts, back.last_error, str(back)) == (4, "$.age: missing", str(error))
+    assert "4 attempts" in str(error)
+    assert "$.age: missing" in str(error)
+
+
+@pytest.mark.parametrize("cls", MODEL_ERRORS)
+def test_the_kind_alone_gives_the_class(cls):
+    error = error_for(cls.kind, "some text", model="acme:m1", retry_after=2.0)
+    assert type(error) is cls
+    assert (error.model, error.retry_after) == ("acme:m1", 2.0)
+
+
+def test_a_structured_kind_outweighs_the_wording():
+    assert type(error_for("auth", "prompt is too long: 429 rate limit")) is AuthError
+
+
+def test_a_kind_nobody_knows_is_a_stream_error_whatever_the_wording():
+    assert type(error_for("acme_special", "rate limit reached")) is StreamError
+
+
+OVERFLOW = [
+    "prompt is too long: 210001 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 199211 + 20000 > 200000, decrease input length or `max_tokens` and try again",
+    "Input is too long for requested model.",
+    "Too many input tokens. Max input tokens: 8192, request input token count: 9001",
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 10000 tokens. Please reduce the length.",
+    "Error code: 400 - {'error': {'code': 'context_length_exceeded', 'param': 'messages'}}",
+    "Context length exceeded (4096)",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+    "Prompt contains 40958 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "the request exceeds the available context size. try increasing the context size or enable context shift",
+    "The input token count exceeds what this model takes",
+]
+THROTTLED = [
+    "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 2s.",
+    "Number of request tokens has exceeded your per-minute rate limit",
+    "This request would exceed your organization's rate limit of 30,000 input tokens per minute",
+    "Too Many Requests",
+    "ThrottlingException: Rate exceeded",
+    "An error occurred (ThrottlingException): Too many tokens, please wait before trying again.",
+    "Too many tokens, please wait before trying again.",
+    "HTTP 429",
+    "status_code=429, body=''",
+    "Resource has been exhausted (e.g. check quota).",
+    "rate_limit_error",
+]
+AUTH = [
+    "invalid x-api-key",
+    "Incorrect API key provided: [redacted].",
+    "Invalid API Key",
+    "401 Unauthorized",
+    "authentication_error",
+    "Your credit balance is too low to access the Anthropic API.",
+    "You exceeded your current quota, please check your plan and billing details.",
+    "insufficient_quota",
+    "API key not valid. Please pass a valid API key.",
+    "permission denied",
+]
+NETWORK = [
+    "Connection reset by peer",
+    "ServerDisconnectedError: Server disconnected",
+    "ClientConnectorError: Cannot connect to host api.example.com:443 ssl:default [Name or service not known]",
+    "ConnectError: [Errno -3] Temporary failure in name resolution",
+    "peer closed connection without sending complete message body (incomplete chunked read)",
+    "ReadTimeout: ",
+    "The read operation timed out",
+    "Overloaded",
+    "The engine is currently overloaded, please try again later",
+    "503 Service Unavailable",
+    "502 Bad Gateway",
+    "504 Gateway Timeout",
+    "Internal server error",
+    "The server had an error while processing your request. Sorry about that!",
+    "BrokenPipeError: [Errno 32] Broken pipe",
+]
+FILTERED = [
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    "content_filter",
+    "Output blocked by content filtering policy",
+]
+OTHER = [
+    "request 84297 failed: unknown parameter 'foo'",
+    "tool_choice: unexpected value",
+    "AssertionError: the script has 1 replies",
+]
+
+
+@pytest.mark.parametrize("message", OVERFLOW)
+def test_the_wording_of_overflow_is_known(message):
+    assert classify(message) is ContextWindowOverflow
+    assert is_overflow(message.upper())
+
+
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        (cls, text)
+        for cls, texts in (
+            (ModelThrottled, THROTTLED),
+            (AuthError, AUTH),
+            (NetworkError, NETWORK),
+            (ContentFiltered, FILTERED),
+            (StreamError, OTHER),
+        )
+        for text in texts
+    ],
+)
+def test_the_wording_decides_where_there_is_no_kind(cls, message):
+    assert classify(message) is cls
+    assert type(error_for(None, message)) is cls
+
+
+def test_a_connection_error_never_hides_an_overflow():
+    assert classify("connection closed: prompt is too long") is ContextWindowOverflow
+
+
+def test_model_error_is_caught_as_agent_error():
+    with pytest.raises(AgentError):
+        raise error_for(None, "whatever")
+    assert issubclass(ModelError, AgentError)
