@@ -18,6 +18,7 @@ from swink.providers.http import Response
 from swink.redact import redact_text
 
 READ_LIMIT = 64 * 1024
+SCANNED_LIMIT = 8 * 1024
 KEPT_LIMIT = 2 * 1024
 BODY_SECONDS = 10.0
 
@@ -72,8 +73,9 @@ def failure(
     secrets: tuple[str | None, ...] = (),
 ) -> ModelError:
     """The typed error for what a provider said; the text is redacted and capped."""
-    text = _cap(redact_text(message, *secrets))
-    kind = kind_of(status, code, message)
+    # Redaction looks a little further than what is kept, so that a key across the edge does not leave its first half.
+    text = _cap(redact_text(_cap(message, KEPT_LIMIT + 512), *secrets), KEPT_LIMIT)
+    kind = kind_of(status, code, message[:SCANNED_LIMIT])
     return error_for(kind, text, retry_after=retry_after(headers or {}))
 
 
@@ -153,8 +155,9 @@ def parse_error(body: bytes) -> tuple[str, str]:
         return describe_error(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         pass
+    text = text[:SCANNED_LIMIT]
     if text[:512].lstrip().lower().startswith(("<!doctype", "<html", "<head", "<?xml")):
-        text = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text)
+        text = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^<>]*>", " ", text)
     return " ".join(text.split()), ""
 
 
@@ -183,6 +186,6 @@ def _code(error: Mapping[str, Any]) -> str:
     return ""
 
 
-def _cap(text: str) -> str:
+def _cap(text: str, limit: int) -> str:
     data = text.encode("utf-8", "replace")
-    return text if len(data) <= KEPT_LIMIT else data[:KEPT_LIMIT].decode("utf-8", "ignore") + "…"
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore") + "…"

@@ -97,7 +97,7 @@ class AiohttpTransport:
                 headers=request.headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=timeout.connect, sock_connect=timeout.connect),
-                **pool.proxy(request.url),
+                proxy=pool.proxy(request.url),
             )
         except (aiohttp.ClientError, OSError) as error:
             await pool.leave()
@@ -166,20 +166,15 @@ class _Pool:
         if self._retired and not self.active:
             await self._keeper.aclose()
 
-    def proxy(self, url: str) -> dict[str, Any]:
+    def proxy(self, url: str) -> str | None:
         if not self._proxies:
-            return {}
-        import aiohttp
-        import yarl
-
+            return None
         parts = urlsplit(url)
-        found = self._proxies.get(parts.scheme)
         host = parts.hostname or ""
+        found = self._proxies.get(parts.scheme)
         if not found or is_loopback(host) or proxy_bypass(host):
-            return {}
-        proxy = yarl.URL(found if "://" in found else f"http://{found}")
-        auth = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
-        return {"proxy": proxy.with_user(None), "proxy_auth": auth}
+            return None
+        return found if "://" in found else f"http://{found}"
 
     async def _keep(self) -> AsyncGenerator[None, None]:
         try:

@@ -1,0 +1,571 @@
+"""The transport, base URLs, keys, and what a provider's refusals mean."""
+
+import asyncio
+import gc
+import gzip
+import logging
+import subprocess
+import sys
+import time
+import warnings
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from loopback import LoopbackServer, MemoryTransport
+
+from swink.errors import AuthError, MisuseError, NetworkError, StreamError
+from swink.providers.endpoint import check_base_url, endpoint, is_private
+from swink.providers.exchange import decode_json, encode_body, exchange
+from swink.providers.failure import KEPT_LIMIT, failure, kind_of, parse_error, refusal, retry_after
+from swink.providers.http import AiohttpTransport, Request, Transport, timeout_for, transport_for
+from swink.providers.notices import Notices
+from swink.providers.reply import Reply
+from swink.stream import Error, Start, StreamOptions, Timeout
+
+LIMITS = Timeout(connect=5)
+
+
+async def fetch(transport: Transport, url: str, **fields: object) -> tuple[int, bytes]:
+    response = await transport.send(Request(url, **fields), LIMITS)  # type: ignore[arg-type]
+    body = b"".join([chunk async for chunk in response])
+    await response.aclose()
+    return response.status, body
+
+
+@pytest.fixture
+async def transport():
+    transport = AiohttpTransport()
+    yield transport
+    await transport.aclose()
+
+
+# --- the transport ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_request_gets_its_answer(server: LoopbackServer, transport: AiohttpTransport):
+    server.reply(chunks=[b"a", b"b"], headers={"X-Kind": "test"})
+    response = await transport.send(Request(f"{server.url}/v1/x", {"x-api-key": "k"}, b"{}"), LIMITS)
+    assert response.status == 200
+    assert response.headers["x-kind"] == "test"
+    assert b"".join([chunk async for chunk in response]) == b"ab"
+    await response.aclose()
+    sent = server.requests[0]
+    assert (sent.method, sent.path, sent.body) == ("POST", "/v1/x", b"{}")
+    assert sent.headers["x-api-key"] == "k"
+    assert sent.headers["accept-encoding"] == "identity"
+
+
+async def test_a_connection_is_used_again(transport: AiohttpTransport):
+    ports: list[int] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        ports.append(request.transport.get_extra_info("peername")[1])  # type: ignore[union-attr]
+        return web.Response(text="x")
+
+    async with serving(answer) as url:
+        for _ in range(3):
+            await fetch(transport, url)
+    assert len(set(ports)) == 1
+
+
+async def test_a_refused_connection_is_a_network_error(transport: AiohttpTransport, unused_port: int):
+    with pytest.raises(NetworkError, match=r"127\.0\.0\.1"):
+        await transport.send(Request(f"http://127.0.0.1:{unused_port}/"), LIMITS)
+
+
+async def test_a_body_cut_short_is_a_network_error(transport: AiohttpTransport):
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n")
+        writer.close()
+
+    async with raw_server(cut) as url:
+        response = await transport.send(Request(url), LIMITS)
+        with pytest.raises(NetworkError):
+            [chunk async for chunk in response]
+        await response.aclose()
+
+
+async def test_a_redirect_is_an_answer_and_the_key_goes_nowhere_else(server: LoopbackServer, transport: AiohttpTransport):
+    async with LoopbackServer() as other:
+        other.reply(b"x")
+        server.reply(status=307, headers={"location": f"{other.url}/steal"})
+        response = await transport.send(Request(server.url, {"authorization": "Bearer sk-secret-key"}), LIMITS)
+        error = await refusal(response)
+        await response.aclose()
+    assert response.status == 307
+    assert error.kind == "stream"
+    assert "redirect" in str(error)
+    assert other.requests == []
+
+
+async def test_a_compressed_answer_is_decoded(server: LoopbackServer, transport: AiohttpTransport):
+    server.reply(gzip.compress(b"data: hello\n\n"), headers={"content-encoding": "gzip"})
+    assert await fetch(transport, server.url) == (200, b"data: hello\n\n")
+
+
+async def test_a_gzip_bomb_does_not_fill_the_memory(server: LoopbackServer, transport: AiohttpTransport):
+    server.reply(gzip.compress(bytes(40 * 2**20)), status=500, headers={"content-encoding": "gzip"})
+    response = await transport.send(Request(server.url), LIMITS)
+    largest = 0
+    async for chunk in response:
+        largest = max(largest, len(chunk))
+        break
+    error = await refusal(response)
+    await response.aclose()
+    assert largest <= 2**20
+    assert error.kind == "network"
+
+
+async def test_a_wrong_compression_is_a_network_error(server: LoopbackServer, transport: AiohttpTransport):
+    server.reply(b"this is not gzip", headers={"content-encoding": "gzip"})
+    response = await transport.send(Request(server.url), LIMITS)
+    with pytest.raises(NetworkError):
+        [chunk async for chunk in response]
+    await response.aclose()
+
+
+async def test_a_header_that_http_cannot_carry_is_an_error_without_its_value(server: LoopbackServer, transport: AiohttpTransport):
+    with pytest.raises(StreamError) as caught:
+        await transport.send(Request(server.url, {"x-api-key": "sekret\r\nx: y"}), LIMITS)
+    assert "sekret" not in str(caught.value)
+
+
+async def test_connecting_is_given_up_after_its_limit(transport: AiohttpTransport):
+    began = time.monotonic()
+    with pytest.raises(NetworkError):
+        await transport.send(Request("http://192.0.2.1:81/"), Timeout(connect=0.05))
+    assert time.monotonic() - began < 3
+
+
+async def test_cancelling_a_request_closes_its_connection(transport: AiohttpTransport):
+    closed = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(4096):
+            pass
+        closed.set()
+        writer.close()
+
+    async with raw_server(silent) as url:
+        task = asyncio.create_task(transport.send(Request(url), LIMITS))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(closed.wait(), 2)
+
+
+async def test_closing_waits_for_answers_still_being_read(server: LoopbackServer):
+    transport = AiohttpTransport()
+    server.reply(chunks=[b"a", b"b"])
+    response = await transport.send(Request(server.url), LIMITS)
+    await transport.aclose()
+    assert b"".join([chunk async for chunk in response]) == b"ab"
+    await response.aclose()
+    assert transport._pools == {}
+    assert (await fetch(transport, server.url))[1] == b"ab"
+    await transport.aclose()
+
+
+def test_a_session_closes_with_its_event_loop_and_nobody_has_to_ask():
+    transport = AiohttpTransport()
+
+    async def main() -> bytes:
+        async with LoopbackServer() as server:
+            server.reply(b"x")
+            return (await fetch(transport, server.url))[1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            assert asyncio.run(main()) == b"x"
+            assert transport._pools == {}
+        gc.collect()
+
+
+def test_a_loop_that_is_never_shut_down_leaves_no_warning(tmp_path: Path):
+    script = tmp_path / "leave.py"
+    script.write_text(
+        "import asyncio, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_http import *\n"
+        "async def main():\n"
+        "    async with LoopbackServer() as server:\n"
+        "        server.reply(b'x')\n"
+        "        return await fetch(transport_for(StreamOptions()), server.url)\n"
+        "for close in (True, False):\n"
+        "    loop = asyncio.new_event_loop()\n"
+        "    print(loop.run_until_complete(main()))\n"
+        "    loop.close() if close else None\n"
+    )
+    ran = subprocess.run([sys.executable, "-W", "default", script], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.count("(200, b'x')") == 2
+    assert "Unclosed" not in ran.stderr
+
+
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch):
+    server.reply(b"through the proxy")
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://user:pass@"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    transport = AiohttpTransport()
+    assert await fetch(transport, "http://provider.test/v1/x") == (200, b"through the proxy")
+    assert server.requests[0].headers["proxy-authorization"].startswith("Basic ")
+    async with LoopbackServer() as local:
+        local.reply(b"directly")
+        assert await fetch(transport, local.url) == (200, b"directly")
+    await transport.aclose()
+
+
+async def test_passwords_in_netrc_are_not_sent(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.reply(b"x")
+    transport = AiohttpTransport()
+    await fetch(transport, server.url, headers={"x-api-key": "k"})
+    await transport.aclose()
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_a_callers_transport_is_used_and_anything_else_is_not():
+    memory = MemoryTransport()
+    assert transport_for(StreamOptions(transport=memory)) is memory
+    assert isinstance(transport_for(StreamOptions(transport="sse")), AiohttpTransport)
+
+
+def test_time_limits_are_the_callers_or_the_adapters():
+    assert timeout_for(StreamOptions(), Timeout(idle=600)) == Timeout(idle=600)
+    assert timeout_for(StreamOptions(timeout=Timeout(idle=1)), Timeout()) == Timeout(idle=1)
+    assert timeout_for(StreamOptions(timeout=5), Timeout()) == Timeout(idle=5, first=5, connect=5)
+
+
+def test_importing_an_adapter_loads_neither_aiohttp_nor_another_adapter():
+    code = (
+        "import sys, swink.providers.anthropic\n"
+        "print([m for m in sys.modules if m.split('.')[0] == 'aiohttp' or m in "
+        "('swink.providers.openai', 'swink.providers.gemini', 'swink.providers.bedrock', 'swink.providers.responses')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+# --- base URLs and keys ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://api.example.com/v1/", "http://127.0.0.1:8080/v1", "http://[::1]:1", "http://localhost", "http://10.1.2.3", "http://ollama:11434",
+     "http://host.docker.internal:1234", "http://192.168.0.9/x"],
+)  # fmt: skip
+def test_https_and_private_http_are_allowed(url: str):
+    assert check_base_url(url) == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://api.example.com", "http://8.8.8.8/v1", "ftp://x/", "api.example.com", "", "https://user:pw@host/v1", "https://key@host", "https://h/v1?key=x",
+     "file:///etc/passwd"],
+)  # fmt: skip
+def test_other_base_urls_are_refused_without_showing_what_they_hold(url: str):
+    with pytest.raises(MisuseError) as caught:
+        check_base_url(url)
+    assert "pw" not in str(caught.value)
+    assert "key=x" not in str(caught.value)
+
+
+def test_plain_http_to_a_public_host_has_to_be_asked_for():
+    assert check_base_url("http://api.example.com", allow_http=True) == "http://api.example.com"
+
+
+def test_a_public_name_is_not_private():
+    assert not is_private("api.example.com")
+    assert not is_private("8.8.8.8")
+    assert is_private("172.16.0.1")
+
+
+def place(base_url: str | None = None, api_key: str | None = None):
+    return endpoint("prov", "https://api.prov.com/v1", base_url, api_key, keys=("PROV_KEY", "PROV_TOKEN"), url_variable="PROV_URL")
+
+
+def test_the_callers_key_wins_over_the_constructors_which_wins_over_the_environments(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PROV_KEY", "from-env\n")
+    assert place(api_key="own").key("given") == "given"
+    assert place(api_key="own").key() == "own"
+    assert place().key() == "from-env"
+
+
+def test_a_missing_key_is_an_error_that_names_the_variables():
+    with pytest.raises(AuthError, match="PROV_KEY or PROV_TOKEN"):
+        place().key()
+
+
+def test_the_environments_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PROV_KEY", "from-env")
+    with pytest.raises(AuthError, match=r"PROV_KEY is not sent there"):
+        place("https://elsewhere.example/v1").key()
+    with pytest.raises(AuthError):
+        place("https://api.prov.com.evil.example/v1").key()
+    assert place("https://elsewhere.example/v1", "own").key() == "own"
+    assert place("https://elsewhere.example/v1", "").key() == ""
+
+
+def test_the_environments_key_goes_where_the_environments_url_points(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PROV_KEY", "from-env")
+    monkeypatch.setenv("PROV_URL", "https://gateway.example/v1")
+    assert place().base_url == "https://gateway.example/v1"
+    assert place().key() == "from-env"
+    assert place("https://gateway.example/v1").key() == "from-env"
+
+
+def test_a_local_server_needs_no_key(monkeypatch: pytest.MonkeyPatch):
+    assert place("http://127.0.0.1:8080/v1").key() == ""
+    assert place("http://127.0.0.1:8080/v1").is_local
+    monkeypatch.setenv("PROV_KEY", "from-env")
+    assert place("http://127.0.0.1:8080/v1").key() == "from-env"
+
+
+def test_the_key_shows_in_no_repr():
+    assert "sekret" not in repr(place(api_key="sekret"))
+    assert "sekret" not in repr(Request("https://x", {"x-api-key": "sekret"}))
+
+
+# --- what refusals mean ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "kind"),
+    [
+        (401, "invalid_api_key", "Incorrect API key provided", "auth"),
+        (403, "permission_error", "not allowed", "auth"),
+        (400, "", "API key not valid. Please pass a valid API key.", "auth"),
+        (402, "", "Payment required", "auth"),
+        (429, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.", "auth"),
+        (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "auth"),
+        (429, "rate_limit_exceeded", "Rate limit reached for gpt-4o on tokens per min", "throttled"),
+        (429, "429", "You exceeded your current quota, please retry in 6 s", "throttled"),
+        (408, "", "timeout", "network"),
+        (409, "", "lock", "network"),
+        (500, "", "oops", "network"),
+        (502, "", "Bad gateway", "network"),
+        (503, "", "no capacity", "network"),
+        (529, "overloaded_error", "Overloaded", "network"),
+        (413, "request_too_large", "Request exceeds the maximum size", "context_window_exceeded"),
+        (400, "context_length_exceeded", "This model's maximum context length is 8192 tokens.", "context_window_exceeded"),
+        (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", "context_window_exceeded"),
+        (400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 1 + 2 > 3", "context_window_exceeded"),
+        (400, "", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "context_window_exceeded"),
+        (400, "", "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", "context_window_exceeded"),
+        (400, "exceed_context_size_error", "the request exceeds the available context size", "context_window_exceeded"),
+        (500, "", "the request exceeds the available context size", "context_window_exceeded"),
+        (400, "", "Your input exceeds the context window of this model.", "context_window_exceeded"),
+        (400, "content_filter", "The response was filtered due to Azure's content management policy.", "content_filtered"),
+        (400, "content_policy_violation", "no", "content_filtered"),
+        (403, "", "Content violates usage guidelines. Failed check: SAFETY_CHECK", "content_filtered"),
+        (404, "not_found_error", "model: claude-1", "model_retired"),
+        (404, "model_not_found", "The model `gpt-3` does not exist or you do not have access to it.", "model_retired"),
+        (404, "", "model 'llama9' not found", "model_retired"),
+        (400, "model_decommissioned", "The model `mixtral` has been decommissioned", "model_retired"),
+        (410, "", "This model version has been retired", "model_retired"),
+        (404, "DeploymentNotFound", "The API deployment for this resource does not exist.", "model_retired"),
+        (400, "1500", "Invalid model: mistral-tiny-1", "model_retired"),
+        (404, "", "Not Found", "stream"),
+        (400, "invalid_request_error", "messages: at least one message is required", "stream"),
+        (422, "", "unprocessable", "stream"),
+        (None, "overloaded_error", "Overloaded", "network"),
+        (None, "rate_limit_error", "slow down", "throttled"),
+        (None, "502", "Provider returned error", "network"),
+        (None, "server_error", "The server had an error", "network"),
+        (None, "", "something", "stream"),
+    ],
+)  # fmt: skip
+def test_status_code_and_wording_decide_the_kind(status: int | None, code: str, message: str, kind: str):
+    assert kind_of(status, code, message) == kind
+    assert failure(message, status=status, code=code).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "20"}, 20.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "tomorrow"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None):
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date_is_the_time_until_then():
+    seconds = retry_after({"retry-after": formatdate(time.time() + 90, usegmt=True)})
+    assert seconds is not None
+    assert 85 < seconds <= 90
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"error": {"message": "m", "type": "t", "code": "c"}}', ("m", "c")),
+        (b'{"error": {"message": "m", "type": "t", "code": null}}', ("m", "t")),
+        (b'{"type": "error", "error": {"type": "overloaded_error", "message": "m"}}', ("m", "overloaded_error")),
+        (b'{"code": "Client specified an invalid argument", "error": "m"}', ("m", "Client specified an invalid argument")),
+        (b'{"error": "m"}', ("m", "")),
+        (b'{"message": "m", "code": 400}', ("m", "400")),
+        (b'{"detail": "m"}', ("m", "")),
+        (b'[{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}]', ("m", "429")),
+        (b'{"detail": [{"msg": "field required"}]}', ('{"detail":[{"msg":"field required"}]}', "")),
+        (b"<!DOCTYPE html><html><style>b{}</style><body><h1>502 Bad\n Gateway</h1></body></html>", ("502 Bad Gateway", "")),
+        (b"upstream connect error", ("upstream connect error", "")),
+        (b"", ("", "")),
+        (b"\xff\xfe", ("\ufffd\ufffd", "")),
+    ],
+)
+def test_error_bodies_of_every_shape_are_read(body: bytes, expected: tuple[str, str]):
+    assert parse_error(body) == expected
+
+
+async def test_an_error_body_is_read_up_to_its_limit_kept_short_and_redacted():
+    transport = MemoryTransport([b"sk-abcdefghijklmnop my-own-key "] + [b"x" * 4096] * 1000, status=400)
+    response = await transport.send(Request("https://x"), LIMITS)
+    error = await refusal(response, "my-own-key")
+    assert len(error.message.encode()) <= KEPT_LIMIT + 4
+    assert "abcdefghijklmnop" not in error.message
+    assert "my-own-key" not in error.message
+    assert len([chunk async for chunk in response]) > 900
+
+
+async def test_a_key_that_a_provider_repeats_in_its_stream_is_redacted():
+    class Echo:
+        def __init__(self, reply: Reply) -> None:
+            pass
+
+        def feed(self, chunk: bytes) -> None:
+            raise StreamError(f"bad key {chunk.decode()}")
+
+        def end(self) -> None: ...
+
+    async def request() -> Request:
+        return Request("https://x", {"authorization": "Bearer hunter2hunter2"})
+
+    options = StreamOptions(transport=MemoryTransport(b"hunter2hunter2"))
+    events = [event async for event in exchange(request, Echo, options, LIMITS)]
+    assert events == [Start(), Error("bad key [redacted]", "stream")]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "kind", "text"),
+    [
+        ({"content-type": "text/html; charset=utf-8"}, b"<html><h1>Log in</h1></html>", "stream", "text/html instead of a stream"),
+        ({"content-type": "application/json"}, b'{"choices": []}', "stream", "application/json instead of a stream"),
+        (
+            {"content-type": "application/json"},
+            b'{"error": {"message": "Overloaded", "type": "overloaded_error"}}',
+            "network",
+            "Overloaded",
+        ),
+    ],
+)
+async def test_an_answer_that_is_no_stream_is_refused(headers: dict[str, str], body: bytes, kind: str, text: str):
+    async def request() -> Request:
+        return Request("https://x")
+
+    options = StreamOptions(transport=MemoryTransport(body, headers=headers))
+    start, error = [event async for event in exchange(request, lambda _: None, options, LIMITS)]  # type: ignore[arg-type, return-value]
+    assert start == Start()
+    assert isinstance(error, Error)
+    assert error.kind == kind
+    assert text in error.message
+
+
+def test_a_body_takes_extra_fields_but_its_own_win():
+    assert decode_json(encode_body({"model": "a"}, {"model": "b", "top_p": 0.5})) == {"model": "a", "top_p": 0.5}
+
+
+def test_a_body_with_half_a_surrogate_pair_is_mended():
+    assert decode_json(encode_body({"text": "a\ud800b", "list": ["\udc00"]}, {})) == {"text": "a?b", "list": ["?"]}
+
+
+def test_a_body_that_is_not_json_is_an_error_that_says_so():
+    with pytest.raises(StreamError, match="not JSON-able"):
+        encode_body({"x": object()}, {})
+
+
+def test_malformed_json_shows_its_first_bytes_only():
+    with pytest.raises(StreamError) as caught:
+        decode_json(b'{"a": "sk-abcdefghijklmnop' + b"x" * 1000)
+    assert '{"a": "' in caught.value.message
+    assert len(caught.value.message) < 400
+    assert "abcdefghijklmnop" not in caught.value.message
+
+
+def test_half_a_surrogate_pair_from_a_provider_is_replaced():
+    assert decode_json(b'{"text": "a\\ud83d"}') == {"text": "a?"}
+    with pytest.raises(StreamError):
+        decode_json(b'{"text": "a\\ud83d"')
+
+
+def test_an_option_that_cannot_be_honoured_is_reported_once(caplog: pytest.LogCaptureFixture):
+    notices = Notices("prov", ("temperature", "transport"))
+    options = StreamOptions(temperature=1, session_id="s", cache=False, transport="sse")
+    with caplog.at_level(logging.WARNING, "swink.providers"):
+        notices.check(options)
+        notices.check(options)
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        "prov: option 'cache' is ignored: this provider has no such option",
+        "prov: option 'session_id' is ignored: this provider has no such option",
+        "prov: option 'transport' is ignored: it is not a Transport",
+    ]
+
+
+# --- servers ---------------------------------------------------------------------------------------------------------
+
+
+class serving:
+    """An aiohttp server with one function for every request."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    async def __aenter__(self) -> str:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)  # type: ignore[arg-type]
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/"
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+
+class raw_server:
+    """A TCP server with one function for every connection."""
+
+    def __init__(self, talk: object) -> None:
+        self._talk = talk
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._talk, "127.0.0.1", 0)  # type: ignore[arg-type]
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+
+@pytest.fixture
+async def unused_port() -> int:
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
