@@ -6,33 +6,12 @@ from itertools import pairwise
 
 import pytest
 from botocore.eventstream import EventStreamBuffer
+from frames import encode_frame
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swink.errors import NetworkError
 from swink.providers.eventstream import EventStreamParser, Frame
-
-
-def encode_header(name: str, value: object) -> bytes:
-    head = bytes([len(name.encode())]) + name.encode()
-    match value:
-        case bool():
-            return head + (b"\x00" if value else b"\x01")
-        case str():
-            return head + b"\x07" + struct.pack(">H", len(value.encode())) + value.encode()
-        case bytes():
-            return head + b"\x06" + struct.pack(">H", len(value)) + value
-        case int():
-            return head + b"\x05" + struct.pack(">q", value)
-    raise TypeError(value)
-
-
-def encode_frame(headers: dict[str, object], payload: bytes) -> bytes:
-    encoded = b"".join(encode_header(name, value) for name, value in headers.items())
-    prelude = struct.pack(">II", 16 + len(encoded) + len(payload), len(encoded))
-    prelude += struct.pack(">I", crc32(prelude))
-    body = prelude + encoded + payload
-    return body + struct.pack(">I", crc32(body))
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:

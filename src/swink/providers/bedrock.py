@@ -1,0 +1,125 @@
+"""Bedrock: `POST {base_url}/model/{id}/converse-stream`, signed with SigV4 or with a Bedrock API key as bearer."""
+
+import inspect
+import os
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from urllib.parse import quote
+
+from swink.errors import StreamError
+from swink.messages import ModelSpec
+from swink.providers.awsconfig import find_credentials, find_region
+from swink.providers.bedrock_body import request_body
+from swink.providers.bedrock_stream import ConverseDecoder, explain
+from swink.providers.convert import prepare
+from swink.providers.endpoint import Endpoint, check_base_url
+from swink.providers.exchange import encode_body, exchange
+from swink.providers.http import Request, transport_for
+from swink.providers.merge import merged
+from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.providers.refusing import refusing
+from swink.providers.sigv4 import Credentials, signed
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+
+FindCredentials = Callable[[], Credentials | Awaitable[Credentials]]
+
+_REGION_IN_HOST = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
+
+
+class BedrockStreamFn:
+    """Models on Amazon Bedrock; `base_url` replaces the endpoint, as `endpoint_url` does in boto3.
+
+    `api_key` is a Bedrock API key. Without one (nor AWS_BEARER_TOKEN_BEDROCK) requests are signed with `credentials`, or
+    with what `profile`, the environment or the shared AWS files hold. `credentials` may be a function, for keys that expire.
+    """
+
+    honours = ALL_OPTIONS - {"session_id"}
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        credentials: Credentials | FindCredentials | None = None,
+        allow_http: bool = False,
+    ) -> None:
+        named = os.environ.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") or os.environ.get("AWS_ENDPOINT_URL")
+        url = base_url or named
+        self._base_url = check_base_url(url, allow_http=allow_http) if url else None
+        self._owned = not base_url or bool(re.search(r"\.amazonaws\.com(\.cn)?(:|/|$)", base_url))
+        self._api_key = api_key
+        self._region = region
+        self._profile = profile
+        self._credentials = credentials
+        self._notices = Notices("bedrock", self.honours)
+        local = self._base_url is not None and self._endpoint("").is_local
+        self.timeout = Timeout(idle=600, first=600) if local else Timeout()
+
+    def __repr__(self) -> str:
+        shown = {"base_url": self._base_url, "region": self._region, "profile": self._profile}
+        return f"BedrockStreamFn({', '.join(f'{name}={value!r}' for name, value in shown.items() if value)})"
+
+    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+
+        async def request() -> Request:
+            body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
+            return await self._request(model, encode_body(merged(options.extra, body), {}), options)
+
+        return exchange(request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await transport_for(StreamOptions()).aclose()
+
+    def _endpoint(self, region: str) -> Endpoint:
+        suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        url = self._base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
+        return Endpoint("bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned)
+
+    async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
+        region = self._find_region()
+        endpoint = self._endpoint(region)
+        # A colon needs no escape in a path, and HTTP clients that tidy URLs would take it out: what is sent must be what is signed.
+        url = f"{endpoint.base_url}/model/{quote(model.model_id, safe=':')}/converse-stream"
+        headers = {"content-type": "application/json", "accept": "application/vnd.amazon.eventstream"}
+        key = self._bearer(endpoint, options)
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        elif key is None:
+            found = await self._find_credentials()
+            with_signature = signed("POST", url, headers, body, credentials=found, region=region, service="bedrock")
+            headers = {name.lower(): value for name, value in with_signature.items()}
+        return Request(url, headers, body)
+
+    def _bearer(self, endpoint: Endpoint, options: StreamOptions) -> str | None:
+        """The API key, empty to send none, None to sign."""
+        explicit = options.api_key if options.api_key is not None else self._api_key
+        if explicit is not None:
+            return explicit.strip()
+        if self._credentials is not None or self._profile is not None or not os.environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip():
+            return None
+        return endpoint.key()
+
+    def _find_region(self) -> str:
+        try:
+            region = find_region(self._region, self._profile)
+        except StreamError:
+            found = _REGION_IN_HOST.search(self._base_url or "")
+            if found is None:
+                raise
+            region = found[1]
+        if not re.fullmatch(r"[a-z0-9-]+", region):
+            raise StreamError(f"bedrock: {region!r} is not the name of a region")
+        return region
+
+    async def _find_credentials(self) -> Credentials:
+        if self._credentials is None:
+            return find_credentials(self._profile)
+        if isinstance(self._credentials, Credentials):
+            return self._credentials
+        found = self._credentials()
+        return await found if inspect.isawaitable(found) else found

@@ -1,0 +1,282 @@
+"""The answer of Bedrock's Converse API: AWS event-stream frames.
+
+    messageStart (contentBlockStart? contentBlockDelta* contentBlockStop)* messageStop metadata
+
+Only tool calls have a start. The reply is done when both messageStop and metadata have come, in either order, or when the
+body ends after messageStop.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.errors import ContentFiltered, ContextWindowOverflow, ErrorKind, ModelError, NetworkError, StreamError, error_for, is_overflow
+from swink.messages import Usage
+from swink.providers.eventstream import EventStreamParser, Frame
+from swink.providers.exchange import cut_short, decode_json, malformed
+from swink.providers.failure import failure, parse_error, retry_after
+from swink.providers.http import Response
+from swink.providers.reply import Reply
+from swink.stream import StreamOptions
+
+_EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"})
+_KINDS: dict[str, ErrorKind] = {
+    "throttling": "throttled",
+    "toomanyrequests": "throttled",
+    "servicequotaexceeded": "throttled",
+    "modelnotready": "throttled",
+    "accessdenied": "auth",
+    "unrecognizedclient": "auth",
+    "expiredtoken": "auth",
+    "invalidsignature": "auth",
+    "incompletesignature": "auth",
+    "missingauthenticationtoken": "auth",
+    "internalserver": "network",
+    "internalfailure": "network",
+    "modelstreamerror": "network",
+    "modeltimeout": "network",
+    "modelerror": "network",
+    "serviceunavailable": "network",
+    "resourcenotfound": "model_retired",
+}
+
+
+class _ToolUse(Struct, frozen=True, rename="camel"):
+    tool_use_id: str
+    name: str
+    type: str | None = None
+
+
+class _Start(Struct, frozen=True, rename="camel"):
+    tool_use: _ToolUse | None = None
+
+
+class _Input(Struct, frozen=True):
+    input: str = ""
+
+
+class _Reasoning(Struct, frozen=True, rename="camel"):
+    text: str | None = None
+    signature: str | None = None
+    redacted_content: str | None = None
+
+
+class _Delta(Struct, frozen=True, rename="camel"):
+    text: str | None = None
+    tool_use: _Input | None = None
+    reasoning_content: _Reasoning | None = None
+
+
+class _Usage(Struct, frozen=True, rename="camel"):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_write_input_tokens: int | None = None
+    cache_details: list[dict[str, Any]] | None = None
+
+
+class _Event(Struct, frozen=True, rename="camel"):
+    """Any event: the fields of all of them."""
+
+    content_block_index: int = 0
+    start: _Start = _Start()
+    delta: _Delta = _Delta()
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+
+
+class _Block:
+    """One content block of the provider's: at most a text, a thinking and a call, told apart by what comes."""
+
+    __slots__ = ("call", "redacted", "signature", "text", "thinking")
+
+    def __init__(self) -> None:
+        self.text: int | None = None
+        self.thinking: int | None = None
+        self.call: int | None = None
+        self.signature = ""
+        self.redacted: list[str] = []
+
+
+class _Refusal(Struct, frozen=True):
+    message: str = ""
+    also_message: str = field(default="", name="Message")
+    type: str = field(default="", name="__type")
+    code: str = ""
+
+
+class ConverseDecoder:
+    """The frames of one message."""
+
+    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+        self._reply = reply
+        self._raw = options.on_raw_payload
+        self._parser = EventStreamParser()
+        self._blocks: dict[int, _Block] = {}
+        self._calls = 0
+        self._stop_reason: str | None = None
+        self._counted = False
+
+    def feed(self, chunk: bytes) -> None:
+        for frame in self._parser.feed(chunk):
+            self._take(frame)
+            if self._reply.terminal is not None:
+                return
+
+    def end(self) -> None:
+        if self._stop_reason is None or self._parser.pending:
+            raise cut_short()
+        self._finish(self._stop_reason)
+
+    def _take(self, frame: Frame) -> None:
+        name = frame.header(":event-type")
+        if frame.header(":message-type") not in ("event", ""):
+            raise _exception(frame)
+        if name not in _EVENTS:
+            return
+        data = decode_json(frame.payload)
+        if self._raw is not None:
+            self._raw({name: data})
+        try:
+            event = msgspec.convert(data, _Event)
+        except msgspec.ValidationError as error:
+            raise malformed(frame.payload, error) from error
+        match name:
+            case "contentBlockDelta":
+                self._delta(self._blocks.setdefault(event.content_block_index, _Block()), event.delta)
+            case "contentBlockStart":
+                self._start(event.content_block_index, event.start.tool_use)
+            case "contentBlockStop":
+                self._end(self._blocks.pop(event.content_block_index, None))
+            case "messageStop":
+                self._stop_reason = event.stop_reason or ""
+            case "metadata":
+                self._counted = True
+                self._reply.usage = _usage(event.usage or _Usage())
+            case _:
+                pass
+        if self._stop_reason is not None and self._counted:
+            self._finish(self._stop_reason)
+
+    def _start(self, index: int, call: _ToolUse | None) -> None:
+        block = self._blocks[index] = _Block()
+        if call is not None and call.type is None:  # the provider runs its own tools itself
+            self._calls += 1
+            block.call = self._reply.begin_call(call.tool_use_id, call.name)
+
+    def _delta(self, block: _Block, delta: _Delta) -> None:
+        reply = self._reply
+        if delta.text:
+            if block.text is None:
+                block.text = reply.begin_text()
+            reply.add(block.text, delta.text)
+        if delta.tool_use is not None and block.call is not None and delta.tool_use.input:
+            reply.add(block.call, delta.tool_use.input)
+        if (reasoning := delta.reasoning_content) is not None:
+            if block.thinking is None:
+                block.thinking = reply.begin_thinking()
+            if reasoning.text:
+                reply.add(block.thinking, reasoning.text)
+            block.signature += reasoning.signature or ""
+            if reasoning.redacted_content:
+                block.redacted.append(reasoning.redacted_content)
+
+    def _end(self, block: _Block | None) -> None:
+        if block is None:
+            return
+        for index in (block.text, block.call):
+            if index is not None and self._reply.is_open(index):
+                if index == block.call and not self._reply.is_filled(index):
+                    continue  # no arguments, or cut off before them: the stop reason will tell
+                self._reply.end(index)
+        if block.thinking is not None:
+            self._reply.end(block.thinking, _joined(block.redacted) or block.signature or None, redacted=bool(block.redacted))
+
+    def _finish(self, reason: str) -> None:
+        for block in self._blocks.values():
+            if block.thinking is not None:
+                self._end(block)
+        self._blocks.clear()
+        match reason:
+            case "tool_use":
+                self._reply.done("tool_use")
+            case "end_turn" | "stop_sequence":
+                self._reply.done("tool_use" if self._calls else "stop")
+            case "max_tokens":
+                self._reply.done("length")
+            case "malformed_tool_use" if self._calls:
+                self._reply.done("tool_use")  # the arguments do not parse, and the model is shown its own error
+            case _:
+                raise _stop_error(reason)
+
+
+def explain(response: Response, body: bytes) -> ModelError:
+    """The error that an answer stands for: AWS names it in a header, or in the body."""
+    try:
+        said = msgspec.json.decode(body, type=_Refusal)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = _Refusal(parse_error(body)[0])
+    name = (response.headers.get("x-amzn-errortype") or said.type or said.code).partition(":")[0]
+    error = _error(name, f"HTTP {response.status}: {name} {said.message or said.also_message}".rstrip(), response.status)
+    error.retry_after = retry_after(response.headers)
+    return error
+
+
+def _joined(redacted: list[str]) -> str:
+    """Redacted thinking is bytes, in base64 here; pieces of it are joined as bytes."""
+    if len(redacted) < 2:
+        return "".join(redacted)
+    try:
+        return b64encode(b"".join([b64decode(piece, validate=True) for piece in redacted])).decode()
+    except ValueError as error:
+        raise StreamError(f"bedrock: unreadable redacted thinking: {error}") from error
+
+
+def _stop_error(reason: str) -> ModelError:
+    match reason:
+        case "guardrail_intervened":
+            return ContentFiltered("a guardrail intervened")
+        case "content_filtered":
+            return ContentFiltered("the provider filtered the reply")
+        case "model_context_window_exceeded":
+            return ContextWindowOverflow("the reply ran into the end of the context window")
+        case "malformed_model_output":
+            return NetworkError("the provider could not read the model's reply")
+        case "malformed_tool_use":
+            return StreamError("the model made a malformed tool call")
+        case _:
+            return StreamError(f"unknown stop reason {reason!r}")
+
+
+def _usage(counts: _Usage) -> Usage:
+    hour = sum(detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h")
+    return Usage(
+        counts.input_tokens,
+        counts.output_tokens,
+        counts.cache_read_input_tokens or 0,
+        counts.cache_write_input_tokens or 0,
+        0,
+        {"cache_write_1h": hour} if hour else {},
+    )
+
+
+def _exception(frame: Frame) -> ModelError:
+    """The error that a frame carries: an exception of the service's, or an error of the stream itself."""
+    if frame.header(":message-type") == "error":
+        return _error(frame.header(":error-code"), frame.header(":error-message"), None)
+    message, _ = parse_error(frame.payload)
+    return _error(frame.header(":exception-type"), message, None)
+
+
+def _error(name: str, message: str, status: int | None) -> ModelError:
+    short = re.sub(r"^.*#|exception$", "", name.strip(), flags=re.I).lower()
+    if short == "validation" and "model identifier is invalid" in message:
+        return error_for("model_retired", message)
+    if is_overflow(message) and short in ("validation", "modelstreamerror", ""):
+        return ContextWindowOverflow(message)
+    if kind := _KINDS.get(short):
+        return error_for(kind, failure(message, status=status).message)
+    return failure(message, status=status)

@@ -1,0 +1,671 @@
+"""Bedrock: the adapter against boto3 on the same bytes, requests against botocore's service model, signatures verified."""
+
+import asyncio
+import base64
+import json
+import os
+from itertools import pairwise
+
+import boto3
+import botocore.session
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials as BotoCredentials
+from botocore.validate import ParamValidator
+from frames import encode_frame, event_frame, exception_frame, framed_events
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read, recorded
+
+from swink.errors import NetworkError
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    Extension,
+    Image,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+    Usage,
+    UserMessage,
+)
+from swink.providers.bedrock import BedrockStreamFn
+from swink.providers.sigv4 import Credentials
+from swink.stream import Done, Error, Start, StreamOptions
+
+CLAUDE = ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
+LLAMA = ModelSpec("bedrock", "meta.llama3-1-70b-instruct-v1:0")
+FIXTURES = {path.stem: framed_events(path) for path in own_fixtures("bedrock")}
+RECORDED = {path.name.removesuffix(".chunks.txt"): path for path in recorded("bedrock")}
+KEYS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "session/token==")
+STREAM = {"content-type": "application/vnd.amazon.eventstream"}
+SERVICE = botocore.session.Session().get_service_model("bedrock-runtime")
+INPUT = SERVICE.operation_model("ConverseStream").input_shape
+lean = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def adapter(**keywords):
+    return BedrockStreamFn(region="us-east-1", **({"api_key": "k"} | keywords))
+
+
+async def replay(body, *, model=CLAUDE, headers=STREAM, **transport):
+    memory = MemoryTransport(body, headers=headers, **transport)
+    return await read(adapter(), model, options=StreamOptions(transport=memory))
+
+
+async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
+    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    got = await read(adapter(), model, messages, system=system, tools=tools, options=StreamOptions(transport=memory, **options))
+    if not memory.requests:
+        return got.terminal
+    check_request(memory.sent, model)
+    return memory.sent
+
+
+# boto3 as the oracle
+
+
+def boto_client(url):
+    config = Config(retries={"max_attempts": 0})
+    session = boto3.Session(KEYS.access_key, KEYS.secret_key, KEYS.session_token, "us-east-1")
+    return session.client("bedrock-runtime", endpoint_url=url, config=config)
+
+
+def boto_reads(url):
+    """What boto3 makes of the reply: text, thinking, redacted thinking, calls, stop reason, usage."""
+    client = boto_client(url)
+    text, thinking, redacted, calls, stop, usage = "", "", b"", {}, None, {}
+    for event in client.converse_stream(modelId=CLAUDE.model_id, messages=[{"role": "user", "content": [{"text": "Hello"}]}])["stream"]:
+        match event:
+            case {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": call}}}:
+                calls[index] = [call["toolUseId"], call["name"], ""]
+            case {"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}}:
+                text += delta.get("text", "")
+                thinking += delta.get("reasoningContent", {}).get("text", "")
+                redacted += delta.get("reasoningContent", {}).get("redactedContent", b"")
+                if "toolUse" in delta:
+                    calls[index][2] += delta["toolUse"]["input"]
+            case {"messageStop": {"stopReason": reason}}:
+                stop = reason
+            case {"metadata": {"usage": counts}}:
+                usage = counts
+    client.close()
+    return text, thinking, redacted, list(calls.values()), stop, usage
+
+
+OUTCOMES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_use",
+    "max_tokens": "length",
+    "guardrail_intervened": "content_filtered",
+}
+
+
+@pytest.mark.parametrize("name", [*FIXTURES, *RECORDED])
+async def test_the_adapter_reads_what_boto3_reads(server, name):
+    body = FIXTURES[name] if name in FIXTURES else framed_events(RECORDED[name])
+    # boto3 refuses a start of nothing, which Bedrock has been seen to send.
+    server.reply(body.replace(event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {}}), b""), headers=STREAM)
+    server.reply(body, headers=STREAM)
+    text, thinking, redacted, calls, stop, usage = await asyncio.to_thread(boto_reads, server.url)
+    got = await read(BedrockStreamFn(base_url=server.url, region="us-east-1", credentials=KEYS), CLAUDE)
+    assert (got.message.text, got.message.thinking) == (text, thinking)
+    hidden = [block.signature for block in got.message.content if isinstance(block, Thinking) and block.redacted]
+    assert b"".join(base64.b64decode(data) for data in hidden) == redacted
+    assert [(call.id, call.name) for call in got.calls] == [(id, name) for id, name, _ in calls]
+    for call, (_, _, arguments) in zip(got.calls, calls, strict=True):
+        assert call.partial_json == arguments if call.partial_json else call.arguments == json.loads(arguments or "{}")
+    outcome = got.terminal.stop_reason if isinstance(got.terminal, Done) else got.terminal.kind
+    assert outcome == OUTCOMES[stop]
+    counted = got.terminal.usage
+    assert (counted.input, counted.output) == (usage.get("inputTokens", 0), usage.get("outputTokens", 0))
+    assert (counted.cache_read, counted.cache_write) == (usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0))
+    assert counted.total == usage.get("totalTokens", 0)
+
+
+def test_recorded_streams_are_there():
+    if not RECORDED:
+        pytest.skip("no recorded streams beside the checkout")
+    assert "amazon-bedrock-reasoning" in RECORDED
+
+
+async def test_thinking_blocks_and_usage_are_exactly_these():
+    got = await replay(FIXTURES["thinking"])
+    assert got.message.content == (Thinking("Let me count.", "c2lnbmF0dXJl"), Thinking("", "b3BhcXVl", True), Text("Three."))
+    assert got.terminal == Done("stop", Usage(51, 94, 10, 20, 175, {"cache_write_1h": 15}))
+
+
+async def test_a_call_cut_off_by_length_stays_incomplete():
+    got = await replay(FIXTURES["length"])
+    assert got.terminal.stop_reason == "length"
+    assert got.calls[0].partial_json == '{"city": "Os'
+
+
+async def test_redacted_thinking_in_pieces_is_joined_as_bytes():
+    pieces = [base64.b64encode(piece).decode() for piece in (b"a", b"bc")]
+    body = b"".join(
+        event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"redactedContent": piece}}})
+        for piece in pieces
+    )
+    got = await replay(body + event_frame("messageStop", {"stopReason": "end_turn"}))
+    assert got.message.content == (Thinking("", base64.b64encode(b"abc").decode(), True),)
+
+
+async def test_tools_that_the_provider_runs_itself_are_not_ours():
+    start = {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "s1", "name": "web", "type": "server_tool_use"}}}
+    body = (
+        event_frame("contentBlockStart", start)
+        + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": "{}"}}})
+        + event_frame("contentBlockStop", {"contentBlockIndex": 0})
+        + event_frame("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"text": "Found."}})
+        + event_frame("messageStop", {"stopReason": "end_turn"})
+    )
+    got = await replay(body)
+    assert got.message.content == (Text("Found."),)
+    assert got.terminal.stop_reason == "stop"
+
+
+# Requests
+
+
+def check_request(body, model):
+    """The body fits the service model, in botocore's eyes."""
+    report = ParamValidator().validate({**parameters(body), "modelId": model.model_id}, INPUT)
+    assert not report.has_errors(), report.generate_report()
+    for message in body["messages"]:
+        assert message["content"]
+        assert all(block.get("text", "x").strip() for block in message["content"])
+
+
+def parameters(value, key=""):
+    """A JSON body as boto3 takes it: bytes where the wire has base64."""
+    match value:
+        case dict():
+            return {name: parameters(item, name) for name, item in value.items()}
+        case list():
+            return [parameters(item) for item in value]
+        case str() if key in ("bytes", "redactedContent"):
+            return base64.b64decode(value)
+        case _:
+            return value
+
+
+HISTORY = [
+    UserMessage([Text("What is this?"), Image(Base64Source("aGk=", "image/png")), Image(UrlSource("s3://bucket/a.jpg"))]),
+    AssistantMessage(
+        [
+            Thinking("Let me see.", "c2ln"),
+            Thinking("", "b3BhcXVl", True),
+            Text("Looking."),
+            ToolCall("call|1", "weather", {"city": "Oslo"}),
+            ToolCall("tooluse_2", "now"),
+        ],
+        "bedrock",
+        CLAUDE.model_id,
+        "tool_use",
+    ),
+    ToolResultMessage("call|1", "weather", [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))], details={"private": 1}),
+    ToolResultMessage("tooluse_2", "now", [], True),
+    UserMessage("And tomorrow?"),
+    AssistantMessage([Thinking("cut off", "c2ln")], "bedrock", CLAUDE.model_id, "aborted"),
+    UserMessage([Text("Well?"), Extension("bedrock", {"guardContent": {"text": {"text": "x"}}}), Extension("other", 1)]),
+]
+NOW = Tool("now", "", {"type": "object"})
+POINT = {"cachePoint": {"type": "default"}}
+
+
+async def test_the_request_is_exactly_this():
+    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    extra = {"inferenceConfig": {"topP": 0.9, "temperature": 2}, "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"}}
+    options = StreamOptions(0.5, 3000, "option-key", tool_choice="weather", transport=memory, extra=extra)
+    await read(adapter(), CLAUDE, HISTORY, system="Be brief.", tools=[WEATHER, NOW], options=options)
+    [request] = memory.requests
+    assert request.url == (
+        "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-5-20250929-v1:0/converse-stream"
+    )
+    assert request.headers == {
+        "content-type": "application/json",
+        "accept": "application/vnd.amazon.eventstream",
+        "authorization": "Bearer option-key",
+    }
+    first_id = memory.sent["messages"][1]["content"][3]["toolUse"]["toolUseId"]
+    assert first_id.startswith("tooluse_")
+    assert memory.sent == {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"text": "What is this?"},
+                    {"image": {"format": "png", "source": {"bytes": "aGk="}}},
+                    {"image": {"format": "jpeg", "source": {"s3Location": {"uri": "s3://bucket/a.jpg"}}}},
+                    POINT,
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "Let me see.", "signature": "c2ln"}}},
+                    {"reasoningContent": {"redactedContent": "b3BhcXVl"}},
+                    {"text": "Looking."},
+                    {"toolUse": {"toolUseId": first_id, "name": "weather", "input": {"city": "Oslo"}}},
+                    {"toolUse": {"toolUseId": "tooluse_2", "name": "now", "input": {}}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "toolResult": {
+                            "toolUseId": first_id,
+                            "content": [{"text": "18 °C"}, {"image": {"format": "jpeg", "source": {"bytes": "eW8="}}}],
+                            "status": "success",
+                        }
+                    },
+                    {"toolResult": {"toolUseId": "tooluse_2", "content": [{"text": "(no output)"}], "status": "error"}},
+                    {"text": "And tomorrow?"},
+                    {"text": "Well?"},
+                    {"guardContent": {"text": {"text": "x"}}},
+                    POINT,
+                ],
+            },
+        ],
+        "system": [{"text": "Be brief."}, POINT],
+        "toolConfig": {
+            "tools": [
+                {"toolSpec": {"name": "weather", "description": "Current weather.", "inputSchema": {"json": WEATHER.parameters_schema}}},
+                {"toolSpec": {"name": "now", "inputSchema": {"json": {"type": "object", "properties": {}}}}},
+                POINT,
+            ],
+            "toolChoice": {"tool": {"name": "weather"}},
+        },
+        "inferenceConfig": {"topP": 0.9, "temperature": 0.5, "maxTokens": 3000},
+        "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
+    }
+    check_request(memory.sent, CLAUDE)
+
+
+async def test_boto3_sends_the_same_bytes(server):
+    server.reply(FIXTURES["text"], headers=STREAM)
+    sent = await sent_for(HISTORY, system="Be brief.", tools=[WEATHER, NOW], tool_choice="auto")
+
+    def send():
+        client = boto_client(server.url)
+        list(client.converse_stream(modelId=CLAUDE.model_id, **parameters(sent))["stream"])
+        client.close()
+
+    await asyncio.to_thread(send)
+    assert server.requests[0].json == sent
+
+
+async def test_another_models_thinking_is_left_out():
+    foreign = AssistantMessage([Thinking("t", "s"), Text("Hi"), ToolCall("c", "weather")], "anthropic", "claude")
+    sent = await sent_for([UserMessage("Hi"), foreign, ToolResultMessage("c", "weather", "ok")], tools=[WEATHER])
+    assert [next(iter(block)) for block in sent["messages"][1]["content"]] == ["text", "toolUse"]
+
+
+async def test_caching_is_asked_for_only_where_it_is_known():
+    for model, points in [
+        (CLAUDE, 4),
+        (ModelSpec("bedrock", "anthropic.claude-3-haiku-20240307-v1:0"), 0),
+        (ModelSpec("bedrock", "anthropic.claude-3-5-haiku-20241022-v1:0"), 4),
+        (ModelSpec("bedrock", "amazon.nova-pro-v1:0"), 3),
+        (LLAMA, 0),
+    ]:
+        history = [UserMessage("a"), AssistantMessage("b"), UserMessage("c")]
+        assert json.dumps(await sent_for(history, model=model, system="S", tools=[WEATHER])).count("cachePoint") == points, model
+        assert "cachePoint" not in json.dumps(await sent_for(history, model=model, system="S", tools=[WEATHER], cache=False))
+
+
+async def test_tools_of_the_history_are_named_even_if_none_is_offered():
+    history = [UserMessage("Hi"), AssistantMessage([ToolCall("c", "weather")]), ToolResultMessage("c", "weather", "ok")]
+    for keywords in ({}, {"tools": [WEATHER], "tool_choice": "none"}):
+        sent = await sent_for(history, model=LLAMA, **keywords)
+        schema = {"json": {"type": "object", "properties": {}}}
+        assert sent["toolConfig"] == {
+            "tools": [{"toolSpec": {"name": "weather", "inputSchema": schema, "description": "No longer available."}}]
+        }
+    assert "toolConfig" not in await sent_for("Hi", tools=[WEATHER], tool_choice="none")
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"), [("auto", {"auto": {}}), ("required", {"any": {}}), ("weather", {"tool": {"name": "weather"}})]
+)
+async def test_tool_choice(choice, wanted):
+    assert (await sent_for("Hi", tools=[WEATHER], tool_choice=choice))["toolConfig"]["toolChoice"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "fields", "limits"),
+    [
+        (ModelSpec("bedrock", CLAUDE.model_id, "medium"), {}, {"thinking": {"type": "enabled", "budget_tokens": 5000}}, None),
+        (
+            ModelSpec("bedrock", CLAUDE.model_id, "medium"),
+            {"max_tokens": 2000},
+            {"thinking": {"type": "enabled", "budget_tokens": 5000}},
+            {"maxTokens": 7000},
+        ),
+        (
+            ModelSpec("bedrock", CLAUDE.model_id, "low", {"low": 3000}, max_output=4096),
+            {},
+            {"thinking": {"type": "enabled", "budget_tokens": 3000}},
+            {"maxTokens": 4096},
+        ),
+        (
+            ModelSpec("bedrock", "anthropic.claude-opus-4-6-v1", "extra_high"),
+            {},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            None,
+        ),
+        (
+            ModelSpec("bedrock", "amazon.nova-2-lite-v1:0", "low"),
+            {},
+            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}},
+            None,
+        ),
+        (ModelSpec("bedrock", "openai.gpt-oss-120b-1:0", "high"), {}, {"reasoning_effort": "high"}, None),
+        (ModelSpec("bedrock", LLAMA.model_id, "high"), {}, None, None),
+        (ModelSpec("bedrock", CLAUDE.model_id, "high"), {"tool_choice": "required", "temperature": 0.5}, None, {"temperature": 0.5}),
+        (
+            ModelSpec("bedrock", CLAUDE.model_id, "low"),
+            {"temperature": 0.5},
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+            None,
+        ),
+    ],
+)
+async def test_thinking_levels(model, options, fields, limits):
+    sent = await sent_for("Hi", model=model, tools=[WEATHER], **options)
+    assert sent.get("additionalModelRequestFields") == fields
+    assert sent.get("inferenceConfig") == limits
+
+
+async def test_what_cannot_be_honoured_is_reported_once(caplog):
+    fn = adapter()
+    for _ in range(2):
+        memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+        await read(fn, ModelSpec("bedrock", LLAMA.model_id, "high"), options=StreamOptions(session_id="s", transport=memory))
+    assert caplog.text.count("'session_id'") == 1
+    assert caplog.text.count("'thinking_level'") == 1
+
+
+@pytest.mark.parametrize("source", [UrlSource("https://x.example/a.png"), Base64Source("aGk=", "image/tiff")])
+async def test_images_that_bedrock_cannot_take_are_a_clear_error(source):
+    terminal = await sent_for([UserMessage([Image(source)])])
+    assert terminal.kind == "stream"
+    assert "image" in terminal.message
+
+
+# Who asks, and where
+
+
+async def test_the_signature_holds_for_what_arrives(server):
+    server.reply(FIXTURES["text"], headers=STREAM)
+    for name in ("anthropic.claude-3-haiku-20240307-v1:0", "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.x-v1:0"):
+        fn = BedrockStreamFn(base_url=server.url, region="eu-west-1", credentials=KEYS)
+        assert isinstance((await read(fn, ModelSpec("bedrock", name))).terminal, Done)
+        arrived = server.requests[-1]
+        names = arrived.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+        request = AWSRequest("POST", server.url + arrived.path, {name: arrived.headers[name] for name in names}, arrived.body)
+        request.context["timestamp"] = arrived.headers["x-amz-date"]
+        auth = SigV4Auth(BotoCredentials(KEYS.access_key, KEYS.secret_key, KEYS.session_token), "bedrock", "eu-west-1")
+        wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        assert arrived.headers["authorization"].endswith(f"Signature={wanted}")
+        assert arrived.headers["x-amz-security-token"] == KEYS.session_token
+        assert {"host", "x-amz-date", "content-type", "x-amz-security-token"} <= set(names)
+
+
+async def request_of(fn, **options):
+    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    got = await read(fn, CLAUDE, options=StreamOptions(transport=memory, **options))
+    return memory.requests[0] if memory.requests else got.terminal
+
+
+async def test_keys_come_from_options_then_constructor_then_environment(monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKENV")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
+    assert "Credential=AKENV/" in (await request_of(BedrockStreamFn())).headers["authorization"]
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "from-environment")
+    assert (await request_of(BedrockStreamFn())).headers["authorization"] == "Bearer from-environment"
+    assert (await request_of(BedrockStreamFn(api_key="constructor"))).headers["authorization"] == "Bearer constructor"
+    assert (await request_of(BedrockStreamFn(api_key="constructor"), api_key="option")).headers["authorization"] == "Bearer option"
+    assert "Credential=AKIDEXAMPLE/" in (await request_of(BedrockStreamFn(credentials=KEYS))).headers["authorization"]
+    assert "authorization" not in (await request_of(BedrockStreamFn(api_key=""))).headers
+
+
+async def test_credentials_may_be_a_function(monkeypatch):
+    async def later():
+        return KEYS
+
+    for source in (later, lambda: KEYS):
+        request = await request_of(BedrockStreamFn(region="us-east-1", credentials=source))
+        assert "Credential=AKIDEXAMPLE/" in request.headers["authorization"]
+
+
+async def test_a_profile_gives_keys_and_region(tmp_path):
+    (tmp_path / "credentials").write_text("[work]\naws_access_key_id = AKWORK\naws_secret_access_key = secret\n")
+    (tmp_path / "config").write_text("[profile work]\nregion = ap-south-1\n")
+    request = await request_of(BedrockStreamFn(profile="work"))
+    assert request.url.startswith("https://bedrock-runtime.ap-south-1.amazonaws.com/model/")
+    assert "Credential=AKWORK/" in request.headers["authorization"]
+    assert "/ap-south-1/bedrock/aws4_request" in request.headers["authorization"]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind", "says"),
+    [
+        ({}, "stream", "AWS_REGION"),
+        ({"region": "us-east-1"}, "auth", "AWS_BEARER_TOKEN_BEDROCK"),
+        ({"region": "x.evil.example/", "api_key": "k"}, "stream", "not the name of a region"),
+    ],
+)
+async def test_what_is_missing_is_said(keywords, kind, says):
+    terminal = await request_of(BedrockStreamFn(**keywords))
+    assert terminal.kind == kind
+    assert says in terminal.message
+
+
+async def test_a_bearer_from_the_environment_does_not_go_elsewhere(monkeypatch):
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "from-environment")
+    assert (await request_of(BedrockStreamFn(region="us-east-1", base_url="https://elsewhere.example"))).kind == "auth"
+    endpoint = "https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com"
+    assert (await request_of(BedrockStreamFn(base_url=endpoint))).headers["authorization"] == "Bearer from-environment"
+
+
+async def test_endpoints(monkeypatch):
+    assert (await request_of(BedrockStreamFn(region="cn-north-1", api_key="k"))).url.startswith(
+        "https://bedrock-runtime.cn-north-1.amazonaws.com.cn/"
+    )
+    named = BedrockStreamFn(base_url="https://bedrock-runtime.eu-west-3.amazonaws.com", credentials=KEYS)
+    assert "/eu-west-3/bedrock/" in (await request_of(named)).headers["authorization"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "https://gateway.example/base/")
+    request = await request_of(BedrockStreamFn(region="us-east-1", api_key="k"))
+    assert request.url.startswith("https://gateway.example/base/model/")
+
+
+def test_keys_show_nowhere():
+    shown = repr(BedrockStreamFn(api_key="secret-key", region="us-east-1", credentials=KEYS))
+    assert shown == "BedrockStreamFn(region='us-east-1')"
+
+
+# How replies end
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("tool_use", "tool_use"),
+        ("max_tokens", "length"),
+        ("guardrail_intervened", "content_filtered"),
+        ("content_filtered", "content_filtered"),
+        ("model_context_window_exceeded", "context_window_exceeded"),
+        ("malformed_model_output", "network"),
+        ("malformed_tool_use", "stream"),
+        ("a_reason_of_next_year", "stream"),
+    ],
+)
+async def test_every_stop_reason_has_its_outcome(reason, outcome):
+    body = event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "par"}}) + event_frame(
+        "messageStop", {"stopReason": reason}
+    )
+    got = await replay(body)
+    assert (got.terminal.stop_reason if isinstance(got.terminal, Done) else got.terminal.kind) == outcome
+    assert got.message.text == "par"
+
+
+def test_every_stop_reason_of_the_service_model_is_in_the_table():
+    [mark] = [mark for mark in test_every_stop_reason_has_its_outcome.pytestmark if mark.name == "parametrize"]
+    assert set(SERVICE.shape_for("StopReason").enum) <= {reason for reason, _ in mark.args[1]}
+
+
+async def test_a_malformed_call_comes_back_to_the_model_as_its_own_error():
+    body = (
+        event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c", "name": "weather"}}})
+        + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"city": '}}})
+        + event_frame("contentBlockStop", {"contentBlockIndex": 0})
+        + event_frame("messageStop", {"stopReason": "malformed_tool_use"})
+    )
+    got = await replay(body)
+    assert got.terminal.stop_reason == "tool_use"
+    assert got.calls[0].partial_json == '{"city": '
+
+
+EXCEPTIONS = [
+    ("throttlingException", "Too many requests, please wait before trying again.", 429, "throttled"),
+    (
+        "validationException",
+        "The model returned the following errors: Input is too long for requested model.",
+        400,
+        "context_window_exceeded",
+    ),
+    ("validationException", "prompt is too long: 210000 tokens > 200000 maximum", 400, "context_window_exceeded"),
+    ("validationException", "Malformed input request", 400, "stream"),
+    ("validationException", "The provided model identifier is invalid.", 400, "model_retired"),
+    ("accessDeniedException", "You don't have access to the model with the specified model ID.", 403, "auth"),
+    ("unrecognizedClientException", "The security token included in the request is invalid.", 403, "auth"),
+    ("expiredTokenException", "The security token included in the request is expired", 403, "auth"),
+    ("internalServerException", "Internal error", 500, "network"),
+    ("modelStreamErrorException", "The model's stream broke", 424, "network"),
+    ("modelTimeoutException", "Model has timed out", 408, "network"),
+    ("modelErrorException", "The model failed", 424, "network"),
+    ("serviceUnavailableException", "Bedrock is unable to process your request.", 503, "network"),
+    ("modelNotReadyException", "The model is starting", 429, "throttled"),
+    ("resourceNotFoundException", "Could not resolve the foundation model", 404, "model_retired"),
+    ("somethingNewException", "What?", 418, "stream"),
+]
+
+
+@pytest.mark.parametrize(("name", "message", "status", "kind"), EXCEPTIONS)
+async def test_an_exception_has_its_kind(name, message, status, kind):
+    in_stream = await replay(
+        event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "par"}}) + exception_frame(name, message)
+    )
+    assert (in_stream.terminal.kind, in_stream.message.text) == (kind, "par")
+    assert message in in_stream.terminal.message
+    capital = name[0].upper() + name[1:]
+    for headers, body in [
+        ({"x-amzn-errortype": f"{capital}:http://internal.amazon.com/coral/"}, {"message": message}),
+        ({}, {"__type": f"com.amazon.coral#{capital}", "Message": message}),
+    ]:
+        refused = await replay(json.dumps(body).encode(), status=status, headers={"content-type": "application/json", **headers})
+        assert refused.events == [Start(), refused.terminal]
+        assert refused.terminal.kind == kind
+        assert message in refused.terminal.message
+
+
+async def test_an_error_page_and_a_wait_are_understood():
+    page = await replay(b"<html><body>Bad Gateway</body></html>", status=502, headers={"content-type": "text/html"})
+    assert page.terminal.kind == "network"
+    assert "Bad Gateway" in page.terminal.message
+    slow = await replay(b'{"message":"slow down"}', status=429, headers={"x-amzn-errortype": "ThrottlingException", "retry-after": "3"})
+    assert (slow.terminal.kind, slow.terminal.retry_after) == ("throttled", 3)
+
+
+async def test_an_error_frame_is_an_error():
+    frame = encode_frame({":message-type": "error", ":error-code": "InternalFailure", ":error-message": "gone"}, b"")
+    terminal = (await replay(frame)).terminal
+    assert (terminal.kind, terminal.message) == ("network", "gone")
+
+
+@pytest.mark.parametrize(
+    "payload", [b"{half", b"[]", b'{"contentBlockIndex": "x"}', b'{"delta": {"text": 5}}', b'{"delta": {"text": "\xff"}}']
+)
+async def test_a_malformed_event_is_an_error_that_shows_it(payload):
+    got = await replay(event_frame("contentBlockDelta", payload))
+    assert got.terminal.kind == "stream"
+    assert payload[:8].decode() in got.terminal.message
+
+
+async def test_unknown_events_are_ignored():
+    got = await replay(event_frame("weatherReport", b"\xff") + FIXTURES["text"])
+    assert got.message.text == "Grüße aus Zürich 🦊"
+
+
+async def test_the_raw_payload_is_shown():
+    seen = []
+    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    await read(adapter(), CLAUDE, options=StreamOptions(transport=memory, on_raw_payload=seen.append))
+    assert [next(iter(event)) for event in seen] == [
+        "messageStart",
+        "contentBlockDelta",
+        "contentBlockDelta",
+        "contentBlockStop",
+        "messageStop",
+        "metadata",
+    ]
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("name", ["thinking", "parallel-calls"])
+async def test_cut_anywhere_it_is_a_network_error_or_whole(name):
+    body = FIXTURES[name]
+    metadata = body.rindex(b":event-type") - 13  # where the frame of the metadata begins, without which a reply may end
+    for at in range(len(body)):
+        got = (await replay(body[:at])).terminal
+        if at == metadata:
+            assert isinstance(got, Done)
+        else:
+            assert isinstance(got, Error), at
+            assert got.kind == "network", at
+
+
+async def test_a_changed_byte_is_a_network_error():
+    body = FIXTURES["text"]
+    for at in range(0, len(body), 7):
+        got = await replay(body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :])
+        assert got.terminal.kind == "network"
+
+
+async def test_a_connection_that_breaks_keeps_what_arrived():
+    body = FIXTURES["text"]
+    got = await replay(body[: len(body) // 2], failure=NetworkError("reset"))
+    assert got.terminal.kind == "network"
+    assert got.message.text.startswith("Grüße")
+
+
+@lean
+@given(st.sampled_from(sorted(FIXTURES)), st.lists(st.integers(1, 5000), max_size=20))
+async def test_any_division_of_the_bytes_gives_the_same_events(name, cuts):
+    body = FIXTURES[name]
+    edges = sorted({0, len(body), *(cut % len(body) for cut in cuts)})
+    whole, divided = await replay(body), await replay([body[start:end] for start, end in pairwise(edges)])
+    assert divided.events == whole.events
