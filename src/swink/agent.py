@@ -15,7 +15,7 @@ from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMod
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, estimate_tokens
 from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
-from swink.eventstream import EventStream
+from swink.eventstream import Buffer, EventStream
 from swink.history import History, Snapshot, violations
 from swink.loop import check_continue, take_turns
 from swink.messages import (
@@ -185,9 +185,13 @@ class Agent:
         prompts = self._checked(input)
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
 
-        def begin(push: Callable[[AgentEvent], None]) -> Run:
+        def begin(buffer: Buffer) -> Run:
+            append = buffer.events.append
+
             def deliver(event: AgentEvent) -> None:
-                push(event)
+                append(event)
+                if buffer.waiter is not None:
+                    buffer.wake()
                 if self._subscribers:
                     self._notify(event)
 

@@ -1,6 +1,7 @@
 """Context: how many tokens messages take, and the window that keeps them within the model's."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate, islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,8 @@ class SlidingWindow:
         """The messages to send."""
         measure = self._measure(messages)
         measure.extend(messages)
+        if not overflow and not measure.cut and measure.sums[-1] <= self.budget:
+            return messages
         start = _boundary(messages, self.anchor)
         cut = max(measure.cut, start)
         budget = self.overflow_budget if overflow else self.budget
@@ -79,16 +82,14 @@ class _Measure:
         known = len(self.sums) - 1
         if known == len(messages):
             return
-        total = self.sums[-1]
-        append = self.sums.append
-        for message in messages if known == 0 else messages[known:]:
-            content = getattr(message, "content", ())
-            # One text block is the common case by far, and thousands are measured at once.
-            if len(content) == 1 and type(content[0]) is Text:
-                total += (len(content[0].text) + 16) >> 2
-            else:
-                total += estimate_tokens(message)
-            append(total)
+        # One text block is the common case by far, and thousands of messages are measured at once.
+        sizes = [
+            (len(content[0].text) + 16) >> 2
+            if len(content := message.content) == 1 and type(content[0]) is Text
+            else estimate_tokens(message)
+            for message in (messages if known == 0 else messages[known:])
+        ]
+        self.sums.extend(islice(accumulate(sizes, initial=self.sums[-1]), 1, None))
 
     def kept(self, start: int, cut: int) -> int:
         return self.sums[start] + self.sums[-1] - self.sums[max(cut, start)]

@@ -6,7 +6,7 @@ A call is settled exactly once, by whoever comes first: its own end, a timeout, 
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -64,10 +64,11 @@ async def run_batch(run: Run) -> Outcome:
             if stopped is not None:
                 return stopped
     if run.config.approval_mode != "bypassed":
-        for call in _open(run):
-            stopped = await _ask_approval(run, call)
-            if stopped is not None:
-                return stopped
+        for call in run.calls:
+            if call.result is None and _needs_approval(run, call):
+                stopped = await _ask_approval(run, call)
+                if stopped is not None:
+                    return stopped
     groups = _groups(run, _open(run))
     batch = _Batch(run)
     for group in groups:
@@ -180,9 +181,10 @@ class _Batch:
         if call.context is not None:
             call.context.cancel()
         call.task.cancel()
-        if not call.started:
-            return self._settle(call, _failure(why))
-        self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
+        if call.started:
+            self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
+        else:
+            self._settle(call, _failure(why))
 
     def _settle(self, call: Call, result: ToolResult) -> None:
         if call.result is not None:
@@ -202,7 +204,7 @@ async def _steering_waits(run: Run) -> bool:
     if run.config.get_steering is None:
         return False
     polled = run.config.get_steering()
-    run.pending.extend(await polled if inspect.isawaitable(polled) else polled)
+    run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
     return bool(run.pending)
 
 
@@ -225,11 +227,14 @@ async def _ask_policies(run: Run, call: Call) -> Outcome | None:
     return None
 
 
+def _needs_approval(run: Run, call: Call) -> bool:
+    return call.tool is not None and (run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments))
+
+
 async def _ask_approval(run: Run, call: Call) -> Outcome | None:
-    """Ask for one call where its tool or the mode wants it; no answer means no."""
+    """Ask for one call; no answer means no."""
     tool = call.tool
-    if tool is None or not (run.config.approval_mode == "enabled" or tool.needs_approval(call.arguments)):
-        return None
+    assert tool is not None
     if run.config.approve is None:
         run.settle(call, _failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
         return None

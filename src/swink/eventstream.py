@@ -39,10 +39,9 @@ class EventStream:
     the stream) early cancels the run; `detach()` lets it finish in the background.
     """
 
-    def __init__(
-        self, begin: Callable[[Callable[[AgentEvent], None]], Run], outcome: Callable[[Run], AgentResult] = lambda run: run.result
-    ) -> None:
+    def __init__(self, begin: Callable[[Buffer], Run], outcome: Callable[[Run], AgentResult] = lambda run: run.result) -> None:
         self._buffer = Buffer()
+        self._events = self._buffer.events
         self._begin = begin
         self._outcome_of = outcome
         self._run: Run | None = None
@@ -60,10 +59,9 @@ class EventStream:
         return self
 
     async def __anext__(self) -> AgentEvent:
-        events = self._buffer.events
-        if not events:
+        if not self._events:
             await self._more()
-        return events.popleft()
+        return self._events.popleft()
 
     async def result(self) -> AgentResult:
         """Wait for the end and return what the run came to; a hook's exception is raised here."""
@@ -95,7 +93,7 @@ class EventStream:
 
     def _start(self) -> Run:
         if self._run is None:
-            self._run = self._begin(self._buffer.push)
+            self._run = self._begin(self._buffer)
             self._run.when_over(self._buffer.wake)
         return self._run
 

@@ -1,13 +1,18 @@
 """History: append-only messages whose snapshots cost nothing, and the rule that every tool call has its result."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from typing import Any, overload
 
 from swink.errors import BrokenHistory
 from swink.messages import AssistantMessage, CustomMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
+
+
+_MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
+_content = attrgetter("content")
 
 
 class Lineage:
@@ -97,22 +102,13 @@ def paired(messages: Iterable[Message]) -> tuple[list[Message], bool]:
     A call without a result gets one that says so; a result without its call is refused.
     """
     items = list(messages)
-    has_custom = False
-    for message in items:
-        kind = type(message)
-        if kind is UserMessage:
-            continue
-        if kind is AssistantMessage:
-            for block in message.content:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-                if type(block) is ToolCall:  # pyright: ignore[reportUnknownArgumentType]
-                    return _repaired(items)
-        elif kind is ToolResultMessage:
-            return _repaired(items)
-        elif kind is CustomMessage:
-            has_custom = True
-        else:
-            raise TypeError(f"a history holds messages, not {kind.__name__}; wrap text in UserMessage(...)")
-    return items, has_custom
+    # Sets of types, built in C: a history of thousands is checked whenever an agent is made from it.
+    kinds = set(map(type, items))
+    if strangers := kinds - _MESSAGE_TYPES:
+        raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
+    if ToolResultMessage in kinds or ToolCall in set(map(type, chain.from_iterable(map(_content, items)))):
+        return _repaired(items), CustomMessage in kinds
+    return items, CustomMessage in kinds
 
 
 def violations(messages: Iterable[Message]) -> list[str]:
@@ -134,7 +130,7 @@ def violations(messages: Iterable[Message]) -> list[str]:
     return problems + [f"call {call.id!r} has no result" for call in waiting]
 
 
-def _repaired(items: list[Message]) -> tuple[list[Message], bool]:
+def _repaired(items: list[Message]) -> list[Message]:
     result: list[Message] = []
     calls: dict[str, ToolCall] = {}
     answers: dict[str, ToolResultMessage] = {}
@@ -165,7 +161,5 @@ def _repaired(items: list[Message]) -> tuple[list[Message], bool]:
                 calls.update({call.id: call for call in message.tool_calls} if isinstance(message, AssistantMessage) else {})
                 if isinstance(message, AssistantMessage) and len(calls) != len(message.tool_calls):
                     raise BrokenHistory(f"message {position} has two tool calls with one id; give each its own")
-            case _:
-                raise TypeError(f"a history holds messages, not {type(message).__name__}; wrap text in UserMessage(...)")
     settle()
-    return result, any(type(message) is CustomMessage for message in result)
+    return result

@@ -7,14 +7,12 @@ and overflow recovery) → its tools run → post-turn policies. Steering is loo
 follow-ups when the agent would stop. After an error or an abort neither is touched.
 """
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 from swink.config import AgentContext, AgentLoopConfig
 from swink.dispatch import run_batch
 from swink.errors import InvalidContinue, NoMessages
-from swink.events import AgentEvent
-from swink.eventstream import EventStream
+from swink.eventstream import Buffer, EventStream
 from swink.history import History
 from swink.messages import AssistantMessage, ContentBlock, Input, Message, Text, Thinking, TurnEndReason, as_messages
 from swink.policy import Inject, Replace, Stop, Turn, consult
@@ -128,7 +126,7 @@ async def _before_stopping(run: Run) -> None:
     if run.config.get_follow_up is not None and not run.pending:
         run.check()
         polled = run.config.get_follow_up()
-        run.pending.extend(await polled if inspect.isawaitable(polled) else polled)
+        run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
     return None
 
 
@@ -166,15 +164,15 @@ async def _poll_steering(run: Run) -> None:
     if run.config.get_steering is None or run.pending:
         return
     polled = run.config.get_steering()
-    run.pending.extend(await polled if inspect.isawaitable(polled) else polled)
+    run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
 
 
 def _open_stream(prompts: Sequence[Message], context: AgentContext, config: AgentLoopConfig) -> EventStream:
     history = History(context.messages)
     own = AgentContext(context.system_prompt, (), as_tools(context.tools))
 
-    def begin(emit: Callable[[AgentEvent], None]) -> Run:
-        run = Run(config, own, history, emit)
+    def begin(buffer: Buffer) -> Run:
+        run = Run(config, own, history, buffer.push)
         run.start(prompts, take_turns)
         return run
 

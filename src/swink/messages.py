@@ -280,6 +280,7 @@ class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="ro
     data: Any = None
     timestamp: float = field(default_factory=time.time)
     role: ClassVar[str] = "custom"
+    content: ClassVar[tuple[ContentBlock, ...]] = ()
 
     def __post_init__(self) -> None:
         cls = _custom_types.get(self.kind)

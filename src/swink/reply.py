@@ -1,9 +1,7 @@
 """One reply: attempts with retry, fallback models and overflow recovery, until it is complete or none is left to ask."""
 
 import asyncio
-import inspect
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -19,9 +17,6 @@ from swink.retry import wait_before
 from swink.run import Run
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.transform import transform_context
-
-AFTER_TERMINAL = 1.0
-"""Seconds a stream function gets to finish after its terminal event."""
 
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> None:
@@ -100,45 +95,54 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
 async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
     """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
     feed, emit = assembly.feed, run.emit
-    async with asyncio.timeout(None) as scope:
-        watch = _Watch(scope, assembly, limits)
-        try:
-            async for event in stream:
-                if feed(event):
-                    emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
-                elif assembly.terminal is not None:
-                    watch.hurry()
-        finally:
-            if (aclose := getattr(stream, "aclose", None)) is not None:
-                await aclose()
-            watch.stop()
+    watch = _Watch(assembly, limits)
+    try:
+        async for event in stream:
+            if feed(event):
+                emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+    except asyncio.CancelledError:
+        if watch.claims_cancellation():
+            raise TimeoutError from None
+        raise
+    finally:
+        watch.stop()
+        if (aclose := getattr(stream, "aclose", None)) is not None:
+            await aclose()
 
 
 class _Watch:
-    """Ends a stream that brings no content: what counts is events, so a provider's pings cannot hold it open."""
+    """Cancels a stream that brings no content: what counts is events, so a provider's pings cannot hold it open.
 
-    __slots__ = ("_assembly", "_began", "_limits", "_loop", "_scope", "_timer")
+    It looks now and then instead of being told of every delta; a stream that does not end after its terminal event is
+    ended at the next look, too.
+    """
 
-    def __init__(self, scope: asyncio.Timeout, assembly: Assembly, limits: Timeout) -> None:
-        self._scope = scope
+    __slots__ = ("_assembly", "_fired", "_idle_since", "_limits", "_loop", "_seen", "_task", "_timer")
+
+    def __init__(self, assembly: Assembly, limits: Timeout) -> None:
         self._assembly = assembly
         self._limits = limits
-        self._began = time.monotonic()
+        self._seen = 0
+        self._fired = False
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(min(limits.first, limits.idle), self._look)
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._idle_since = self._loop.time()
+        self._timer = self._loop.call_later(min(limits.first, limits.idle) / 8, self._look)
 
     def _look(self) -> None:
-        touched = self._assembly.touched
-        left = (self._limits.idle if touched else self._limits.first) - (time.monotonic() - (touched or self._began))
-        if left <= 0:
-            self._scope.reschedule(self._loop.time())
+        now, size = self._loop.time(), self._assembly.size
+        if size != self._seen:
+            self._seen, self._idle_since = size, now
+        limit = self._limits.idle if size else self._limits.first
+        if now - self._idle_since >= limit or self._assembly.terminal is not None:
+            self._fired = True
+            self._task.cancel()
         else:
-            self._timer = self._loop.call_later(left, self._look)
+            self._timer = self._loop.call_later(limit / 8, self._look)
 
-    def hurry(self) -> None:
-        """The reply is complete: whatever the stream function still does, it does it soon."""
-        self._timer.cancel()
-        self._timer = self._loop.call_later(AFTER_TERMINAL, self._scope.reschedule, self._loop.time())
+    def claims_cancellation(self) -> bool:
+        """Whether the cancellation was this watch's own and nobody else's."""
+        return self._fired and self._task.uncancel() == 0
 
     def stop(self) -> None:
         self._timer.cancel()
@@ -169,7 +173,7 @@ async def _options(run: Run, model: ModelSpec) -> StreamOptions:
     options = run.config.options
     if run.config.get_api_key is not None:
         key = run.config.get_api_key(model.provider)
-        key = await key if inspect.isawaitable(key) else key
+        key = await key if isinstance(key, Awaitable) else key
         if key is not None:
             options = replace(options, api_key=key)
     if run.tool_choice is not None and options.tool_choice is None:

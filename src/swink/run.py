@@ -35,6 +35,8 @@ from swink.messages import (
     AssistantMessage,
     Cost,
     Message,
+    ModelSpec,
+    Price,
     StopReason,
     Text,
     ToolCall,
@@ -114,6 +116,8 @@ class Run:
         self._turn_open = False
         self._message_open = False
         self._saved = 0
+        self._priced: ModelSpec | None = None
+        self._model_price: Price | None = None
         self._known_state = _encoded_state(config.state)
         self._task: asyncio.Task[None] | None = None
         self._thread = 0
@@ -439,8 +443,10 @@ class Run:
             self.commit_results()
 
     def _price(self, usage: Usage) -> Cost | None:
-        price = self.model.price or (self.config.price(self.model) if self.config.price is not None else None)
-        return price.cost(usage) if price is not None else None
+        if self._priced is not self.model:
+            self._priced = self.model
+            self._model_price = self.model.price or (self.config.price(self.model) if self.config.price is not None else None)
+        return self._model_price.cost(usage) if self._model_price is not None else None
 
 
 class HookFailed(AgentError):

@@ -178,11 +178,12 @@ class StreamFn(Protocol):
 class _Block:
     """One block under assembly; `takes` is the delta type it accepts, None once closed."""
 
-    __slots__ = ("end", "id", "name", "parts", "takes")
+    __slots__ = ("append", "end", "id", "name", "parts", "takes")
 
     def __init__(self, takes: type[Delta], id: str = "", name: str = "") -> None:
         self.takes: type[Delta] | None = takes
         self.parts: list[str] = []
+        self.append = self.parts.append
         self.id = id
         self.name = name
         self.end: ThinkingEnd | ToolCallEnd | None = None
@@ -194,20 +195,24 @@ class Assembly:
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = ("_blocks", "_open", "_started", "began", "terminal", "touched")
+    __slots__ = ("_blocks", "_open", "_started", "began", "terminal")
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
         self._started = False
         self.terminal: Done | Error | None = None
-        self.touched = 0.0
         self.began = time.time()
 
     @property
     def has_content(self) -> bool:
         """Whether any block has arrived."""
         return bool(self._blocks)
+
+    @property
+    def size(self) -> int:
+        """How much content has arrived, counted in blocks and deltas."""
+        return len(self._blocks) + sum(len(block.parts) for block in self._blocks)
 
     def feed(self, event: AssistantMessageEvent) -> bool:
         """Take one event; True if it is a delta to show."""
@@ -217,8 +222,7 @@ class Assembly:
             block = self._open.get(delta.index)
             if block is None or block.takes is not kind:
                 raise self._misplaced(delta)
-            block.parts.append(delta.json if kind is ToolCallDelta else delta.text)
-            self.touched = time.monotonic()
+            block.append(delta.json if kind is ToolCallDelta else delta.text)
             return True
         self._turn_point(event)
         return False
@@ -243,43 +247,35 @@ class Assembly:
         """Everything but deltas: starts, ends and terminals."""
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        match event:
-            case Start():
-                if self._started:
-                    raise StreamError("stream protocol: a second start")
-                self._started = True
-            case TextStart(index):
-                self._begin(event, index, _Block(TextDelta))
-            case ThinkingStart(index):
-                self._begin(event, index, _Block(ThinkingDelta))
-            case ToolCallStart(index, id, name):
-                self._begin(event, index, _Block(ToolCallDelta, id, name))
-            case TextEnd(index):
-                self._finish(event, index, TextDelta)
-            case ThinkingEnd(index):
-                self._finish(event, index, ThinkingDelta).end = event
-            case ToolCallEnd(index):
-                self._finish(event, index, ToolCallDelta).end = event
-            case Done() | Error():
-                self._terminate(event)
-            case _:
-                raise StreamError(f"stream protocol: {type(event).__name__} is not a stream event")
+        act = _ACTIONS.get(type(event))
+        if act is None:
+            raise StreamError(f"stream protocol: {type(event).__name__} is not a stream event")
+        act(self, event)
 
-    def _begin(self, event: AssistantMessageEvent, index: int, block: _Block) -> None:
+    def _start(self, event: Start) -> None:
+        if self._started:
+            raise StreamError("stream protocol: a second start")
+        self._started = True
+
+    def _open_block(self, event: TextStart | ThinkingStart | ToolCallStart) -> None:
         if not self._started:
             raise StreamError(f"stream protocol: {_name(event)} before start")
-        if index != len(self._blocks):
-            raise StreamError(f"stream protocol: {_name(event)} opens block {index}, expected {len(self._blocks)}")
+        if event.index != len(self._blocks):
+            raise StreamError(f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}")
+        if isinstance(event, ToolCallStart):
+            block = _Block(ToolCallDelta, event.id, event.name)
+        else:
+            block = _Block(TextDelta if isinstance(event, TextStart) else ThinkingDelta)
         self._blocks.append(block)
-        self._open[index] = block
-        self.touched = time.monotonic()
+        self._open[event.index] = block
 
-    def _finish(self, event: AssistantMessageEvent, index: int, takes: type[Delta]) -> _Block:
-        block = self._open.get(index)
-        if block is None or block.takes is not takes:
+    def _close_block(self, event: TextEnd | ThinkingEnd | ToolCallEnd) -> None:
+        block = self._open.get(event.index)
+        if block is None or block.takes is not _TAKES[type(event)]:
             raise self._misplaced(event)
-        del self._open[index]
-        return block
+        del self._open[event.index]
+        if not isinstance(event, TextEnd):
+            block.end = event
 
     def _terminate(self, event: Done | Error) -> None:
         if not self._started:
@@ -292,6 +288,20 @@ class Assembly:
         if self.terminal is not None:
             return StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
         return StreamError(f"stream protocol: {_name(event)} for block {event.index}, which is not open for it")
+
+
+_TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
+_ACTIONS: dict[type, Callable[[Assembly, Any], None]] = {
+    Start: Assembly._start,
+    TextStart: Assembly._open_block,
+    ThinkingStart: Assembly._open_block,
+    ToolCallStart: Assembly._open_block,
+    TextEnd: Assembly._close_block,
+    ThinkingEnd: Assembly._close_block,
+    ToolCallEnd: Assembly._close_block,
+    Done: Assembly._terminate,
+    Error: Assembly._terminate,
+}
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:

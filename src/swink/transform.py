@@ -1,7 +1,7 @@
 """Transformers over the context: what a model is sent, decided anew for every turn; the history itself stays whole."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from swink.context import TransformFn, estimate_tokens
@@ -23,7 +23,7 @@ async def transformed(
     for position, function in enumerate(transforms):
         before = messages
         returned = function(before, overflow)
-        messages = await returned if inspect.isawaitable(returned) else returned
+        messages = await returned if isinstance(returned, Awaitable) else returned
         if announce is not None and messages is not before:
             announce(position, before, messages)
     return messages
