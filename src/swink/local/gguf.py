@@ -1,0 +1,82 @@
+"""The head of a GGUF file: what has to be known about a model before it is loaded."""
+
+import mmap
+import struct
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.local.errors import LoadFailed
+
+_EARLY, _LATE = 1 << 20, 64 << 20
+"""How far a key is looked for: the numbers stand before the vocabulary, the chat template behind it."""
+
+
+class Head(Struct, frozen=True):
+    """What a model says about itself."""
+
+    architecture: str = ""
+    context_length: int | None = None
+    chat_template: str = ""
+    pooling: int | None = None
+
+    @property
+    def knows_tools(self) -> bool:
+        """Whether the chat template has a place for tools."""
+        return "tools" in self.chat_template
+
+    @property
+    def knows_thinking(self) -> bool:
+        """Whether the chat template can turn thinking on and off."""
+        return "enable_thinking" in self.chat_template
+
+
+def read_head(path: Path) -> Head:
+    """The head of a model file; raises `LoadFailed` for what is not one."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise LoadFailed(f"{path} is not a GGUF model file")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                architecture = _text(data, "general.architecture")
+                return Head(
+                    architecture,
+                    _number(data, f"{architecture}.context_length"),
+                    _text(data, "tokenizer.chat_template"),
+                    _number(data, f"{architecture}.pooling_type"),
+                )
+    except FileNotFoundError:
+        raise LoadFailed(f"{path} does not exist") from None
+    except OSError as error:
+        raise LoadFailed(f"{path} cannot be read: {error.strerror or error}") from error
+    except struct.error:
+        raise LoadFailed(f"{path} ends within its metadata: it is not whole") from None
+
+
+def _find(data: mmap.mmap, key: str, end: int) -> tuple[int, int] | None:
+    """Type and place of a value. Walking over all entries would visit every word of the vocabulary; a search does not."""
+    needle = struct.pack("<Q", len(key)) + key.encode()
+    at = data.find(needle, 0, end)
+    if at < 0:
+        return None
+    (kind,) = struct.unpack_from("<I", data, at + len(needle))
+    return kind, at + len(needle) + 4
+
+
+def _text(data: mmap.mmap, key: str) -> str:
+    match _find(data, key, _LATE):
+        case (8, at):
+            (length,) = struct.unpack_from("<Q", data, at)
+            return data[at + 8 : at + 8 + min(length, 1 << 20)].decode("utf-8", "replace")
+        case _:
+            return ""
+
+
+def _number(data: mmap.mmap, key: str) -> int | None:
+    match _find(data, key, _EARLY):
+        case (4 | 5, at):
+            return int(struct.unpack_from("<i", data, at)[0])
+        case (10 | 11, at):
+            return int(struct.unpack_from("<q", data, at)[0])
+        case _:
+            return None

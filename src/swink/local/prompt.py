@@ -1,0 +1,149 @@
+"""What a local model is asked: the history as chat messages, and which kind of reply is wanted.
+
+    tools offered, nothing called yet since the user spoke   ─▶ one call, whatever the grammar allows
+    results are there, or no tools, or tool_choice "none"    ─▶ an answer in words
+
+A small model does not know when to stop calling, so that is decided here: a run ends for certain. Models whose chat
+template knows tools decide for themselves (`Native`), until they repeat a call.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from swink.errors import StreamError
+from swink.local.calls import call_text
+from swink.local.describe import describe_tools
+from swink.local.grammar import compact
+from swink.messages import AssistantMessage, ContentBlock, Image, LlmMessage, ToolCall, ToolResultMessage, UserMessage, text_of
+from swink.stream import LlmContext, StreamOptions, ToolSpec
+
+MAX_CALLS = 8
+"""Calls in a row, under tool_choice "required", after which an answer is asked for."""
+
+NO_IMAGE = "[an image; this model cannot see images]"
+_ANSWER = "Answer in words."
+
+
+class Call(Struct, frozen=True):
+    """One call is wanted, to one of these tools; `varied` if the model is repeating itself."""
+
+    tools: tuple[ToolSpec, ...]
+    varied: bool = False
+
+
+class Answer(Struct, frozen=True):
+    """Words are wanted; `after_calls` if the prompt shows calls that the model might imitate."""
+
+    after_calls: bool = False
+
+
+class Native(Struct, frozen=True):
+    """The chat template takes the tools, and the model decides."""
+
+    tools: tuple[ToolSpec, ...]
+
+
+Wanted = Call | Answer | Native
+
+
+def wanted_reply(context: LlmContext, options: StreamOptions, *, native: bool = False) -> Wanted:
+    """Which kind of reply to ask for."""
+    tools, choice = tuple(context.tools), options.tool_choice
+    calls = _calls_of_this_turn(context.messages)
+    repeating = len(calls) > 1 and calls[-1] == calls[-2]
+    answer = Answer(after_calls=any(isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages))
+    match choice:
+        case _ if not tools:
+            return answer
+        case "none":
+            return answer
+        case "required":
+            return answer if repeating or len(calls) >= MAX_CALLS else Call(tools)
+        case None | "auto":
+            if native:
+                return answer if repeating else Native(tools)
+            return answer if calls else Call(tools)
+        case name:
+            named = tuple(tool for tool in tools if tool.name == name)
+            if not named:
+                raise StreamError(f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}")
+            return Call(named, varied=repeating)
+
+
+def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -> list[dict[str, Any]]:
+    """The request's messages: plain text in turns, or with native calls and results where the template takes them."""
+    if isinstance(wanted, Native):
+        messages = [entry for message in context.messages for entry in _native(message)]
+        return [{"role": "system", "content": context.system_prompt}, *messages] if context.system_prompt else messages
+    # With "none" the tools are not mentioned at all; otherwise every phase shows the same beginning, for the prompt cache.
+    tools = () if options.tool_choice == "none" else context.tools
+    system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)
+    turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    for message in context.messages:
+        role, text = _plain(message)
+        if not text.strip():
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n\n{text}"  # many templates insist that the roles take turns
+        else:
+            turns.append({"role": role, "content": text})
+    return turns
+
+
+def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools as the chat template takes them."""
+    return [
+        {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}}
+        for tool in tools
+    ]
+
+
+def _calls_of_this_turn(messages: Sequence[LlmMessage]) -> list[tuple[str, str]]:
+    """The calls since the user last spoke, each as its name and arguments."""
+    calls: list[tuple[str, str]] = []
+    for message in reversed(messages):
+        match message:
+            case UserMessage():
+                break
+            case AssistantMessage():
+                calls[:0] = [(call.name, compact(call.arguments)) for call in message.tool_calls]
+            case ToolResultMessage():
+                continue
+    return calls
+
+
+def _plain(message: LlmMessage) -> tuple[str, str]:
+    match message:
+        case UserMessage():
+            if any(isinstance(block, Image) for block in message.content):
+                raise StreamError("the local model takes no images; send text only, or choose a model that sees images")
+            return "user", message.text
+        case AssistantMessage():
+            return "assistant", "\n".join(part for part in (message.text, *map(call_text, message.tool_calls)) if part)
+        case ToolResultMessage():
+            head = "failed" if message.is_error else "returned"
+            return "user", f"{message.tool_name} {head}: {_result_text(message.content)}\n{_ANSWER}"
+
+
+def _native(message: LlmMessage) -> list[dict[str, Any]]:
+    match message:
+        case ToolResultMessage():
+            return [
+                {"role": "tool", "tool_call_id": message.tool_call_id, "name": message.tool_name, "content": _result_text(message.content)}
+            ]
+        case AssistantMessage() if message.tool_calls:
+            return [{"role": "assistant", "content": message.text, "tool_calls": [_native_call(call) for call in message.tool_calls]}]
+        case _:
+            role, text = _plain(message)
+            return [{"role": role, "content": text}] if text.strip() else []
+
+
+def _native_call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": compact(call.arguments)}}
+
+
+def _result_text(content: Sequence[ContentBlock]) -> str:
+    images = [NO_IMAGE for block in content if isinstance(block, Image)]
+    return "\n".join(part for part in (text_of(content), *images) if part) or "(nothing)"

@@ -1,0 +1,169 @@
+"""The runtime: llama.cpp, through xllamacpp, imported when the first model is loaded and quiet unless asked not to be."""
+
+import ctypes
+import ctypes.util
+import importlib
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
+
+from swink.errors import MisuseError
+from swink.local.errors import ExtraMissing, LoadFailed
+from swink.local.gguf import Head
+
+INSTALL = 'pip install "swink[local]"'
+_MAX_CONTEXT = 8192
+
+
+class Settings(Struct, frozen=True):
+    """How a model is loaded; agents with equal settings share it.
+
+    `context` is in tokens and holds for each of the `parallel` conversations; None takes the model's own, at most 8192.
+    """
+
+    context: int | None = None
+    threads: int | None = None
+    parallel: int = 2
+    gpu_layers: int | None = None
+    batch: int | None = None
+    chat_template: str | None = None
+
+
+class Server(Protocol):
+    """What is used of xllamacpp's server object. It is closed by dropping the last reference to it."""
+
+    @property
+    def listening_address(self) -> str: ...
+    def handle_chat_completions(self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /) -> Any: ...
+    def handle_embeddings(self, request: Mapping[str, Any], /) -> dict[str, Any]: ...
+
+
+class Listen(Struct, frozen=True):
+    """Where llama.cpp's own server answers, and to whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    api_key: str | None = None
+    name: str = ""
+
+
+def require_runtime() -> Any:
+    """The xllamacpp module; raises `ExtraMissing` with the command that installs it."""
+    if (loaded := sys.modules.get("xllamacpp")) is not None:
+        return loaded
+    policy = os.environ.get("OMP_WAIT_POLICY")
+    try:
+        # OpenMP reads it once, while the library is loaded. Threads that spin on busy cores cost five sixths of the speed.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        return importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise ExtraMissing(f"local models need llama.cpp ({error}); install it with: {INSTALL}") from error
+    finally:
+        if policy is None:
+            os.environ.pop("OMP_WAIT_POLICY", None)  # child processes keep their own default
+
+
+def open_model(path: Path, head: Head, settings: Settings) -> Server:
+    """Load a model to talk to within this process. Blocking, and xllamacpp holds the interpreter lock for most of it."""
+    # xllamacpp opens its HTTP port in any case; a key that nobody knows keeps everybody else out.
+    return _open(_parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32))), path)
+
+
+def open_http(path: Path, head: Head, settings: Settings, listen: Listen) -> Server:
+    """Load a model behind llama.cpp's HTTP server."""
+    return _open(_parameters(path, head, settings, listen), path)
+
+
+def open_embedder(path: Path, head: Head, settings: Settings) -> Server:
+    """Load a model for embeddings; every text has to fit into one batch."""
+    parameters = _parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32)))
+    parameters.embedding = True
+    parameters.n_batch = parameters.n_ubatch = parameters.n_ctx // parameters.n_parallel
+    if not head.pooling:  # a model that was not made for embeddings: the mean over all its tokens
+        parameters.pooling_type = require_runtime().llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    return _open(parameters, path)
+
+
+def thread_count(wanted: int | None = None) -> int:
+    """How many threads generate: as asked for, else SWINK_LOCAL_THREADS, else one less than there are physical cores."""
+    if wanted is not None:
+        return max(1, wanted)
+    if text := os.environ.get("SWINK_LOCAL_THREADS"):
+        if not text.isdecimal() or int(text) < 1:
+            raise MisuseError(f"SWINK_LOCAL_THREADS is {text!r}; it takes a number of threads, at least 1")
+        return int(text)
+    return max(1, physical_cores() - 1)
+
+
+def physical_cores() -> int:
+    """The physical cores this process may use: hyper-threads, affinity and container limits are taken off."""
+    if sys.platform == "darwin":
+        return _mac_cores() or os.cpu_count() or 1
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    siblings = {_read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable}
+    quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
+    limit = int(quota) // int(period) if quota.isdecimal() and period.isdecimal() and int(period) else len(siblings)
+    return max(1, min(len(siblings), limit or 1))
+
+
+def _mac_cores() -> int:
+    """The fast cores: on a Mac with two kinds, a thread on a slow one holds all the others up."""
+    library = ctypes.CDLL(ctypes.util.find_library("c"))
+    for name in (b"hw.perflevel0.physicalcpu", b"hw.physicalcpu"):
+        value, size = ctypes.c_int(0), ctypes.c_size_t(4)
+        if library.sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0) == 0:
+            return value.value
+    return 0
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> Any:
+    runtime = require_runtime()
+    on_cpu = not any("GPU" in str(device["type"]) for device in runtime.get_device_info())
+    parameters = runtime.CommonParams()
+    parameters.model.path = str(path)
+    parameters.model_alias = {listen.name or path.stem}
+    parameters.n_parallel = settings.parallel
+    parameters.n_ctx = (settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)) * settings.parallel
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = thread_count(settings.threads)
+    # A request can be stopped between two batches: small ones on a processor, where large ones gain little.
+    parameters.n_batch = settings.batch or (16 if on_cpu else 512)
+    parameters.n_ubatch = min(parameters.n_batch, 512)
+    parameters.cache_ram_mib = 512
+    parameters.fit_params = not on_cpu
+    parameters.warmup = False
+    if settings.gpu_layers is not None:
+        parameters.n_gpu_layers = settings.gpu_layers
+    if settings.chat_template is not None:
+        parameters.chat_template = settings.chat_template
+    parameters.verbosity = 3 if os.environ.get("SWINK_LOCAL_VERBOSE") else -1
+    parameters.hostnames = [listen.host]
+    parameters.port = listen.port
+    parameters.n_threads_http = 1 + settings.parallel
+    parameters.ui = False
+    parameters.cors_origins = ""
+    if listen.api_key:
+        parameters.api_keys = [listen.api_key]
+    return parameters
+
+
+def _open(parameters: Any, path: Path) -> Server:
+    runtime = require_runtime()
+    try:
+        return cast(Server, runtime.Server(parameters))
+    except RuntimeError as error:
+        raise LoadFailed(
+            f"llama.cpp could not load {path}: the file may be damaged, of a kind that xllamacpp {runtime.__version__} does not know, "
+            "or too large for the memory; SWINK_LOCAL_VERBOSE=1 shows its log"
+        ) from error

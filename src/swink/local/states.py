@@ -1,0 +1,51 @@
+"""The states of a local model on its way into memory; whoever waits for it hears of each one.
+
+Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready | Failed
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.errors import AgentError
+
+
+class Unloaded(Struct, frozen=True):
+    """Nothing is in memory."""
+
+
+class Downloading(Struct, frozen=True):
+    """The weights are on their way; `total` is 0 while nobody knows it, `rate` is in bytes per second."""
+
+    model: str
+    done: int = 0
+    total: int = 0
+    rate: float = 0.0
+    step: str = "downloading"
+
+
+class Loading(Struct, frozen=True):
+    """The weights are being read."""
+
+    model: str
+    done: int = 0
+    total: int = 0
+
+
+class Ready(Struct, frozen=True):
+    """The model answers."""
+
+    model: str
+    path: Path
+
+
+class Failed(Struct, frozen=True):
+    """The last load did not succeed; `retryable` if the same load may well succeed the next time."""
+
+    error: AgentError
+    retryable: bool
+
+
+State = Unloaded | Downloading | Loading | Ready | Failed
+Listener = Callable[[State], None]

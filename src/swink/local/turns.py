@@ -1,0 +1,82 @@
+"""Taking turns: a fair queue in front of a model, shared by agents in any thread and event loop.
+
+    waiting   a: ▢ ▢ ▢      b: ▢      c: ▢ ▢        served   a b c a c a
+
+Whoever asks for much waits behind its own requests, not in front of everybody else's.
+"""
+
+import asyncio
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+
+
+class _Ticket:
+    """One request in line; `granted` is set under the queue's lock."""
+
+    __slots__ = ("future", "granted", "loop")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self.loop.create_future()
+        self.granted = False
+
+
+class Turns:
+    """At most `places` at a time; those who wait are served in turns, one key after the other."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Hashable, deque[_Ticket]] = OrderedDict()
+
+    async def take(self, key: Hashable) -> None:
+        """Wait for a place. Whoever got one gives it back with `give_back`, from any thread."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            ticket = _Ticket()
+            self._waiting.setdefault(key, deque()).append(ticket)
+        try:
+            await ticket.future
+        except asyncio.CancelledError:
+            with self._lock:
+                if not ticket.granted:
+                    self._forget(key, ticket)
+            if ticket.granted:  # the place came together with the cancellation
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Leave a place to whoever is next."""
+        with self._lock:
+            while self._waiting:
+                ticket = self._next()
+                ticket.granted = True
+                try:
+                    ticket.loop.call_soon_threadsafe(_wake, ticket.future)
+                except RuntimeError:  # its event loop is closed, nobody waits there any more
+                    continue
+                return
+            self._free += 1
+
+    def _next(self) -> _Ticket:
+        key, tickets = next(iter(self._waiting.items()))
+        ticket = tickets.popleft()
+        if tickets:
+            self._waiting.move_to_end(key)
+        else:
+            del self._waiting[key]
+        return ticket
+
+    def _forget(self, key: Hashable, ticket: _Ticket) -> None:
+        tickets = self._waiting[key]
+        tickets.remove(ticket)
+        if not tickets:
+            del self._waiting[key]
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

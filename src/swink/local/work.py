@@ -1,0 +1,48 @@
+"""One generation in a thread of its own: llama.cpp calls back for every chunk, the chunks go to the event loop that asked."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from swink.local.lifetime import start_thread
+from swink.local.runtime import Server
+
+
+class Work:
+    """One generation in its thread: chunks go to the event loop that asked, until it is stopped."""
+
+    def __init__(self, server: Server, request: Mapping[str, Any], ended: Callable[["Work"], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._server = server
+        self._request = request
+        self._ended = ended
+        self.chunks: asyncio.Queue[dict[str, Any] | Exception | None] = asyncio.Queue()
+        self.stop = threading.Event()
+        self.unloaded = False
+
+    def start(self) -> None:
+        """Begin; `ended` is called in the thread when it is over, whatever happens."""
+        start_thread("swink-local-generate", self._run)
+
+    def _run(self) -> None:
+        end: Exception | None = None
+        try:
+            self._server.handle_chat_completions(self._request, self._take)
+        except (ValueError, RuntimeError) as error:  # what xllamacpp raises for requests that llama.cpp refuses
+            end = error
+        finally:
+            del self._server
+            self._ended(self)
+            self._put(end)
+
+    def _take(self, chunk: dict[str, Any]) -> bool:
+        """Called by llama.cpp for every chunk; True stops the generation."""
+        return self.stop.is_set() or not self._put(chunk)
+
+    def _put(self, item: dict[str, Any] | Exception | None) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(self.chunks.put_nowait, item)
+        except RuntimeError:  # the event loop is closed
+            return False
+        return True
