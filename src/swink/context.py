@@ -82,12 +82,13 @@ class _Measure:
         known = len(self.sums) - 1
         if known == len(messages):
             return
+        fresh = messages if known == 0 else messages[known:]
         # One text block is the common case by far, and thousands of messages are measured at once.
         sizes = [
             (len(content[0].text) + 16) >> 2
             if len(content := message.content) == 1 and type(content[0]) is Text
             else estimate_tokens(message)
-            for message in (messages if known == 0 else messages[known:])
+            for message in fresh
         ]
         self.sums.extend(islice(accumulate(sizes, initial=self.sums[-1]), 1, None))
 

@@ -1,8 +1,7 @@
 """History: append-only messages whose snapshots cost nothing, and the rule that every tool call has its result."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from operator import attrgetter
+from itertools import islice
 from typing import Any, overload
 
 from swink.errors import BrokenHistory
@@ -12,7 +11,6 @@ INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is 
 
 
 _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
-_content = attrgetter("content")
 
 
 class Lineage:
@@ -102,13 +100,21 @@ def paired(messages: Iterable[Message]) -> tuple[list[Message], bool]:
     A call without a result gets one that says so; a result without its call is refused.
     """
     items = list(messages)
-    # Sets of types, built in C: a history of thousands is checked whenever an agent is made from it.
     kinds = set(map(type, items))
     if strangers := kinds - _MESSAGE_TYPES:
         raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
-    if ToolResultMessage in kinds or ToolCall in set(map(type, chain.from_iterable(map(_content, items)))):
+    if ToolResultMessage in kinds or (AssistantMessage in kinds and _any_call(items)):
         return _repaired(items), CustomMessage in kinds
     return items, CustomMessage in kinds
+
+
+def _any_call(items: list[Message]) -> bool:
+    for message in items:
+        if type(message) is AssistantMessage:
+            for block in message.content:
+                if type(block) is ToolCall:
+                    return True
+    return False
 
 
 def violations(messages: Iterable[Message]) -> list[str]:
