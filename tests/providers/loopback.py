@@ -6,6 +6,7 @@ read              every event of one reply, checked against the stream protocol,
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from pydantic import TypeAdapter
 
-from swink.errors import error_for
+from swink.errors import NetworkError, error_for
 from swink.messages import AssistantMessage, LlmMessage, ModelSpec, ToolCall, UserMessage
 from swink.providers.http import Request
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, LlmContext, StreamOptions, Timeout
@@ -235,3 +237,47 @@ def framed(path: Path, *, names: bool = False, done: bool = False) -> bytes:
     lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
     payloads = [msgspec.json.decode(line) if names else line for line in lines]
     return sse(*payloads, names=names) + (sse("[DONE]") if done else b"")
+
+
+async def check_any_cut(fn: Any, model: ModelSpec, body: bytes) -> None:
+    """The same events come out however the bytes are cut."""
+    whole = (await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))).events
+    for size in (1, 2, 3, 5, 17, 64, 1000):
+        events = (await read(fn, model, options=StreamOptions(transport=MemoryTransport(cut(body, size))))).events
+        assert events == whole, f"in pieces of {size} bytes"
+
+
+async def check_truncation(fn: Any, model: ModelSpec, body: bytes, step: int = 1) -> None:
+    """A body that ends early, cleanly or not, is a network error, or the whole reply where its end was already clear."""
+    whole = await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))
+    for at in range(0, len(body), step):
+        for failure in (None, NetworkError("connection lost")):
+            transport = MemoryTransport(body[:at], failure=failure)
+            result = await read(fn, model, options=StreamOptions(transport=transport))
+            assert transport.responses[0].closed
+            if isinstance(result.terminal, Error) and result.terminal.kind == "network":
+                continue
+            assert type(result.terminal) is type(whole.terminal), f"cut at {at}: {result.terminal}"
+            assert result.message.content == whole.message.content, f"cut at {at}"
+
+
+def check_types(expected: Any, body: Any) -> None:
+    """A request body has only fields that the SDK's request types know, each of the type they say."""
+    validated = _consumed(_adapter(expected).validate_python(body))
+    assert validated == body
+
+
+@functools.cache
+def _adapter(expected: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(expected)
+
+
+def _consumed(value: Any) -> Any:
+    """pydantic validates iterables when they are read, so they have to be read."""
+    match value:
+        case dict():
+            return {key: _consumed(item) for key, item in value.items()}
+        case str() | bytes() | int() | float() | None:
+            return value
+        case _:
+            return [_consumed(item) for item in value]

@@ -131,7 +131,9 @@ async def refusal(response: Response, *secrets: str | None) -> ModelError:
     message, code = parse_error(body)
     if 300 <= status < 400:
         return error_for("stream", f"HTTP {status}: the server redirects; redirects are not followed, so set base_url to where it leads")
-    return failure(f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers, secrets=secrets)
+    error = failure(message or "no details", status=status, code=code, headers=response.headers, secrets=secrets)
+    error.message = f"HTTP {status}: {error.message}"
+    return error
 
 
 async def read_capped(response: Response, limit: int = READ_LIMIT) -> bytes:
