@@ -1,0 +1,674 @@
+"""Chat completions: what is sent, what is read from the many servers, and OpenAI's own SDK reading the same bytes."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from loopback import (
+    WEATHER,
+    WIRE,
+    LoopbackServer,
+    MemoryTransport,
+    Read,
+    Tool,
+    check_any_cut,
+    check_truncation,
+    check_types,
+    cut,
+    framed,
+    own_fixtures,
+    read,
+    recorded,
+    sse,
+)
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+from swink.errors import MisuseError
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    Cost,
+    Extension,
+    Image,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+    Usage,
+    UserMessage,
+)
+from swink.providers.chat_stream import usage_of
+from swink.providers.openai import PRESETS, OpenAIStreamFn
+from swink.stream import Done, Error, Start, StreamOptions, Timeout
+
+MODEL = ModelSpec("openai", "gpt-4.1")
+FN = OpenAIStreamFn(api_key="key")
+FIXTURES = [*own_fixtures("openai"), *(path for name in ("openai", "deepseek", "groq") for path in recorded(name))]
+
+
+def body_of(path: Path) -> bytes:
+    return path.read_bytes() if path in own_fixtures("openai") else framed(path, done=True)
+
+
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"id": "c1", "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **fields}
+
+
+def call(index: int | None = None, id: str | None = None, name: str | None = None, arguments: Any = None) -> dict[str, Any]:
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    delta = {key: value for key, value in (("index", index), ("id", id), ("function", function)) if value is not None}
+    return chunk({"tool_calls": [delta]})
+
+
+async def replay(*payloads: Any, done: bool = True, fn: Any = FN, **options: Any) -> Read:
+    body = sse(*payloads) + (sse("[DONE]") if done else b"")
+    return await read(fn, MODEL, options=StreamOptions(transport=MemoryTransport(body), **options))
+
+
+async def calls_of(*payloads: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    result = await replay(*payloads, chunk(finish="tool_calls"))
+    assert result.message.stop_reason == "tool_use", result.terminal
+    return [(made.id, made.name, made.arguments) for made in result.calls]
+
+
+async def sent(
+    messages: Any, *, model: ModelSpec = MODEL, system: str = "", tools: Any = (), fn: Any = FN, **options: Any
+) -> dict[str, Any]:
+    """The body of the request for a history; OpenAI's own has to pass its SDK's types."""
+    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
+    result = await read(fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options))
+    assert isinstance(result.terminal, Done), result.terminal
+    if fn is FN:
+        check_types(CompletionCreateParamsStreaming, transport.sent)
+    return transport.sent
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: LoopbackServer):
+    server.reply(chunks=cut(body_of(path), 900))
+    result = await read(OpenAIStreamFn(base_url=f"{server.url}/v1", api_key="k"), MODEL)
+    final = await sdk_reads(server.url)
+    choice = final.choices[0]
+    assert result.message.text == (choice.message.content or "")
+    assert result.message.thinking == (
+        getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None) or ""
+    )
+    assert [(made.id, made.name) for made in result.calls] == [(made.id, made.function.name) for made in choice.message.tool_calls or ()]
+    assert result.terminal.usage == sdk_usage(final)
+    assert isinstance(result.terminal, Done)
+    assert result.terminal.stop_reason == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[choice.finish_reason or ""]
+
+
+async def sdk_reads(url: str) -> Any:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+        manager = client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}])
+        async with manager as stream:
+            try:
+                async for _ in stream:
+                    pass
+            except openai.LengthFinishReasonError as error:
+                return error.completion
+            return stream.current_completion_snapshot
+
+
+def sdk_usage(completion: Any) -> Usage:
+    usage = completion.usage
+    cached = usage.prompt_tokens_details.cached_tokens or 0 if usage.prompt_tokens_details else 0
+    reasoning = usage.completion_tokens_details.reasoning_tokens or 0 if usage.completion_tokens_details else 0
+    extra = {"reasoning": reasoning} if reasoning else {}
+    return Usage(usage.prompt_tokens - cached, usage.completion_tokens, cached, 0, usage.total_tokens, extra)
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+async def test_any_cut_gives_the_same_events(path: Path):
+    await check_any_cut(FN, MODEL, body_of(path))
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+async def test_a_reply_cut_short_is_never_a_success(path: Path):
+    body = body_of(path)
+    await check_truncation(FN, MODEL, body, step=1 if path in own_fixtures("openai") else max(1, len(body) // 40))
+
+
+async def test_a_recorded_stream_whose_calls_begin_at_index_one_is_read():
+    path = WIRE / "openai-compatible" / "anthropic-fallback-tool-call.sse"
+    if not path.exists():
+        pytest.skip("no folder of recorded streams beside the checkout")
+    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    assert result.message.content == (Text("Reading it."), ToolCall("toolu_sanitized", "read_file", {"path": "a.txt"}))
+    await check_any_cut(FN, MODEL, path.read_bytes())
+    await check_truncation(FN, MODEL, path.read_bytes(), step=7)
+
+
+async def test_text_before_calls_does_not_hide_them():
+    path = next(path for path in own_fixtures("openai") if path.stem == "parallel_calls")
+    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    assert result.message.content == (
+        Text("Looking."),
+        ToolCall("call_a", "weather", {"city": "Oslo"}),
+        ToolCall("call_b", "clock", {}),
+    )
+    assert result.message.stop_reason == "tool_use"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_reasoning_of_either_name_is_thinking(field: str):
+    result = await replay(
+        chunk({field: "Hm"}), chunk({field: ", yes."}), chunk({"content": "42"}), chunk({field: "Really?"}), chunk(finish="stop")
+    )
+    assert result.message.content == (Thinking("Hm, yes."), Text("42"), Thinking("Really?"))
+
+
+async def test_reasoning_sent_under_both_names_is_read_once():
+    result = await replay(chunk({"reasoning_content": "Hm", "reasoning": "Hm"}), chunk(finish="stop"))
+    assert result.message.thinking == "Hm"
+
+
+async def test_empty_deltas_open_no_blocks():
+    result = await replay(
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": None, "reasoning_content": "", "tool_calls": []}),
+        chunk(None, ""),
+        {"choices": [{"index": 0, "delta": None}]},
+        chunk(finish="stop"),
+    )
+    assert result.events == [Start(), Done("stop")]
+
+
+async def test_usage_in_a_last_chunk_without_choices_is_read():
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105, "prompt_tokens_details": {"cached_tokens": 80}}
+    result = await replay(chunk({"content": "x"}), chunk(finish="stop"), {"choices": [], "usage": usage})
+    assert result.terminal == Done("stop", Usage(20, 5, 80, 0, 105))
+
+
+async def test_usage_where_groq_once_put_it_is_read():
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    assert (await replay(chunk({"content": "x"}, "stop", x_groq={"usage": usage}))).terminal.usage == Usage(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 3}, Usage(10, 3)),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_tokens_details": None}, Usage(10, 3)),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_cache_hit_tokens": 4}, Usage(6, 3, 4, 0, 13)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 9, "total_tokens": 19, "completion_tokens_details": {"reasoning_tokens": 7}},
+            Usage(10, 9, 0, 0, 19, {"reasoning": 7}),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 19, "completion_tokens_details": {"reasoning_tokens": 7}},
+            Usage(10, 9, 0, 0, 19, {"reasoning": 7}),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 1,
+                "total_tokens": 11,
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 5},
+            },
+            Usage(1, 1, 4, 5, 11),
+        ),
+        ({"prompt_tokens": "many"}, Usage()),
+    ],
+)
+def test_counts_are_disjoint_and_complete(usage: dict[str, Any], expected: Usage):
+    assert usage_of(usage) == expected
+
+
+async def test_money_that_the_provider_reports_is_the_cost():
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5, "cost": 0.0125}
+    terminal = (await replay(chunk({"content": "x"}, "stop", usage=usage))).terminal
+    assert terminal == Done("stop", Usage(3, 2), Cost(total=0.0125))
+
+
+# --- tool calls as servers send them ---------------------------------------------------------------------------------
+
+WHOLE = {"city": "Oslo"}
+ARGUMENTS = '{"city": "Oslo"}'
+
+
+async def test_a_call_in_pieces():
+    pieces = [call(0, arguments=piece) for piece in ('{"ci', 'ty": "Os', 'lo"}')]
+    assert await calls_of(call(0, "a", "weather", ""), *pieces) == [("a", "weather", WHOLE)]
+
+
+async def test_a_whole_call_in_one_chunk():
+    assert await calls_of(call(0, "a", "weather", ARGUMENTS)) == [("a", "weather", WHOLE)]
+
+
+async def test_two_calls_interleaved():
+    result = await calls_of(
+        call(0, "a", "weather"),
+        call(1, "b", "clock"),
+        call(0, arguments='{"city": '),
+        call(1, arguments="{}"),
+        call(0, arguments='"Oslo"}'),
+    )
+    assert result == [("a", "weather", WHOLE), ("b", "clock", {})]
+
+
+async def test_a_server_that_omits_the_index():
+    assert await calls_of(call(None, "a", "weather", ARGUMENTS), call(None, "b", "weather", "{}")) == [
+        ("a", "weather", WHOLE),
+        ("b", "weather", {}),
+    ]
+    assert await calls_of(call(None, "a", "weather"), call(None, None, None, ARGUMENTS)) == [("a", "weather", WHOLE)]
+
+
+async def test_a_server_that_repeats_the_index():
+    assert await calls_of(call(0, "a", "weather", ARGUMENTS), call(0, "b", "weather", "{}")) == [
+        ("a", "weather", WHOLE),
+        ("b", "weather", {}),
+    ]
+
+
+async def test_a_server_that_omits_ids_and_repeats_the_index():
+    result = await calls_of(call(0, None, "weather", ARGUMENTS), call(0, None, "weather", "{}"))
+    assert [(name, arguments) for _, name, arguments in result] == [("weather", WHOLE), ("weather", {})]
+    assert result[0][0] != result[1][0]
+
+
+async def test_a_server_that_repeats_id_and_name_in_every_delta():
+    assert await calls_of(call(0, "a", "weather", '{"city": '), call(0, "a", "weather", '"Oslo"}')) == [("a", "weather", WHOLE)]
+    assert [made[1:] for made in await calls_of(call(0, None, "weather", '{"city": '), call(0, None, "weather", '"Oslo"}'))] == [
+        ("weather", WHOLE)
+    ]
+
+
+async def test_arguments_before_the_name_are_kept():
+    assert await calls_of(call(0, "a", None, '{"city": '), call(0, None, "weather"), call(0, None, None, '"Oslo"}')) == [
+        ("a", "weather", WHOLE)
+    ]
+
+
+async def test_an_empty_name_after_the_first_changes_nothing():
+    assert await calls_of(call(0, "a", "weather", ""), call(0, "", "", ARGUMENTS)) == [("a", "weather", WHOLE)]
+
+
+async def test_a_missing_id_is_made_up_the_same_way_each_time():
+    first = await calls_of(call(0, None, "weather", "{}"))
+    assert first == await calls_of(call(0, None, "weather", "{}"))
+    assert first[0][0].startswith("call_")
+
+
+async def test_arguments_as_an_object():
+    assert await calls_of(call(0, "a", "weather", WHOLE)) == [("a", "weather", WHOLE)]
+
+
+async def test_the_old_function_call_form():
+    result = await replay(
+        chunk({"function_call": {"name": "weather", "arguments": ""}}),
+        chunk({"function_call": {"arguments": ARGUMENTS}}),
+        chunk(finish="function_call"),
+    )
+    assert [(made.name, made.arguments) for made in result.calls] == [("weather", WHOLE)]
+    assert result.message.stop_reason == "tool_use"
+
+
+async def test_a_call_without_a_name_is_an_error():
+    result = await replay(call(0, "a", None, "{}"), chunk(finish="tool_calls"))
+    assert isinstance(result.terminal, Error)
+    assert "without a name" in result.terminal.message
+
+
+async def test_a_call_cut_off_by_the_limit_stays_incomplete():
+    result = await replay(
+        call(0, "a", "weather", ARGUMENTS), call(1, "b", "weather", '{"ci'), call(2, "c", "clock"), chunk(finish="length")
+    )
+    assert result.message.stop_reason == "length"
+    assert result.calls == (ToolCall("a", "weather", WHOLE), ToolCall("b", "weather", {}, '{"ci'), ToolCall("c", "clock", {}, ""))
+
+
+async def test_unparsable_arguments_are_kept_for_the_model_to_see():
+    result = await replay(call(0, "a", "weather", '{"city": Oslo}'), chunk(finish="tool_calls"))
+    assert result.calls == (ToolCall("a", "weather", {}, '{"city": Oslo}'),)
+
+
+# --- how replies end -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("stop", "stop"),
+        ("eos", "stop"),
+        ("tool_calls", "tool_use"),
+        ("function_call", "tool_use"),
+        ("length", "length"),
+        ("content_filter", "content_filtered"),
+        ("error", "network"),
+        ("insufficient_system_resource", "network"),
+        ("something_new", "stream"),
+    ],
+)
+async def test_each_finish_reason_has_its_own_outcome(reason: str, outcome: str):
+    result = await replay(chunk({"content": "Hi"}), chunk(finish=reason))
+    assert (result.terminal.stop_reason if isinstance(result.terminal, Done) else result.terminal.kind) == outcome
+    assert result.message.text == "Hi"
+
+
+async def test_calls_that_end_in_stop_are_still_a_tool_turn():
+    assert (await replay(call(0, "a", "weather", "{}"), chunk(finish="stop"))).message.stop_reason == "tool_use"
+
+
+async def test_a_finish_reason_and_a_clean_end_are_enough():
+    assert (await replay(chunk({"content": "x"}, "stop"), done=False)).terminal == Done("stop")
+
+
+async def test_done_without_a_finish_reason_is_a_network_error():
+    result = await replay(chunk({"content": "x"}))
+    assert isinstance(result.terminal, Error)
+    assert result.terminal.kind == "network"
+
+
+async def test_nothing_after_done_is_read():
+    result = await replay(chunk({"content": "x"}, "stop"), "[DONE]", chunk({"content": "y"}))
+    assert result.message.text == "x"
+
+
+async def test_a_refusal_is_content_filtered():
+    result = await replay(chunk({"refusal": "I cannot "}), chunk({"refusal": "do that."}), chunk(finish="stop"))
+    assert result.terminal == Error("I cannot do that.", "content_filtered")
+
+
+@pytest.mark.parametrize(
+    ("payload", "message", "kind"),
+    [
+        ({"error": {"message": "The server had an error", "type": "server_error", "code": None}}, "The server had an error", "network"),
+        ({"error": {"message": "Rate limit", "code": 429}}, "Rate limit", "throttled"),
+        ({"error": {"message": "Provider returned error", "code": 502}, "choices": []}, "Provider returned error", "network"),
+        (
+            {"object": "error", "message": "maximum context length is 10", "code": 400},
+            "maximum context length is 10",
+            "context_window_exceeded",
+        ),
+        ({"error": "plain text"}, "plain text", "stream"),
+        (
+            {"choices": [{"delta": {"content": ""}, "finish_reason": "error", "error": {"code": 503, "message": "gone"}}]},
+            "gone",
+            "network",
+        ),
+    ],
+)
+async def test_an_error_inside_the_stream_is_typed(payload: dict[str, Any], message: str, kind: str):
+    result = await replay(chunk({"content": "partly"}), payload)
+    assert result.terminal == Error(message, kind)
+    assert result.message.text == "partly"
+
+
+@pytest.mark.parametrize("payload", ["{not json", '{"choices": [{"delta": {"content": 5}}]}', '{"choices": "none"}', "[1]"])
+async def test_a_malformed_chunk_is_an_error_that_shows_it(payload: str):
+    result = await replay(chunk({"content": "partly"}), payload, chunk(finish="stop"))
+    assert isinstance(result.terminal, Error)
+    assert result.terminal.kind == "stream"
+    assert payload[:15] in result.terminal.message
+    assert result.message.text == "partly"
+
+
+async def test_half_a_surrogate_pair_does_not_break_the_stream():
+    result = await replay('{"choices": [{"index": 0, "delta": {"content": "a\\ud83d"}}]}', chunk(finish="stop"))
+    assert result.message.text == "a?"
+
+
+async def test_raw_chunks_are_shown_as_they_came():
+    seen: list[Any] = []
+    first = chunk({"content": "x"}, "stop", provider="y")
+    await replay(first, on_raw_payload=seen.append)
+    assert seen == [first]
+
+
+# --- sending ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_whole_conversation_is_sent_exactly_so():
+    history = [
+        UserMessage((Text("Look: "), Image(Base64Source("QUJD", "image/png")), Image(UrlSource("https://x/y.gif")))),
+        AssistantMessage(
+            (
+                Thinking("Hm.", "sig"),
+                Text("Let me see."),
+                ToolCall("call_1", "weather", {"city": "Oslo"}),
+                ToolCall("x" * 450, "weather", {}),
+            ),
+            "openai",
+            "gpt-4.1",
+            "tool_use",
+        ),
+        ToolResultMessage("call_1", "weather", (Text("18 °C"), Image(Base64Source("REVG", "image/png"))), details={"secret": 1}),
+        ToolResultMessage("x" * 450, "weather", "", True),
+        UserMessage("Thanks."),
+    ]
+    tools = [WEATHER, Tool("clock", "Time.", {})]
+    body = await sent(history, system="Be brief.", tools=tools, max_tokens=500, temperature=0.5, tool_choice="weather", session_id="s1")
+    remapped = body["messages"][2]["tool_calls"][1]["id"]
+    assert remapped.startswith("call_")
+    assert len(remapped) <= 40
+    assert body == {
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Look: "},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+                    {"type": "image_url", "image_url": {"url": "https://x/y.gif"}},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": "Let me see.",
+                "tool_calls": [
+                    {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}},
+                    {"id": remapped, "type": "function", "function": {"name": "weather", "arguments": "{}"}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "call_1", "content": "18 °C"},
+            {"role": "tool", "tool_call_id": remapped, "content": "(no output)"},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Image from the result of weather:"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,REVG"}},
+                ],
+            },
+            {"role": "user", "content": "Thanks."},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_completion_tokens": 500,
+        "temperature": 0.5,
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "weather", "description": "Current weather.", "parameters": WEATHER.parameters_schema},
+            },
+            {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object", "properties": {}}}},
+        ],
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        "prompt_cache_key": "s1",
+    }
+
+
+async def test_empty_turns_are_dropped_and_cut_off_calls_have_object_arguments():
+    body = await sent(
+        [
+            UserMessage("x"),
+            AssistantMessage((Thinking("only"), Text(" "))),
+            AssistantMessage((ToolCall("a", "weather", {}, '{"ci'),), stop_reason="error"),
+            UserMessage((Text(""), Extension("anthropic", {}))),
+            UserMessage("y"),
+        ]
+    )
+    assert body["messages"] == [
+        {"role": "user", "content": "x"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "error: no result; the call was interrupted"},
+        {"role": "user", "content": "y"},
+    ]
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required"])
+async def test_tool_choice_is_passed_on(choice: str):
+    assert (await sent("x", tools=[WEATHER], tool_choice=choice))["tool_choice"] == choice
+    assert "tool_choice" not in await sent("x", tool_choice=choice)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "level", "expected"),
+    [
+        ("gpt-5", "minimal", "minimal"),
+        ("gpt-5-mini", "extra_high", "high"),
+        ("gpt-5.2", "minimal", "low"),
+        ("gpt-5.2", "extra_high", "xhigh"),
+        ("o3", "minimal", "low"),
+        ("o4-mini", "high", "high"),
+        ("gpt-5", "off", None),
+        ("gpt-4.1", "high", None),
+        ("gpt-5-chat-latest", "high", None),
+    ],
+)
+async def test_effort_is_sent_where_the_model_takes_it(model_id: str, level: Any, expected: str | None):
+    assert (await sent("x", model=ModelSpec("openai", model_id, level))).get("reasoning_effort") == expected
+
+
+async def test_a_reasoning_model_gets_no_temperature_and_that_is_said_once(caplog: pytest.LogCaptureFixture):
+    fn = OpenAIStreamFn(api_key="k")
+    with caplog.at_level(logging.WARNING, "swink.providers"):
+        for _ in range(2):
+            assert "temperature" not in await sent("x", fn=fn, model=ModelSpec("openai", "o3"), temperature=0.3)
+    assert [record.getMessage() for record in caplog.records] == ["openai: option 'temperature' is ignored: o3 takes none"]
+
+
+async def test_the_models_own_limit_is_the_default():
+    assert (await sent("x", model=ModelSpec("openai", "gpt-4.1", max_output=9)))["max_completion_tokens"] == 9
+    assert "max_completion_tokens" not in await sent("x")
+
+
+async def test_extra_fields_are_merged_but_typed_ones_win():
+    body = await sent("x", extra={"model": "other", "response_format": {"type": "json_object"}})
+    assert (body["model"], body["response_format"]) == ("gpt-4.1", {"type": "json_object"})
+
+
+async def test_url_and_headers_are_as_the_sdk_has_them(server: LoopbackServer):
+    server.reply(own_fixtures("openai")[-1].read_bytes())
+    await read(OpenAIStreamFn(base_url=f"{server.url}/v1/", api_key="own"), MODEL)
+    await sdk_reads(server.url)
+    ours, theirs = server.requests
+    assert ours.path == theirs.path == "/v1/chat/completions"
+    assert ours.headers["authorization"] == "Bearer own"
+
+
+# --- presets and other servers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["groq", "together", "openrouter", "deepseek"])
+async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    missing = await read(OpenAIStreamFn(preset=name), MODEL)
+    assert isinstance(missing.terminal, Error)
+    assert f"{name.upper()}_API_KEY" in missing.terminal.message
+    monkeypatch.setenv(f"{name.upper()}_API_KEY", f"of-{name}")
+    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
+    await read(OpenAIStreamFn(preset=name), MODEL, options=StreamOptions(transport=transport))
+    await read(OpenAIStreamFn(base_url=PRESETS[name].base_url), MODEL, options=StreamOptions(transport=transport))
+    for request in transport.requests:
+        assert request.url == f"{PRESETS[name].base_url}/chat/completions"
+        assert request.headers["authorization"] == f"Bearer of-{name}"
+
+
+@pytest.mark.parametrize("name", ["vllm", "llamacpp", "lmstudio"])
+async def test_a_local_preset_needs_no_key_and_waits_longer(name: str):
+    fn = OpenAIStreamFn(preset=name)
+    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
+    await read(fn, ModelSpec(name, "m", max_output=100), options=StreamOptions(transport=transport, max_tokens=5))
+    assert "authorization" not in transport.requests[0].headers
+    assert transport.sent["max_tokens"] == 5
+    assert fn.timeout == Timeout(idle=600, first=600)
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(MisuseError, match="there are openai, groq"):
+        OpenAIStreamFn(preset="qroq")
+
+
+async def test_openais_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
+    result = await read(OpenAIStreamFn(base_url="https://llm.example/v1"), MODEL, options=StreamOptions(transport=transport))
+    assert isinstance(result.terminal, Error)
+    assert result.terminal.kind == "auth"
+    assert transport.requests == []
+
+
+async def test_another_server_gets_max_tokens_and_no_field_it_may_not_know():
+    fn = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
+    body = await sent("x", fn=fn, model=ModelSpec("openai", "m", max_output=100), max_tokens=5)
+    assert set(body) == {"model", "messages", "stream", "stream_options", "max_tokens"}
+    assert "max_tokens" not in await sent("x", fn=fn, model=ModelSpec("openai", "m", max_output=100))
+
+
+async def test_an_option_that_a_server_lacks_is_reported_by_name(caplog: pytest.LogCaptureFixture):
+    fn = OpenAIStreamFn(preset="groq", api_key="k")
+    with caplog.at_level(logging.WARNING, "swink.providers"):
+        await sent("x", fn=fn, session_id="s", cache=False)
+        await sent("x", fn=fn, session_id="s", cache=False)
+    assert len(caplog.records) == 2
+    assert "session_id" not in fn.honours
+    assert "session_id" in FN.honours
+
+
+async def test_deepseek_gets_its_reasoning_back_within_the_tool_loop_only():
+    fn = OpenAIStreamFn(preset="deepseek", api_key="k")
+    model = ModelSpec("deepseek", "deepseek-reasoner", "high")
+
+    def turn(id: str) -> list[Any]:
+        said = AssistantMessage((Thinking(f"about {id}"), ToolCall(id, "weather", {})), "deepseek", "deepseek-reasoner")
+        return [said, ToolResultMessage(id, "weather", "18")]
+
+    body = await sent([UserMessage("x"), *turn("a"), AssistantMessage("ok"), UserMessage("y"), *turn("b")], fn=fn, model=model)
+    reasoning = [message.get("reasoning_content") for message in body["messages"] if message["role"] == "assistant"]
+    assert reasoning == [None, None, "about b"]
+    assert body["thinking"] == {"type": "enabled"}
+
+
+async def test_openrouter_reasoning_details_go_back_unchanged():
+    fn = OpenAIStreamFn(preset="openrouter", api_key="k")
+    model = ModelSpec("openrouter", "anthropic/claude-sonnet-4.5", "high")
+    details = [{"type": "reasoning.text", "text": "Let me ", "index": 0, "format": "anthropic-claude-v1"}, {"index": 0, "text": "see"}]
+    signed = {"type": "reasoning.text", "index": 0, "signature": "sig"}
+    body = sse(
+        chunk({"reasoning": "Let me ", "reasoning_details": [details[0]]}),
+        chunk({"reasoning": "see", "reasoning_details": [details[1]]}),
+        chunk({"content": "", "reasoning_details": [signed]}),
+        call(0, "a", "weather", "{}"),
+        chunk(finish="tool_calls"),
+        "[DONE]",
+    )
+    reply = await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))
+    assert reply.message.thinking == "Let me see"
+    again = await sent([UserMessage("x"), reply.message, ToolResultMessage("a", "weather", "18")], fn=fn, model=model, system="s")
+    assert again["messages"][2]["reasoning_details"] == [
+        {"type": "reasoning.text", "text": "Let me see", "index": 0, "format": "anthropic-claude-v1", "signature": "sig"}
+    ]
+    assert again["reasoning"] == {"effort": "high"}
+    assert again["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    other = await sent([UserMessage("x"), reply.message], fn=fn, model=ModelSpec("openrouter", "openai/gpt-5"), cache=True)
+    assert "reasoning_details" not in str(other)
+    assert "cache_control" not in str(other)
+
+
+def test_the_adapter_shows_no_key():
+    assert repr(OpenAIStreamFn(api_key="sekret")) == "OpenAIStreamFn(base_url='https://api.openai.com/v1')"
