@@ -156,7 +156,7 @@ def remove(model_id: str) -> int:
             if not freed and _in_package(known):
                 raise LocalModelError(f"{known.name} belongs to an installed package; remove it with: pip uninstall {known.package}")
         case HubName() as name:
-            freed = _remove_tree(_repo_dir(name))
+            freed = _remove_from_hub(name)
         case path:
             raise LocalModelError(f"{path} is your own file, not one that swink pulled; delete it yourself")
     if not freed:
@@ -224,6 +224,20 @@ def choose_file(files: list[str], wanted: str) -> str | None:
             if quantisation.lower() in file.rpartition("/")[2].lower():
                 return file
     return None
+
+
+def _remove_from_hub(name: HubName) -> int:
+    """Delete one file of a repository with the blob behind it, or all that was pulled of it."""
+    if not name.file:
+        return _remove_tree(_repo_dir(name))
+    found = find_in_hub_cache(name)
+    freed = 0
+    for part in with_parts(found.as_posix()) if found else ():
+        blob = Path(part).resolve()
+        freed += blob.stat().st_size
+        Path(part).unlink()
+        blob.unlink(missing_ok=True)
+    return freed
 
 
 def _remove_tree(path: Path) -> int:

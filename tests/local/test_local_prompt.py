@@ -1,0 +1,150 @@
+"""What a local model is asked: calls read back as they arrive, phases that always end, histories in plain turns."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from talking import CALCULATE, WEATHER, Spec
+
+from swink.errors import InvalidTool, StreamError
+from swink.local.calls import CallParser, call_grammar, call_text
+from swink.local.describe import describe_tools
+from swink.local.prompt import MAX_CALLS, NO_IMAGE, Answer, Call, Native, chat_messages, wanted_reply
+from swink.messages import AssistantMessage, Image, LlmMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import LlmContext, StreamOptions
+
+TOOLS = [WEATHER, CALCULATE]
+OSLO = ToolCall("1", "weather", {"city": "Oslo"})
+
+
+def context(*messages: LlmMessage, system: str = "", tools: list[Spec] = TOOLS) -> LlmContext:
+    return LlmContext(system, messages, tools)
+
+
+def rounds(*calls: ToolCall) -> list[LlmMessage]:
+    """A question, then each call with its result."""
+    history: list[LlmMessage] = [UserMessage("?")]
+    for call in calls:
+        history += [AssistantMessage((call,)), ToolResultMessage(call.id, call.name, "ok")]
+    return history
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["weather", "a-b_c", 'odd "name"']), st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.data())
+def test_a_call_is_read_back_however_it_is_cut(name: str, arguments: dict[str, object], data: st.DataObject):
+    text = call_text(ToolCall("1", name, arguments))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    parser = CallParser()
+    read = "".join(parser.feed(text[start:end]) for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+    assert parser.name == name
+    assert parser.complete
+    assert json.loads(read) == arguments
+
+
+def test_a_call_that_is_cut_off_is_not_complete():
+    parser = CallParser()
+    assert parser.feed('{"tool":"weather","arguments":{"city":"Os') == '{"city":"Os'
+    assert (parser.name, parser.complete) == ("weather", False)
+
+
+def test_a_tool_that_cannot_be_called_is_named():
+    with pytest.raises(InvalidTool, match="'broken'"):
+        call_grammar([Spec("broken", "", {"x": False})])  # pyright: ignore[reportArgumentType]
+
+
+def test_only_tools_with_keywords_beyond_the_grammar_are_checked_afterwards():
+    odd = Spec("odd", "", {"x": {"type": "array", "uniqueItems": True}})
+    assert call_grammar([WEATHER, odd]).unsure == {"odd"}
+
+
+def test_a_question_is_followed_by_a_call_and_a_result_by_an_answer():
+    assert wanted_reply(context(UserMessage("?")), StreamOptions()) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(context(*rounds(OSLO)), StreamOptions()) == Answer(after_calls=True)
+    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(context(UserMessage("?"), tools=[]), StreamOptions()) == Answer()
+
+
+def test_tool_choice_forbids_forces_and_names():
+    asked = context(*rounds(OSLO))
+    assert wanted_reply(asked, StreamOptions(tool_choice="none")) == Answer(after_calls=True)
+    assert wanted_reply(asked, StreamOptions(tool_choice="required")) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(asked, StreamOptions(tool_choice="calculate")) == Call((CALCULATE,))
+    with pytest.raises(StreamError, match=r"'other'.*weather, calculate"):
+        wanted_reply(asked, StreamOptions(tool_choice="other"))
+
+
+@pytest.mark.parametrize("choice", [None, "auto", "required"])
+@pytest.mark.parametrize("native", [False, True])
+def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, native: bool):
+    history: list[LlmMessage] = [UserMessage("?")]
+    for turn in range(MAX_CALLS + 1):
+        wanted = wanted_reply(context(*history), StreamOptions(tool_choice=choice), native=native)
+        if isinstance(wanted, Answer):
+            return
+        history += rounds(ToolCall(str(turn), "weather", {"city": "Oslo"}))[1:]
+    pytest.fail("it never came to an answer")
+
+
+def test_required_calls_that_differ_end_as_well():
+    calls = [ToolCall(str(turn), "weather", {"city": str(turn)}) for turn in range(MAX_CALLS)]
+    assert wanted_reply(context(*rounds(*calls[:-1])), StreamOptions(tool_choice="required")) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(context(*rounds(*calls)), StreamOptions(tool_choice="required")) == Answer(after_calls=True)
+
+
+def test_a_named_tool_is_forced_again_but_varied_when_the_model_repeats_itself():
+    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(tool_choice="weather")) == Call((WEATHER,), varied=True)
+
+
+def test_a_template_that_knows_tools_leaves_the_choice_to_the_model_until_it_repeats_itself():
+    assert wanted_reply(context(*rounds(OSLO)), StreamOptions(), native=True) == Native((WEATHER, CALCULATE))
+    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(), native=True) == Answer(after_calls=True)
+
+
+def test_a_history_becomes_plain_turns_that_alternate():
+    history = [*rounds(OSLO), UserMessage("Thanks."), AssistantMessage((Thinking("hm"), Text("Welcome.")))]
+    shown = chat_messages(context(*history, system="Be brief."), Answer(), StreamOptions())
+    assert [turn["role"] for turn in shown] == ["system", "user", "assistant", "user", "assistant"]
+    assert shown[0]["content"].startswith("Be brief.\n\nYou have these tools:\n- weather(city: string): Current weather of a city.")
+    assert shown[2]["content"] == '{"tool":"weather","arguments":{"city":"Oslo"}}'
+    assert shown[3]["content"] == "weather returned: ok\nAnswer in words.\n\nThanks."
+    assert shown[4]["content"] == "Welcome."
+
+
+def test_with_tools_forbidden_they_are_not_mentioned():
+    assert chat_messages(context(UserMessage("?")), Answer(), StreamOptions(tool_choice="none")) == [{"role": "user", "content": "?"}]
+
+
+def test_native_histories_keep_calls_and_results_apart():
+    shown = chat_messages(context(*rounds(OSLO), system="S"), Native(tuple(TOOLS)), StreamOptions())
+    assert [turn["role"] for turn in shown] == ["system", "user", "assistant", "tool"]
+    assert shown[2]["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city":"Oslo"}'}
+    assert shown[3] == {"role": "tool", "tool_call_id": "1", "name": "weather", "content": "ok"}
+
+
+def test_an_image_from_the_user_is_an_error_and_one_from_a_tool_is_mentioned():
+    picture = Image.from_file("x.png")
+    with pytest.raises(StreamError, match="takes no images"):
+        chat_messages(context(UserMessage((Text("look"), picture))), Answer(), StreamOptions())
+    history = [*rounds(OSLO)[:-1], ToolResultMessage("1", "weather", (picture,))]
+    assert NO_IMAGE in chat_messages(context(*history), Answer(), StreamOptions())[-1]["content"]
+
+
+def test_tools_are_described_in_few_words():
+    tool = Spec(
+        "plan",
+        "Plan a trip.\n\nLong story.",
+        {"stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}, "description": "Where to."}, "fast": {"type": ["boolean", "null"]}},
+        required=["stops"],
+        **{"$defs": {"Stop": {"type": "object", "properties": {"city": {"type": "string"}, "by": {"enum": ["train", "bus"]}}}}},
+    )
+    line = describe_tools([tool]).splitlines()[1]
+    assert line == '- plan(stops: [{city: string, by: "train"|"bus"}] (Where to.), fast?: boolean|null): Plan a trip.'
+    assert describe_tools([]) == ""
