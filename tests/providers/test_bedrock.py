@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials as BotoCredentials
 from botocore.validate import ParamValidator
 from frames import encode_frame, event_frame, exception_frame, framed_events
+from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read, recorded
@@ -669,3 +670,25 @@ async def test_any_division_of_the_bytes_gives_the_same_events(name, cuts):
     edges = sorted({0, len(body), *(cut % len(body) for cut in cuts)})
     whole, divided = await replay(body), await replay([body[start:end] for start, end in pairwise(edges)])
     assert divided.events == whole.events
+
+
+# Conversations from elsewhere, and cancellation
+
+
+@pytest.mark.parametrize("provider", IDS)
+async def test_a_conversation_of_any_other_provider_goes_on(provider):
+    for model in (CLAUDE, LLAMA):
+        sent = await sent_for(foreign_history(provider, "some-model"), model=model, tools=[WEATHER])
+        blocks = [block for message in sent["messages"] for block in message["content"]]
+        calls = [block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block]
+        assert calls == [block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block]
+        assert len(set(calls)) == len(calls) == 3
+        assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user", "assistant", "user"]
+        assert "Let me see." not in json.dumps(sent)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_cancelling_gives_the_connection_back(status):
+    stalling = Stalling(status, FIXTURES["text"][:200])
+    options = StreamOptions(transport=stalling)
+    await cancel_while_waiting(read(adapter(), CLAUDE, options=options), stalling)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from google import genai
 from google.genai import types
+from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, framed, own_fixtures, read, recorded, sse
@@ -213,6 +214,7 @@ async def test_another_models_thinking_and_signatures_are_left_out():
     )
     history = [UserMessage("Hi"), foreign, ToolResultMessage("toolu_1", "weather", "18 °C")]
     newer, older = await sent_for(history), await sent_for(history, model=OLDER)
+    assert (await sent_for(history, model=ModelSpec("gemini", "gemini-flash-latest")))["contents"] == newer["contents"]
     call = {"functionCall": {"id": "toolu_1", "name": "weather", "args": {"city": "Oslo"}}}
     assert older["contents"][1]["parts"] == [{"text": "Hi"}, call]
     assert newer["contents"][1]["parts"] == [{"text": "Hi"}, {**call, "thoughtSignature": "skip_thought_signature_validator"}]
@@ -756,3 +758,25 @@ async def test_any_division_of_the_bytes_gives_the_same_events(name, cuts):
 def shape(events):
     """Events without the ids that were made up."""
     return re.sub(r"swink-\w+", "swink-", repr(events))
+
+
+# Conversations from elsewhere, and cancellation
+
+
+@pytest.mark.parametrize("provider", IDS)
+async def test_a_conversation_of_any_other_provider_goes_on(provider):
+    for model in (MODEL, OLDER):
+        sent = await sent_for(foreign_history(provider, "some-model"), model=model, tools=[WEATHER])
+        check_request(sent)
+        parts = [part for content in sent["contents"] for part in content["parts"]]
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        assert [(call.get("id"), call["name"]) for call in calls] == [(result.get("id"), result["name"]) for result in results]
+        assert "Let me see." not in json.dumps(sent)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_cancelling_gives_the_connection_back(status):
+    stalling = Stalling(status, FIXTURES["text"][:200])
+    options = StreamOptions(transport=stalling)
+    await cancel_while_waiting(read(GeminiStreamFn(api_key="k"), MODEL, options=options), stalling)

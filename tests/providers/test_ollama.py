@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import ollama
 import pytest
+from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read
@@ -456,3 +457,21 @@ async def test_any_division_of_the_bytes_gives_the_same_events(name, cuts):
 def shape(events):
     """Events without the ids that were made up."""
     return re.sub(r"call_[0-9a-f]{20}", "call_", repr(events))
+
+
+# Conversations from elsewhere, and cancellation
+
+
+@pytest.mark.parametrize("provider", IDS)
+async def test_a_conversation_of_any_other_provider_goes_on(provider):
+    sent = await sent_for(foreign_history(provider, "some-model"), tools=[WEATHER])
+    roles = [message["role"] for message in sent["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "user", "user", "assistant", "tool", "user"]
+    assert "Let me see." not in json.dumps(sent)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_cancelling_gives_the_connection_back(status):
+    stalling = Stalling(status, FIXTURES["text"][:200])
+    options = StreamOptions(transport=stalling)
+    await cancel_while_waiting(read(OllamaStreamFn(), MODEL, options=options), stalling)

@@ -248,6 +248,15 @@ async def test_a_stream_function_without_terminal_or_start_gets_them():
         assert got.terminal.kind == "network"
 
 
+async def test_a_broken_stream_function_is_a_network_error_for_the_client_and_a_log_line_here(caplog):
+    fn = Scripted(Start(), TextStart(0), TextDelta(0, "x"), RuntimeError("a bug"))
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as url:
+        got = await read(client(url), MODEL)
+    assert got.terminal.kind == "network"
+    assert "a bug" not in got.terminal.message
+    assert "a bug" in caplog.text
+
+
 async def test_it_serves_over_tls():
     authority = trustme.CA()
     tls, trusting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()

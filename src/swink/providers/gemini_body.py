@@ -198,7 +198,7 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
                 pass  # thinking of another model's
     if signature is not None:
         parts.append({"text": "", "thoughtSignature": signature})
-    if gemini_version(model.model_id) >= (3, 0):
+    if gemini_version(model.model_id) >= (3, 0) or model.model_id.endswith("-latest"):
         _sign_first_call(parts)
     return parts if any("thought" not in part for part in parts) else []
 
