@@ -597,6 +597,8 @@ async def test_an_error_page_and_a_wait_are_understood():
     assert "Bad Gateway" in page.terminal.message
     slow = await replay(b'{"message":"slow down"}', status=429, headers={"x-amzn-errortype": "ThrottlingException", "retry-after": "3"})
     assert (slow.terminal.kind, slow.terminal.retry_after) == ("throttled", 3)
+    gateway = await replay(b'{"error":{"message":"slow down"}}', status=429)
+    assert (gateway.terminal.kind, gateway.terminal.message) == ("throttled", "HTTP 429: slow down")
 
 
 async def test_an_error_frame_is_an_error():

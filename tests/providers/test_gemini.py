@@ -583,6 +583,12 @@ async def test_a_call_cut_off_by_length_stays_incomplete():
         assert got.calls[0].partial_json is not None
 
 
+async def test_servers_that_only_speak_like_gemini_may_name_the_call_as_their_reason():
+    called = await replay(sse(chunk({"functionCall": {"name": "now"}}, finish="FUNCTION_CALL")))
+    assert called.terminal.stop_reason == "tool_use"
+    assert (await replay(sse(chunk({"text": "x"}, finish="FUNCTION_CALL")))).terminal.kind == "stream"
+
+
 async def test_other_candidates_and_parts_without_a_block_are_read_past():
     body = sse(
         {"candidates": [{"index": 1, "content": {"parts": [{"text": "second"}]}, "finishReason": "SAFETY"}]},

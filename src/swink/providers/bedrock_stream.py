@@ -218,9 +218,10 @@ def explain(response: Response, body: bytes) -> ModelError:
     try:
         said = msgspec.json.decode(body, type=_Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Refusal(parse_error(body)[0])
+        said = _Refusal()
     name = (response.headers.get("x-amzn-errortype") or said.type or said.code).partition(":")[0]
-    error = _error(name, f"HTTP {response.status}: {name} {said.message or said.also_message}".rstrip(), response.status)
+    message = said.message or said.also_message or parse_error(body)[0] or "no details"
+    error = _error(name, f"HTTP {response.status}: " + f"{name} {message}".lstrip(), response.status)
     error.retry_after = retry_after(response.headers)
     return error
 

@@ -164,6 +164,9 @@ class _Decoder:
             case "STOP":
                 self._close()
                 self._reply.done("tool_use" if self._calls else "stop")
+            case "FUNCTION_CALL" if self._calls:  # what servers say that only speak like Gemini
+                self._close()
+                self._reply.done("tool_use")
             case "MAX_TOKENS" | "CONTINUATION":
                 self._reply.done("length")
             case "MALFORMED_FUNCTION_CALL":
