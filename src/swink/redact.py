@@ -7,7 +7,8 @@ from typing import Any, cast
 MARK = "[redacted]"
 
 _SECRET_KEY = re.compile(r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I)
-_HARMLESS_KEY = re.compile(r"tokens$|^max_|_count$|token_type", re.I)
+_COUNT_KEY = re.compile(r"tokens$|^max_|_count$", re.I)
+# No pattern may start anew at every character of one long word: long text takes linear time.
 _SECRET_VALUE = re.compile(
     r"""
       \b(?:sk|pk|rk|xai|gsk|nvapi|hf|glpat|pplx)[-_][A-Za-z0-9_\-]{8,}       # provider keys
@@ -16,18 +17,25 @@ _SECRET_VALUE = re.compile(
     | \bxox[abprs]-[A-Za-z0-9\-]{8,}                                       # Slack
     | \bAIza[A-Za-z0-9_\-]{20,}                                            # Google
     | \b(?:AKIA|ASIA)[A-Z0-9]{12,}                                         # AWS key ids
-    | \beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*          # JSON web tokens
+    | (?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*  # JSON web tokens
     | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----(?:.|\n)*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
     """,
     re.X,
 )
-_BEARER = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=\-]{8,}", re.I)
+_SCHEME = re.compile(r"\b((?i:bearer)|(?i:basic)(?=\s+\S*[A-Z0-9=]))\s+[A-Za-z0-9._~+/=\-]{8,}")
 _ASSIGNMENT = re.compile(
-    r"""(?P<key>["']?[\w\-]*(?:password|passwd|secret|api[-_]?key|access[-_]?token|auth[-_]?token)["']?\s*[:=]\s*["']?)"""
-    r"""(?P<value>[^\s"'&,;}]{4,})""",
-    re.I,
+    r"""
+    (?P<key>
+      (?: (?<![\w\-])[\w\-]*(?:passw(?:or)?d|secret|api[-_]?key|(?:access|auth|id|refresh|session)[-_]?token|authorization)\\?["']?
+        | ["']token\\?["']
+      )
+      \s*[:=]\s*(?P<quote>\\?["'])?
+    )
+    (?(quote)(?:(?!(?P=quote))(?:\\.|[^\n]))+ | (?:(?:bearer|basic|token|digest)\s+)?[^\s"'&,;}]{4,})
+    """,
+    re.I | re.X,
 )
-_URL_PASSWORD = re.compile(r"(?P<head>\b[a-z][a-z0-9+.\-]*://[^\s/:@]*:)[^\s/@]+(?=@)", re.I)
+_URL_PASSWORD = re.compile(r"(?P<head>\b[a-z][a-z0-9+.\-]{0,30}://[^\s/:@]*:)[^\s/@]+(?=@)", re.I)
 
 
 def redact_text(text: str, *secrets: str | None) -> str:
@@ -36,7 +44,7 @@ def redact_text(text: str, *secrets: str | None) -> str:
         if secret and len(secret) >= 4:
             text = text.replace(secret, MARK)
     text = _SECRET_VALUE.sub(MARK, text)
-    text = _BEARER.sub(rf"\1 {MARK}", text)
+    text = _SCHEME.sub(rf"\1 {MARK}", text)
     text = _URL_PASSWORD.sub(rf"\g<head>{MARK}", text)
     return _ASSIGNMENT.sub(rf"\g<key>{MARK}", text)
 
@@ -48,13 +56,36 @@ def redact_value(value: Any) -> Any:
 
 def restore_marks(edited: Any, original: Any) -> Any:
     """Put back what `redact_value` hid: wherever `edited` still shows the mark, take the original's value."""
-    if edited == redact_value(original):
+    if edited == MARK or edited == redact_value(original):
         return original
-    if isinstance(edited, dict) and isinstance(original, dict):
-        return {key: restore_marks(item, original[key]) if key in original else item for key, item in edited.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(edited, list) and isinstance(original, list) and len(edited) == len(original):  # pyright: ignore[reportUnknownArgumentType]
-        return [restore_marks(item, was) for item, was in zip(edited, original, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return original if edited == MARK else edited
+    match edited, original:
+        case dict(), dict():
+            before = cast("dict[object, object]", original)
+            items = cast("dict[object, object]", edited).items()
+            return {key: restore_marks(item, before[key]) if key in before else item for key, item in items}
+        case list(), list() if len(cast("list[object]", edited)) == len(cast("list[object]", original)):
+            pairs = zip(cast("list[object]", edited), cast("list[object]", original), strict=True)
+            return [restore_marks(item, before) for item, before in pairs]
+        case str(), str():
+            return _refilled(edited, original)
+        case _:
+            return edited
+
+
+def _refilled(edited: str, original: str) -> str:
+    """An edited text with the secrets of the original in place of its marks, if they are as many as were shown."""
+    first, *shown = redact_text(original).split(MARK)
+    filled, *kept = edited.split(MARK)
+    if len(kept) != len(shown):
+        return edited
+    position = len(first)
+    for number, (piece, after) in enumerate(zip(shown, kept, strict=True), 1):
+        end = original.find(piece, position + 1) if number < len(shown) else len(original) - len(piece)
+        if end <= position:
+            return edited
+        filled += original[position:end] + after
+        position = end + len(piece)
+    return filled
 
 
 def _redacted(value: object) -> object:
@@ -63,12 +94,14 @@ def _redacted(value: object) -> object:
             return redact_text(value)
         case Mapping():
             items = cast("Mapping[object, object]", value).items()
-            return {key: MARK if _is_secret_key(key) and item else _redacted(item) for key, item in items}
+            return {key: MARK if item and _is_secret(key, item) else _redacted(item) for key, item in items}
         case list() | tuple():
             return [_redacted(item) for item in cast("Sequence[object]", value)]
         case _:
             return value
 
 
-def _is_secret_key(key: object) -> bool:
-    return isinstance(key, str) and bool(_SECRET_KEY.search(key)) and not _HARMLESS_KEY.search(key)
+def _is_secret(key: object, value: object) -> bool:
+    if not isinstance(key, str) or not _SECRET_KEY.search(key) or key.lower() == "token_type":
+        return False
+    return not (isinstance(value, int | float) and _COUNT_KEY.search(key))

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from swink.errors import ErrorKind, StreamError
 from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
+from swink.redact import redact_value
 
 
 class Start(Struct, frozen=True, tag="start", tag_field="type"):
@@ -142,8 +143,11 @@ class StreamOptions(Struct, frozen=True):
     on_raw_payload: Callable[[Any], None] | None = None
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "api_key"}
-        return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in shown.items() if value not in (None, {})) + ")"
+        return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "api_key"]
+        return [(name, redact_value(value)) for name, value in fields if value not in (None, {})]
 
 
 class ToolSpec(Protocol):
