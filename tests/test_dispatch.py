@@ -1,0 +1,548 @@
+"""Dispatch: one batch of calls, a result for each, whatever happens."""
+
+import asyncio
+import contextvars
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from swink import Agent, Approved, Image, Policy, Rejected, Rewrite, Skip, Stop, Text, ToolCall, ToolContext, ToolError, ToolResult, tool
+from swink.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from swink.messages import Base64Source, ToolResultMessage
+from swink.testing import EventCollector, ScriptedModel, history_problems
+
+
+async def dispatch(calls: list[Any], tools: list[Any], **options: Any) -> tuple[list[ToolResultMessage], EventCollector, Agent]:
+    """One batch through a whole run; its results, events and agent."""
+    run_options = {key: options.pop(key) for key in ("deadline",) if key in options}
+    agent = Agent("test:m", stream_fn=ScriptedModel([calls, "end"]), tools=tools, **options)
+    seen = EventCollector()
+    agent.subscribe(seen)
+    await agent.run("go", **run_options)
+    seen.check()
+    assert history_problems(agent.messages) == []
+    return [message for message in agent.messages if isinstance(message, ToolResultMessage)], seen, agent
+
+
+@tool
+async def echo(text: str) -> str:
+    """Say it back."""
+    return text
+
+
+async def test_calls_of_a_turn_run_at_once():
+    running = 0
+    most = 0
+
+    @tool
+    async def count() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return "ok"
+
+    await dispatch([ToolCall(str(n), "count") for n in range(5)], [count])
+    assert most == 5
+
+
+async def test_results_are_committed_in_call_order_whatever_finishes_first():
+    @tool
+    async def wait(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return str(seconds)
+
+    results, seen, _ = await dispatch([ToolCall("1", "wait", {"seconds": 0.02}), ToolCall("2", "wait", {"seconds": 0})], [wait])
+    assert [result.tool_call_id for result in results] == ["1", "2"]
+    assert [event.call_id for event in seen.of(ToolExecutionEnd)] == ["2", "1"]
+
+
+async def test_invalid_arguments_never_reach_the_tool_and_every_violation_is_listed_with_its_path():
+    ran: list[Any] = []
+
+    @tool
+    async def place(city: str, days: list[int]) -> str:
+        ran.append(city)
+        return city
+
+    results, seen, _ = await dispatch([ToolCall("1", "place", {"city": 3, "days": [1, "x"], "extra": 1})], [place])
+    assert not ran
+    assert results[0].is_error
+    for words in ("$.city", "$.days[1]", "extra"):
+        assert words in results[0].text
+    assert not seen.of(ToolExecutionStart)
+    assert len(seen.of(ToolExecutionEnd)) == 1
+
+
+async def test_an_unknown_tool_gets_an_error_that_names_the_known_ones():
+    results, seen, _ = await dispatch([ToolCall("1", "ehco", {})], [echo])
+    assert "no tool named 'ehco'" in results[0].text
+    assert "echo" in results[0].text
+    assert not seen.of(ToolExecutionStart)
+
+
+async def test_a_tool_that_raises_tells_the_model_and_the_batch_goes_on():
+    @tool
+    async def broken() -> str:
+        raise KeyError("lost")
+
+    @tool
+    async def told() -> str:
+        raise ToolError("try the other one", details={"code": 7})
+
+    results, _, _ = await dispatch(
+        [ToolCall("1", "broken"), ToolCall("2", "told"), ToolCall("3", "echo", {"text": "x"})], [broken, told, echo]
+    )
+    assert results[0].text == "error: KeyError: 'lost'"
+    assert (results[1].text, results[1].details, results[1].is_error) == ("try the other one", {"code": 7}, True)
+    assert results[2].text == "x"
+
+
+async def test_a_tool_that_raises_cancelled_by_itself_is_just_an_error():
+    @tool
+    async def odd() -> str:
+        raise asyncio.CancelledError
+
+    results, _, agent = await dispatch([ToolCall("1", "odd"), ToolCall("2", "echo", {"text": "x"})], [odd, echo])
+    assert results[0].is_error
+    assert results[1].text == "x"
+    assert agent.messages[-1].text == "end"
+
+
+async def test_secrets_in_an_exception_do_not_reach_the_model():
+    @tool
+    async def leaky() -> str:
+        raise ValueError("401 for key sk-ant-api03-abcdefghijklmnop")
+
+    results, _, _ = await dispatch([ToolCall("1", "leaky")], [leaky])
+    assert "abcdefghijklmnop" not in results[0].text
+
+
+async def test_sync_tools_run_off_the_event_loop_with_context_variables():
+    variable = contextvars.ContextVar("variable", default="unset")
+    variable.set("set")
+    threads: list[int] = []
+
+    @tool
+    def sync(text: str) -> str:
+        threads.append(threading.get_ident())
+        return text + variable.get()
+
+    results, _, _ = await dispatch([ToolCall("1", "sync", {"text": "x"})], [sync])
+    assert results[0].text == "xset"
+    assert threads != [threading.get_ident()]
+
+
+async def test_a_sleeping_sync_tool_does_not_delay_a_heartbeat():
+    @tool
+    def sleepy() -> str:
+        time.sleep(0.3)
+        return "ok"
+
+    beats: list[float] = []
+
+    async def heartbeat() -> None:
+        while True:
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(heartbeat())
+    await dispatch([ToolCall("1", "sleepy")], [sleepy])
+    task.cancel()
+    assert len(beats) >= 10
+
+
+async def test_updates_carry_id_and_name_and_precede_the_end_from_threads_too():
+    @tool
+    def sync_work(ctx: ToolContext) -> str:
+        for n in range(50):
+            ctx.update(n)
+        return "ok"
+
+    @tool
+    async def async_work(ctx: ToolContext) -> str:
+        for n in range(50):
+            ctx.update(n)
+            await asyncio.sleep(0)
+        return "ok"
+
+    _, seen, _ = await dispatch([ToolCall("1", "sync_work"), ToolCall("2", "async_work")], [sync_work, async_work])
+    for id, name in (("1", "sync_work"), ("2", "async_work")):
+        updates = [event for event in seen.of(ToolExecutionUpdate) if event.call_id == id]
+        assert [(event.name, event.update) for event in updates] == [(name, n) for n in range(50)]
+
+
+async def test_per_tool_and_default_timeouts_give_an_error_result():
+    @tool(timeout=0.02)
+    async def slow() -> str:
+        await asyncio.sleep(5)
+        return "never"
+
+    @tool
+    async def slower() -> str:
+        await asyncio.sleep(5)
+        return "never"
+
+    results, _, _ = await dispatch([ToolCall("1", "slow"), ToolCall("2", "slower")], [slow, slower], tool_timeout=0.03)
+    assert "timed out after 0.02 s" in results[0].text
+    assert "timed out after 0.03 s" in results[1].text
+
+
+async def test_a_tool_that_ignores_cancellation_cannot_hold_the_run():
+    released = asyncio.Event()
+
+    @tool(timeout=0.02)
+    async def stubborn() -> str:
+        while not released.is_set():
+            try:
+                await asyncio.wait_for(released.wait(), 5)
+            except asyncio.CancelledError:
+                continue
+        return "finally"
+
+    began = time.monotonic()
+    results, _, _ = await dispatch([ToolCall("1", "stubborn")], [stubborn])
+    assert time.monotonic() - began < 1
+    assert "abandoned" in results[0].text
+    assert "unknown" in results[0].text
+    released.set()
+    await asyncio.sleep(0.01)
+
+
+async def test_a_sync_tool_that_ignores_cancellation_is_reported_as_abandoned():
+    release = threading.Event()
+
+    @tool(timeout=0.02)
+    def stubborn() -> str:
+        release.wait(5)
+        return "late"
+
+    results, _, agent = await dispatch([ToolCall("1", "stubborn")], [stubborn])
+    release.set()
+    assert "timed out" in results[0].text
+    assert "its effect is unknown" in results[0].text
+    assert agent.messages[-1].text == "end"
+
+
+async def test_a_cooperative_sync_tool_sees_cancellation_at_once():
+    saw: list[float] = []
+
+    @tool(timeout=0.02)
+    def patient(ctx: ToolContext) -> str:
+        began = time.monotonic()
+        while not ctx.cancelled and time.monotonic() - began < 5:
+            time.sleep(0.002)
+        saw.append(time.monotonic() - began)
+        return "stopped early"
+
+    results, _, _ = await dispatch([ToolCall("1", "patient")], [patient])
+    assert saw[0] < 1
+    assert results[0].text == "stopped early"
+
+
+async def test_aborting_in_tools_ends_the_turn_once_with_all_results():
+    @tool
+    async def quick() -> str:
+        return "done"
+
+    @tool
+    async def slow() -> str:
+        await asyncio.sleep(5)
+        return "never"
+
+    results, seen, agent = await dispatch([ToolCall("1", "quick"), ToolCall("2", "slow")], [quick, slow], deadline=0.05)
+    assert [result.text for result in results] == ["done", "tool call cancelled: the run was aborted"]
+    ends = seen.of(TurnEnd)
+    assert [(end.reason, len(end.tool_results)) for end in ends] == [("aborted", 2)]
+    assert seen.names.count("TurnStart") == 1
+
+
+async def test_a_tool_that_declares_itself_sequential_runs_alone():
+    running: set[str] = set()
+    overlaps: list[set[str]] = []
+
+    def work(name: str, **options: Any) -> Any:
+        @tool(name=name, **options)
+        async def body() -> str:
+            running.add(name)
+            overlaps.append(set(running))
+            await asyncio.sleep(0.005)
+            running.discard(name)
+            return name
+
+        return body
+
+    tools = [work("a"), work("b"), work("alone", sequential=True), work("c")]
+    await dispatch([ToolCall(str(n), name) for n, name in enumerate(["a", "b", "alone", "c"])], tools)
+    assert {"a", "b"} in overlaps
+    assert all(len(names) == 1 for names in overlaps if "alone" in names)
+
+
+async def test_execution_can_be_sequential_or_by_priority():
+    order: list[str] = []
+
+    def work(name: str, priority: int) -> Any:
+        @tool(name=name, priority=priority)
+        async def body() -> str:
+            order.append(name)
+            await asyncio.sleep(0)
+            order.append(name)
+            return name
+
+        return body
+
+    tools = [work("low", 0), work("high", 9), work("mid", 5)]
+    calls = [ToolCall(name, name) for name in ("low", "high", "mid")]
+    await dispatch(calls, tools, tool_execution="sequential")
+    assert order == ["low", "low", "high", "high", "mid", "mid"]
+    order.clear()
+    await dispatch(calls, tools, tool_execution="priority")
+    assert order == ["high", "high", "mid", "mid", "low", "low"]
+
+
+@pytest.mark.parametrize("partition", [[[0]], [[0, 0, 1]], [[0, 1, 2]], [[0], [5]], []])
+async def test_an_invalid_partition_runs_nothing_and_settles_every_call(partition: list[list[int]]):
+    ran: list[str] = []
+
+    @tool
+    async def work() -> str:
+        ran.append("x")
+        return "x"
+
+    results, _, _ = await dispatch([ToolCall("1", "work"), ToolCall("2", "work")], [work], tool_execution=lambda calls: partition)
+    assert not ran
+    assert all("invalid partition" in result.text for result in results)
+
+
+async def test_a_partition_indexes_the_calls_that_are_left_after_policies():
+    class SkipFirst(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Skip("no") if call.id == "1" else None
+
+    sizes: list[int] = []
+
+    def partition(calls: Any) -> list[list[int]]:
+        sizes.append(len(calls))
+        return [[1], [0]]
+
+    calls = [ToolCall(id, "echo", {"text": id}) for id in "123"]
+    results, _, _ = await dispatch(calls, [echo], policies=[SkipFirst()], tool_execution=partition)
+    assert sizes == [2]
+    assert [result.text for result in results] == ["no", "2", "3"]
+
+
+async def test_pre_dispatch_stop_settles_every_unresolved_call_and_ends_the_run():
+    class Halt(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Stop("enough") if call.id == "2" else None
+
+    results, seen, agent = await dispatch([ToolCall(id, "echo", {"text": id}) for id in "123"], [echo], policies=[Halt()])
+    assert [result.text for result in results] == ["tool call not run: enough"] * 3
+    assert len(agent.messages) == 5
+    assert not seen.of(ToolExecutionStart)
+
+
+async def test_rewritten_arguments_are_validated_and_run_and_the_history_keeps_what_the_model_said():
+    class Upper(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": call.arguments["text"].upper()})
+
+    results, seen, agent = await dispatch([ToolCall("1", "echo", {"text": "x"})], [echo], policies=[Upper(), Upper()])
+    assert results[0].text == "X"
+    assert seen.of(ToolExecutionStart)[0].arguments == {"text": "X"}
+    assert agent.messages[1].tool_calls[0].arguments == {"text": "x"}
+
+
+# Approval
+
+
+@tool(requires_approval=True)
+async def danger(text: str) -> str:
+    """Needs a word first."""
+    return f"did {text}"
+
+
+CALL = ToolCall("1", "danger", {"text": "it"})
+
+
+async def test_without_an_approver_a_call_that_needs_one_is_rejected_with_the_reason():
+    results, seen, _ = await dispatch([CALL], [danger])
+    assert "needs approval and nobody can give it" in results[0].text
+    assert not seen.of(ToolExecutionStart)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (True, "did it"),
+        (False, "tool call rejected by the user"),
+        (None, "tool call rejected by the user"),
+        (Approved(), "did it"),
+        (Rejected("too risky"), "tool call rejected: too risky"),
+        (Approved({"text": "less"}), "did less"),
+        (Approved({"text": 3}), "error: invalid arguments:"),
+    ],
+)
+async def test_the_approvers_answer_decides(answer: Any, text: str):
+    async def later(request: Any) -> Any:
+        return answer
+
+    for approve in (lambda request: answer, later):
+        results, seen, _ = await dispatch([CALL], [danger], approve=approve)
+        assert results[0].text.startswith(text)
+        assert len(seen.of(ApprovalRequested)) == len(seen.of(ApprovalResolved)) == 1
+
+
+async def test_an_approver_that_raises_rejects():
+    def approve(request: Any) -> Any:
+        raise RuntimeError("dialog closed")
+
+    results, seen, _ = await dispatch([CALL], [danger], approve=approve)
+    assert "approval failed: RuntimeError" in results[0].text
+    assert not seen.of(ApprovalResolved)[0].approved
+
+
+async def test_approvals_are_asked_in_call_order_one_at_a_time():
+    asked: list[str] = []
+
+    async def approve(request: Any) -> bool:
+        asked.append(f"ask {request.call_id}")
+        await asyncio.sleep(0)
+        asked.append(f"got {request.call_id}")
+        return True
+
+    await dispatch([ToolCall(id, "danger", {"text": id}) for id in "ab"], [danger], approve=approve)
+    assert asked == ["ask a", "got a", "ask b", "got b"]
+
+
+async def test_smart_mode_asks_only_where_the_tool_wants_it_and_enabled_asks_for_every_call():
+    asked: list[str] = []
+
+    def approve(request: Any) -> bool:
+        asked.append(request.name)
+        return True
+
+    calls = [CALL, ToolCall("2", "echo", {"text": "x"})]
+    await dispatch(calls, [danger, echo], approve=approve)
+    assert asked == ["danger"]
+    asked.clear()
+    await dispatch(calls, [danger, echo], approve=approve, approval_mode="enabled")
+    assert asked == ["danger", "echo"]
+    asked.clear()
+    await dispatch(calls, [danger, echo], approve=approve, approval_mode="bypassed")
+    assert asked == []
+
+
+async def test_new_arguments_from_the_approver_pass_the_policies_again():
+    class NoRoot(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Skip("not that") if call.arguments["text"] == "rm -rf /" else None
+
+    results, _, _ = await dispatch([CALL], [danger], approve=lambda request: Approved({"text": "rm -rf /"}), policies=[NoRoot()])
+    assert results[0].text == "not that"
+
+
+async def test_approval_views_are_redacted_and_the_tool_gets_the_real_values():
+    @tool(requires_approval=True)
+    async def login(password: str, note: str) -> str:
+        return f"{password} {note}"
+
+    seen_arguments: list[Any] = []
+
+    def approve(request: Any) -> Any:
+        seen_arguments.append(request.arguments)
+        return Approved({**request.arguments, "note": "edited"})
+
+    call = ToolCall("1", "login", {"password": "hunter2", "note": "key sk-proj-abcdefghijklmnop"})
+    results, seen, _ = await dispatch([call], [login], approve=approve)
+    assert results[0].text == "hunter2 edited"
+    assert seen_arguments == [{"password": "[redacted]", "note": "key [redacted]"}]
+    assert seen.of(ApprovalRequested)[0].arguments == seen_arguments[0]
+
+
+async def test_cancelled_while_asking_resolves_the_request_and_aborts():
+    async def never(request: Any) -> bool:
+        await asyncio.sleep(10)
+        return True
+
+    def blocking(request: Any) -> bool:
+        release.wait(2)
+        return True
+
+    for approve in (never, blocking):
+        release = threading.Event()
+        results, seen, agent = await dispatch([CALL], [danger], approve=approve, deadline=0.03)
+        release.set()
+        assert [event.approved for event in seen.of(ApprovalResolved)] == [False]
+        assert agent.messages[-1].role == "tool_result"
+        assert "aborted" in results[0].text
+
+
+# Results
+
+
+async def test_a_large_result_is_cut_in_the_middle_and_kept_whole_in_details():
+    @tool(max_result=100)
+    async def big() -> str:
+        return "a" * 500 + "b" * 500
+
+    results, _, _ = await dispatch([ToolCall("1", "big")], [big])
+    text = results[0].text
+    assert text.startswith("a" * 50)
+    assert text.endswith("b" * 50)
+    assert "900 of 1000 characters cut" in text
+    assert results[0].details == {"full_text": "a" * 500 + "b" * 500}
+
+
+async def test_a_tool_may_return_blocks_values_and_results():
+    image = Image(Base64Source("aGk="))
+
+    def returning(name: str, value: Any) -> Any:
+        @tool(name=name)
+        async def body() -> Any:
+            return value
+
+        return body
+
+    values = {
+        "none": None,
+        "json": {"a": [1, 2.5, None]},
+        "blocks": [Text("t"), image],
+        "result": ToolResult("r", {"d": 1}, True),
+        "odd": object(),
+    }
+    results, _, _ = await dispatch([ToolCall(name, name) for name in values], [returning(*item) for item in values.items()])
+    by_name = {result.tool_name: result for result in results}
+    assert by_name["none"].content == ()
+    assert by_name["json"].text == '{"a":[1,2.5,null]}'
+    assert by_name["blocks"].content == (Text("t"), image)
+    assert (by_name["result"].details, by_name["result"].is_error) == ({"d": 1}, True)
+    assert by_name["odd"].is_error
+
+
+async def test_a_tool_cannot_change_the_history_through_its_arguments():
+    class Raw:
+        name, description, parameters_schema = "raw", "Raw.", {"type": "object"}
+
+        async def execute(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
+            arguments["list"].append("changed")
+            return "ok"
+
+    _, _, agent = await dispatch([ToolCall("1", "raw", {"list": [1]})], [Raw()])
+    assert agent.messages[1].tool_calls[0].arguments == {"list": [1]}
+
+
+async def test_two_calls_with_one_id_are_told_apart():
+    results, _, _ = await dispatch([ToolCall("x", "echo", {"text": "a"}), ToolCall("x", "echo", {"text": "b"})], [echo])
+    assert [result.text for result in results] == ["a", "b"]
+    assert len({result.tool_call_id for result in results}) == 2
