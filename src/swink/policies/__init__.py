@@ -1,0 +1,35 @@
+"""Bundled policies: each small, independent, and off until it is listed in `Agent(policies=[…])`."""
+
+from swink.policies.audit import AuditLogger, Head, Verification
+from swink.policies.budget import Budget, Spent
+from swink.policies.checkpoint import Checkpoint, CheckpointStore
+from swink.policies.content import ContentFilter
+from swink.policies.injection import PromptInjectionGuard
+from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList
+from swink.policies.loops import LoopDetection
+from swink.policies.pii import PiiRedactor
+from swink.policies.probes import Probe, probe
+from swink.policies.recommended import RecommendedPolicies, UnprovenPolicy
+from swink.policies.sandbox import Sandbox
+
+__all__ = [
+    "AuditLogger",
+    "Budget",
+    "Checkpoint",
+    "CheckpointStore",
+    "ContentFilter",
+    "Head",
+    "LoopDetection",
+    "MaxTurns",
+    "PiiRedactor",
+    "Probe",
+    "PromptInjectionGuard",
+    "RecommendedPolicies",
+    "Sandbox",
+    "Spent",
+    "ToolAllowList",
+    "ToolDenyList",
+    "UnprovenPolicy",
+    "Verification",
+    "probe",
+]

@@ -1,0 +1,91 @@
+"""RecommendedPolicies: a sensible set for production, and the proof that each of them bites."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from swink.errors import AgentError
+from swink.policies.audit import AuditLogger
+from swink.policies.budget import Budget
+from swink.policies.checkpoint import Checkpoint
+from swink.policies.injection import PromptInjectionGuard
+from swink.policies.limits import MaxTurns, Pattern, ToolDenyList
+from swink.policies.loops import LoopDetection
+from swink.policies.personal import Kind
+from swink.policies.pii import PiiRedactor
+from swink.policies.probes import Probe, probe
+from swink.policies.sandbox import Sandbox
+from swink.policy import Policy
+
+
+class UnprovenPolicy(AgentError):
+    """A policy did not bite when it was probed."""
+
+    kind = "misuse"
+
+    def __init__(self, probes: Sequence[Probe]) -> None:
+        self.probes = tuple(probes)
+        super().__init__("; ".join(f"{item.policy}: {item.problem}" for item in probes if not item.bites))
+
+
+class RecommendedPolicies(Sequence[Policy]):
+    """Redaction, injection guard, budget, turn limit, loop detection; sandbox, deny list, audit and checkpoint if given.
+
+    `verify()` runs a tiny scripted agent against each and raises `UnprovenPolicy` if one does not bite; call it when
+    your program starts, or in its tests.
+
+    >>> policies = RecommendedPolicies("project", max_cost=1.0, audit="audit.jsonl")
+    >>> await policies.verify()
+    >>> agent = Agent(model, tools=coding_tools("project"), policies=policies)
+    """
+
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        *,
+        max_cost: float | None = 5.0,
+        max_tokens: int | None = None,
+        max_turns: int = 100,
+        repeats: int = 3,
+        redact: Iterable[Kind] = ("key", "email", "card", "ssn", "phone"),
+        deny: Iterable[Pattern] = (),
+        audit: str | Path | AuditLogger | None = None,
+        checkpoint: Any = None,
+        also: Iterable[Policy] = (),
+    ) -> None:
+        # The redactor comes first, so that every other policy judges the arguments a tool will really get.
+        policies: list[Policy] = [PiiRedactor(redact), PromptInjectionGuard()]
+        if max_cost is not None or max_tokens is not None:
+            policies.append(Budget(max_cost=max_cost, max_tokens=max_tokens))
+        policies.append(MaxTurns(max_turns))
+        if denied := tuple(deny):
+            policies.append(ToolDenyList(denied))
+        if root is not None:
+            policies.append(Sandbox(root))
+        policies.append(LoopDetection(repeats))
+        policies.extend(also)
+        if audit is not None:
+            policies.append(audit if isinstance(audit, AuditLogger) else AuditLogger(audit))
+        if checkpoint is not None:
+            policies.append(Checkpoint(checkpoint))
+        self._policies = tuple(policies)
+
+    @overload
+    def __getitem__(self, index: int) -> Policy: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Policy, ...]: ...
+    def __getitem__(self, index: int | slice) -> Policy | tuple[Policy, ...]:
+        return self._policies[index]
+
+    def __len__(self) -> int:
+        return len(self._policies)
+
+    def __iter__(self) -> Iterator[Policy]:
+        return iter(self._policies)
+
+    async def verify(self) -> tuple[Probe, ...]:
+        """Probe every policy of the set; raises `UnprovenPolicy` naming each one that does not bite."""
+        probes = tuple([await probe(policy) for policy in self._policies])
+        if not all(item.bites for item in probes):
+            raise UnprovenPolicy(probes)
+        return probes

@@ -1,0 +1,135 @@
+"""RecommendedPolicies: the set works, and verify() notices each policy that does not."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenes import Scene, call
+
+from swink import Policy
+from swink.policies import (
+    AuditLogger,
+    Budget,
+    Checkpoint,
+    ContentFilter,
+    LoopDetection,
+    MaxTurns,
+    PiiRedactor,
+    PromptInjectionGuard,
+    RecommendedPolicies,
+    Sandbox,
+    ToolAllowList,
+    ToolDenyList,
+    UnprovenPolicy,
+    probe,
+)
+
+
+def everything(tmp_path: Path) -> RecommendedPolicies:
+    extra = [ToolAllowList("read", "act"), ContentFilter(["secret"])]
+    return RecommendedPolicies(
+        tmp_path, max_turns=20, deny=["bash", "db_*"], audit=tmp_path / "a.jsonl", checkpoint=lambda data: None, also=extra
+    )
+
+
+async def test_each_policy_of_the_set_is_proven_to_bite(tmp_path: Path):
+    probes = await everything(tmp_path).verify()
+    assert [item.policy for item in probes] == [
+        "PiiRedactor",
+        "PromptInjectionGuard",
+        "Budget",
+        "MaxTurns",
+        "ToolDenyList",
+        "Sandbox",
+        "LoopDetection",
+        "ToolAllowList",
+        "ContentFilter",
+        "AuditLogger",
+        "Checkpoint",
+    ]
+    assert all(item.bites for item in probes)
+
+
+SLOTS = ("pre_turn", "pre_dispatch", "post_turn", "post_loop", "pre_commit", "write", "append")
+
+
+@pytest.mark.parametrize("index", range(11))
+async def test_a_policy_that_does_not_bite_is_named(tmp_path: Path, index: int):
+    policies = everything(tmp_path)
+    policy = policies[index]
+    toothless = type(type(policy).__name__, (type(policy),), {})
+    for slot in SLOTS:
+        if hasattr(policy, slot) and not (slot == "append" and isinstance(policy, AuditLogger)):
+            setattr(toothless, slot, _nothing if slot != "write" else _nothing_async)
+    policy.__class__ = toothless
+    if isinstance(policy, AuditLogger):
+        policy.path.write_bytes(b"not a log\n")
+    with pytest.raises(UnprovenPolicy) as raised:
+        await policies.verify()
+    assert [item.policy for item in raised.value.probes if not item.bites] == [type(policy).__name__]
+
+
+def _nothing(*values: Any) -> None:
+    return None
+
+
+async def _nothing_async(*values: Any) -> None:
+    return None
+
+
+async def test_the_set_lets_ordinary_work_pass(tmp_path: Path):
+    policies = RecommendedPolicies(tmp_path, audit=tmp_path / "audit.jsonl")
+    await policies.verify()
+    scene = Scene(list(policies), [call(1, path="a.txt"), call(2, path="b.txt"), "done"], answer="some text")
+    assert (await scene.run()).text == "done"
+    assert len(scene.ran) == 2
+    assert AuditLogger.verify(tmp_path / "audit.jsonl").ok
+
+
+async def test_verifying_spends_nothing_of_a_session_budget():
+    budget = Budget(max_tokens=10, scope="session", reserve=False)
+    assert (await probe(budget)).bites
+    assert budget.spent.usage.total == 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Budget(max_cost=0.01),
+        Budget(max_tokens=1, scope="session"),
+        MaxTurns(1),
+        ToolDenyList("fs_[rw]*", re.compile(r"db_.+")),
+        LoopDetection(2, action="stop"),
+        LoopDetection(5),
+        PromptInjectionGuard("stop", check_user=False),
+        PiiRedactor(),
+        ContentFilter(categories=["profanity"], action="mask"),
+        Checkpoint(lambda data: None),
+    ],
+)
+async def test_other_configurations_can_be_probed_too(policy: Policy):
+    assert (await probe(policy)).problem is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (ToolAllowList("*"), "an unlisted tool ran"),
+        (PromptInjectionGuard(patterns=["nothing like it"]), "reached the model"),
+        (Sandbox("/"), "only 'inside' is inside"),
+        (ContentFilter(patterns=["x+"]), "patterns only"),
+        (ToolDenyList(), "no tool name"),
+        (Policy(), "no probe"),
+    ],
+)
+async def test_a_configuration_without_teeth_is_reported(policy: Policy, problem: str):
+    assert problem in ((await probe(policy)).problem or "")
+
+
+async def test_the_redactor_comes_first_so_that_guards_judge_real_arguments(tmp_path: Path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a@b.io").symlink_to("/etc")
+    scene = Scene(list(RecommendedPolicies(tmp_path / "root")), [call(1, path="a@b.io/passwd"), "done"])
+    await scene.run()
+    assert scene.ran == []
