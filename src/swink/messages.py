@@ -38,7 +38,7 @@ class ToolCall(Struct, frozen=True, tag="tool_call", tag_field="type", omit_defa
 
     id: str
     name: str
-    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    arguments: dict[str, Any] = {}
     partial_json: str | None = None
     signature: str | None = None
 
@@ -92,7 +92,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cache_read: int = 0
     cache_write: int = 0
     total: int = 0
-    extra: dict[str, int] = field(default_factory=dict[str, int])
+    extra: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         if not self.total:
@@ -169,7 +169,7 @@ class ModelSpec(Struct, frozen=True, omit_defaults=True):
     provider: str
     model_id: str
     thinking_level: ThinkingLevel = "off"
-    thinking_budgets: dict[str, int] = field(default_factory=dict[str, int])
+    thinking_budgets: dict[str, int] = {}
     capabilities: Capabilities | None = None
     context_window: int | None = None
     max_output: int | None = None
