@@ -83,7 +83,7 @@ class ChatDecoder:
         """Read the events that these bytes complete."""
         for event in self._parser.feed(chunk):
             data = event.data
-            if data == b"[DONE]" or data.strip() == b"[DONE]":
+            if len(data) < 12 and data.strip() == b"[DONE]":
                 self._finish()
                 return
             if self._raw is not None:
