@@ -1,0 +1,39 @@
+# Everything a fresh machine needs is Python 3.11 or newer, make and a package index.
+PYTHON ?= python3
+BIN := .venv/bin
+export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
+
+.PHONY: run test check fix bench clean
+
+run: .venv/.ready-to-run
+	@$(BIN)/swink
+
+test: .venv/.ready-to-test
+	$(BIN)/python -m pytest
+
+check: .venv/.ready-to-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+fix: .venv/.ready-to-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.ready-to-test
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("swink needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+
+.venv/.ready-to-run: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[local,tui]"
+	@touch $@
+
+.venv/.ready-to-test: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	@touch $@ .venv/.ready-to-run

@@ -1,0 +1,30 @@
+"""A policy of your own: stop a run that asks for the same thing twice."""
+
+from swink import Agent, Policy, Stop, ToolCall, tool
+from swink.policy import PolicyContext
+from swink.testing import ScriptedModel
+
+
+class NoRepeats(Policy):
+    """Stop when a call is made again with the same arguments."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Stop | None:
+        key = (call.name, repr(sorted(call.arguments.items())))
+        if key in self.seen:
+            return Stop(f"{call.name} was asked for the same thing twice")
+        self.seen.append(key)
+        return None
+
+
+@tool
+async def search(query: str) -> str:
+    """Search."""
+    return "nothing found"
+
+
+script = [[ToolCall("1", "search", {"query": "swink"})], [ToolCall("2", "search", {"query": "swink"})], "never said"]
+agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[search], policies=[NoRepeats()])
+print(agent.run_sync("Find it").reason)
