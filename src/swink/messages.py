@@ -4,9 +4,9 @@ A message is frozen, compares by what it says (its timestamp aside), pickles, an
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast, is_typeddict
 
 import msgspec
 from msgspec import Struct, field
@@ -189,8 +189,13 @@ class _Message(Struct, frozen=True):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "timestamp")
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
-        return hash(msgspec.json.encode([getattr(self, name) for name in self.__struct_fields__ if name != "timestamp"]))
+        # Text alone: equal data may differ in spelling (1 and 1.0, the order of keys).
+        values = [getattr(self, name) for name in self.__struct_fields__]
+        return hash((type(self), text_of(getattr(self, "content", ())), *[value for value in values if type(value) is str]))
 
 
 class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role"):
@@ -201,7 +206,7 @@ class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role")
     role: ClassVar[str] = "user"
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple:
+        if type(self.content) is not tuple or str in map(type, self.content):
             force_setattr(self, "content", as_blocks(self.content))
 
     @property
@@ -225,7 +230,7 @@ class AssistantMessage(_Message, frozen=True, eq=False, tag="assistant", tag_fie
     role: ClassVar[str] = "assistant"
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple:
+        if type(self.content) is not tuple or str in map(type, self.content):
             force_setattr(self, "content", as_blocks(self.content))
 
     @property
@@ -261,7 +266,7 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
     role: ClassVar[str] = "tool_result"
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple:
+        if type(self.content) is not tuple or str in map(type, self.content):
             force_setattr(self, "content", as_blocks(self.content))
 
     @property
@@ -284,7 +289,7 @@ class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="ro
 
     def __post_init__(self) -> None:
         cls = _custom_types.get(self.kind)
-        if cls is not None and not isinstance(self.data, cls):
+        if cls is not None and (is_typeddict(cls) or not isinstance(self.data, cls)):
             force_setattr(self, "data", msgspec.convert(self.data, cls))
 
     @property
@@ -308,7 +313,7 @@ class ToolResult(Struct, frozen=True):
     is_error: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple:
+        if type(self.content) is not tuple or str in map(type, self.content):
             force_setattr(self, "content", as_blocks(self.content))
 
     @property
@@ -329,18 +334,20 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
         return (Text(clean(content)),) if content else ()
     if isinstance(content, ContentBlock):
         return (content,)
-    return tuple(Text(clean(item)) if isinstance(item, str) else item for item in content)
+    blocks = tuple([Text(clean(item)) if isinstance(item, str) else item for item in _items(content, "content")])
+    for block in blocks:
+        if not isinstance(block, ContentBlock):
+            raise TypeError(f"content takes a str, or a list of text and content blocks, not {type(block).__name__}")
+    return blocks
 
 
 def as_messages(value: Input) -> tuple[Message, ...]:
     """What a caller may pass as input, as messages: loose text and blocks become one user message."""
     if isinstance(value, Message):
         return (value,)
-    if isinstance(value, str | ContentBlock):
-        return (UserMessage(as_blocks(value)),)
     messages: list[Message] = []
     loose: list[Any] = []
-    for item in cast("Iterable[Any]", value):
+    for item in [value] if isinstance(value, str | ContentBlock) else _items(value, "input"):
         if isinstance(item, Message):
             if loose:
                 messages.append(UserMessage(as_blocks(loose)))
@@ -355,17 +362,23 @@ def as_messages(value: Input) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+def _items(value: Any, what: str) -> Iterable[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
+        raise TypeError(f"{what} takes a str, a message, or a list of messages, text and blocks, not {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+    return cast("Iterable[Any]", value)
+
+
 def text_of(content: Iterable[ContentBlock]) -> str:
     """The text blocks of some content, joined."""
     return "".join([block.text for block in content if type(block) is Text])
 
 
 def clean(text: str) -> str:
-    """The text without lone surrogates, which no JSON encoder and no provider takes."""
+    """The text without lone surrogates, which no JSON encoder and no provider takes; halves that meet are joined."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
@@ -380,8 +393,8 @@ def decode_messages(data: bytes | str) -> list[Message]:
 
 
 def to_builtins(value: Any) -> Any:
-    """Any value of ours as plain JSON data."""
-    return msgspec.to_builtins(value, enc_hook=plain)
+    """Any value of ours as plain JSON data, lists and not tuples."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
 
 
 def messages_from_builtins(data: Any) -> list[Message]:
