@@ -1,0 +1,67 @@
+"""Tools that are safe to hand to a model: files, search, a shell in a sandbox, the web, a task list, and scripts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from swink.tool import Tool
+from swink.tools.bash import bash_tools
+from swink.tools.fetch import fetch_tools
+from swink.tools.listing import list_tools
+from swink.tools.process import Limits
+from swink.tools.reading import read_tools
+from swink.tools.sandbox import Level, Sandbox, SandboxUnavailable
+from swink.tools.scripts import BadScript, ScriptTools, script_tools
+from swink.tools.search import search_tools
+from swink.tools.todo import todo_tools
+from swink.tools.workspace import PathRefused, Workspace
+from swink.tools.writing import write_tools
+
+__all__ = [
+    "BadScript",
+    "Level",
+    "Limits",
+    "PathRefused",
+    "Sandbox",
+    "SandboxUnavailable",
+    "ScriptTools",
+    "Workspace",
+    "bash_tools",
+    "coding_tools",
+    "fetch_tools",
+    "list_tools",
+    "read_tools",
+    "script_tools",
+    "search_tools",
+    "todo_tools",
+    "write_tools",
+]
+
+
+def coding_tools(
+    root: str | Path,
+    *,
+    sandbox: Level = "workspace",
+    limits: Limits = Limits(),
+    readable: Sequence[str | Path] = (),
+    hidden: Sequence[str | Path] = (),
+    keep_directory: bool = False,
+    fetch_from: Sequence[str] = (),
+) -> list[Tool]:
+    """The tools for working in a directory: read_file, list_files, find_files, search_text, write_file, edit_file, bash, fetch_url, todo.
+
+    `sandbox` is the level bash runs at; where it cannot be had, bash refuses with the reason and the other tools work.
+    `readable` and `hidden` are paths that commands may read besides the system's, and places that no tool may look at (a
+    session store, say). `keep_directory` lets a `cd` hold for later commands. `fetch_from` are networks that fetch_url may
+    reach besides the public internet, such as 127.0.0.0/8.
+    """
+    workspace = Workspace(root, hidden)
+    box = Sandbox(workspace.root, sandbox, readable=readable, hidden=hidden)
+    return [
+        *read_tools(workspace),
+        *list_tools(workspace),
+        *search_tools(workspace),
+        *write_tools(workspace),
+        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory),
+        *fetch_tools(allowed=fetch_from),
+        *todo_tools(),
+    ]

@@ -1,0 +1,97 @@
+"""bash: one shell command in the sandbox, its output as it comes, and nothing of it left afterwards."""
+
+import os
+from typing import Annotated, Any
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.approval import only_looks
+from swink.tools.command import run_command
+from swink.tools.process import Limits
+from swink.tools.sandbox import Sandbox, shell_argv
+from swink.tools.workspace import PathRefused, Workspace
+
+MAX_SECONDS = 3600
+_KEEP_DIRECTORY = 'trap "pwd -P >&3" EXIT; eval "$1"'
+
+_DESCRIPTION = """Run a shell command in the workspace. {sandbox}
+
+There is no terminal and no input. stdout and stderr come back in the order they were written, with the exit code; of long output
+the beginning and the end. When the command ends, everything it started is ended too, so nothing can be left in the background."""
+
+_SANDBOXES = {
+    "none": "It is not sandboxed.",
+    "workspace": "It is sandboxed: only the workspace and the temp directory are writable, and there is no network.",
+    "workspace+net": "It is sandboxed: only the workspace and the temp directory are writable. The network can be used.",
+}
+
+
+def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False) -> list[Tool]:
+    """bash for a workspace. With `keep_directory` a `cd` holds for later calls, which then run one after another."""
+    shell = _Shell(workspace, sandbox, limits, keep_directory)
+
+    def asks(arguments: dict[str, Any]) -> bool:
+        command = arguments.get("command")
+        return not isinstance(command, str) or not only_looks(command, inside=shell.has)
+
+    @tool(description=_DESCRIPTION.format(sandbox=_SANDBOXES[sandbox.level]), requires_approval=asks, sequential=keep_directory)
+    async def bash(
+        command: str,
+        ctx: ToolContext,
+        timeout: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] = limits.wall,
+        directory: str | None = None,
+    ) -> ToolResult:
+        """Run a shell command.
+
+        Args:
+            command: The command, for bash.
+            timeout: Seconds after which it is ended.
+            directory: Where to run it, relative to the workspace.
+        """
+        return await shell.run(command, ctx, timeout, directory)
+
+    return [bash]
+
+
+class _Shell:
+    """What the calls of one bash tool share: the place they run in."""
+
+    def __init__(self, workspace: Workspace, sandbox: Sandbox, limits: Limits, keep_directory: bool) -> None:
+        self._workspace = workspace
+        self._sandbox = sandbox
+        self._limits = limits
+        self._keeps = keep_directory
+        self._directory = "."
+
+    def has(self, word: str) -> bool:
+        """Whether a word of a command, taken as a path, stays in the workspace."""
+        try:
+            with self._workspace.at(os.path.join(self._directory, word)):
+                return True
+        except PathRefused:
+            return False
+        except ToolError:
+            return True  # there is nothing of that name
+
+    async def run(self, command: str, ctx: ToolContext, timeout: float, directory: str | None) -> ToolResult:
+        if "\0" in command:
+            raise ToolError("a command cannot contain a NUL character")
+        where = self._workspace.directory(self._directory if directory is None else directory)
+        argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
+        limits = replace(self._limits, wall=timeout)
+        outcome = await run_command(self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps)
+        outcome.details["command"] = command
+        return outcome.result(*(self._move(outcome.ending.directory) if self._keeps else ()))
+
+    def _move(self, directory: str) -> list[str]:
+        """Follow the shell to where it ended, if that is a place in the workspace."""
+        if not directory or directory == str(self._workspace.root / self._directory):
+            return []
+        try:
+            self._directory = os.path.relpath(self._workspace.directory(directory), self._workspace.root)
+        except ToolError:
+            self._directory = "."
+            return ["[the working directory is outside the workspace; back at its root]"]
+        return [f"[working directory: {self._directory}]"]

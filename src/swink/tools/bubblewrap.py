@@ -1,0 +1,85 @@
+"""Bubblewrap arguments: a command in namespaces of its own, where the rest of the machine is read-only or not there."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from swink.tools.view import SYSTEM, View, is_beneath
+
+GUARDS = 2
+"""Generations of bubblewrap's own processes above the command."""
+SECCOMP_FD = 9
+SHARED_MEMORY = 64 << 20
+
+_PROTECTED_IN_GIT = ("config", "hooks")
+
+
+def arguments(view: View, private: str, cwd: str, *, network: bool, disable_userns: bool = True) -> list[str]:
+    """What goes between `bwrap` and the command.
+
+    `private` is a directory of ours with `tmp` and `home` (the command's own) and `nothing` and `empty` (to cover secrets).
+    Capabilities are dropped because root keeps them inside a user namespace, and with them could remount all of this.
+    """
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if network else ("--unshare-net",)),
+        *(("--disable-userns",) if disable_userns else ()),
+        *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
+        *_system(view),
+        *("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
+        *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
+        *_home(view, private),
+        *_bound("--ro-bind", [path for path in view.readable if not _in_system(path)]),
+        *_bound("--bind", [view.root]),
+        *_git(view.root),
+        *_covered(view, private),
+        *("--remount-ro", "/", "--chdir", cwd, "--"),
+    ]
+
+
+def can_have_home(view: View) -> bool:
+    """Whether the command may get a home of its own at the usual place."""
+    return os.path.isdir(view.home) and view.home != "/" and not _in_system(view.home) and not is_beneath(view.home, view.root)
+
+
+def _system(view: View) -> Iterator[str]:
+    for path in SYSTEM:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.exists(path):
+            yield from ("--ro-bind", path, path)
+
+
+def _home(view: View, private: str) -> Iterator[str]:
+    if can_have_home(view):
+        yield from ("--bind", f"{private}/home", view.home)
+
+
+def _git(root: str) -> Iterator[str]:
+    """Hooks and configuration of the repository run programs outside later, so they stay as they are.
+
+    Binding `.git` on itself makes it a mount point, which cannot be moved away to put another in its place.
+    """
+    git = os.path.join(root, ".git")
+    if os.path.islink(git) or not os.path.isdir(git):
+        return
+    yield from ("--bind", git, git)
+    for name in _PROTECTED_IN_GIT:
+        path = os.path.join(git, name)
+        if os.path.exists(path) and not os.path.islink(path):
+            yield from ("--ro-bind", path, path)
+
+
+def _covered(view: View, private: str) -> Iterator[str]:
+    shown = (view.root, *view.readable)
+    for path in view.hidden:
+        if any(is_beneath(path, top) for top in shown):
+            yield from ("--ro-bind", f"{private}/{'nothing' if os.path.isdir(path) else 'empty'}", path)
+
+
+def _bound(option: str, paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        yield from (option, path, path)
+
+
+def _in_system(path: str) -> bool:
+    return any(is_beneath(path, top) for top in SYSTEM)

@@ -1,0 +1,124 @@
+"""One command on behalf of a tool: run in the sandbox, shown while it runs, and told to the model when it has ended."""
+
+import asyncio
+import codecs
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.messages import Text
+from swink.tool import ToolContext, ToolResult
+from swink.tools.process import Ending, HeadAndTail, Limits, run
+from swink.tools.sandbox import Sandbox
+
+MAX_OUTPUT = 32_000
+"""Bytes of output a model gets to see: the first and the last half of it."""
+TICK = 0.1
+"""Seconds between two updates."""
+
+
+class Outcome(Struct, frozen=True):
+    """How a command ended, and what it wrote."""
+
+    ending: Ending
+    output: str
+    details: dict[str, Any]
+
+    def result(self, *notes: str) -> ToolResult:
+        """What the model gets: the output and, in brackets, how it ended."""
+        text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
+        is_error = self.ending.code != 0 or self.ending.reason is not None
+        return ToolResult((Text(text + "\n".join([_ended(self.ending, self.details["timeout"]), *notes])),), self.details, is_error)
+
+
+async def run_command(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    directory: str,
+    limits: Limits,
+    ctx: ToolContext,
+    *,
+    keep_directory: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a command with no input; its output goes to the context as updates."""
+    backend = await sandbox.backend()
+    launch = await sandbox.launch(argv, directory, limits=limits)
+    launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
+    output = HeadAndTail(MAX_OUTPUT)
+    started = time.monotonic()
+    with _Live(ctx) as live:
+
+        def take(data: bytes) -> None:
+            output.add(data)
+            live.add(data)
+
+        ending = await run(launch, take)
+    details = {
+        "exit_code": ending.code,
+        "signal": ending.signal,
+        "reason": ending.reason,
+        "seconds": round(time.monotonic() - started, 3),
+        "cpu_seconds": round(ending.cpu, 3),
+        "bytes": output.size,
+        "cut": output.cut,
+        "sandbox": sandbox.level,
+        "backend": backend,
+        "directory": directory,
+        "timeout": limits.wall,
+    }
+    return Outcome(ending, output.text(), details)
+
+
+class _Live:
+    """Output on its way to whoever watches: joined into few updates, and past the cap only its size."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, data: bytes) -> None:
+        if (room := MAX_OUTPUT - self._size) > 0:
+            self._waiting += self._decoder.decode(data[:room])
+        self._size += len(data)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TICK if self._waiting else 1.0, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._ctx.update(self._waiting or f"[{self._size:,} bytes so far]\n")
+        self._waiting = ""
+
+    def __enter__(self) -> "_Live":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._flush()
+
+
+def _ended(ending: Ending, timeout: float) -> str:
+    match ending.reason:
+        case None if ending.signal is not None:
+            return f"[exit code {ending.code}: killed by signal {ending.signal}]"
+        case None:
+            return f"[exit code {ending.code}]"
+        case "timeout":
+            return (
+                f"[timed out after {timeout:g} s; the command and everything it started were ended. Set a longer timeout if it needs one]"
+            )
+        case "memory":
+            return "[ended: it used more memory than a command may]"
+        case "processes":
+            return "[ended: it started more processes than a command may have]"
+        case "disk":
+            return "[ended: it filled more of the disk than a command may]"
+        case "killed":
+            return "[ended from outside]"

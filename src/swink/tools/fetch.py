@@ -1,0 +1,240 @@
+"""fetch_url: a page or file from the public internet, as text.
+
+Every address is checked where the connection is made: what the name resolves to, what a redirect points at, and an address
+written out in the URL, in whatever spelling. The connection goes to the very address that was checked, so a name that
+resolves differently the second time gains nothing. No proxy, no cookies, no credentials.
+"""
+
+import asyncio
+import base64
+import re
+import socket
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Meta, Struct
+
+from swink.messages import Base64Source, Image, Text
+from swink.tool import Tool, ToolError, ToolResult, tool
+from swink.tools.addresses import Network, is_allowed, networks, parse
+from swink.tools.html_text import html_to_text
+from swink.tools.text import binary_kind, detect, image_type, printable
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_BODY = 2 << 20
+MAX_TEXT = 50_000
+MAX_REDIRECTS = 5
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.I)
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class Page(Struct, frozen=True):
+    """What a server answered."""
+
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    is_cut: bool
+
+
+class Refused(ToolError):
+    """The URL leads somewhere that is not fetched."""
+
+
+def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) -> list[Tool]:
+    """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8 for a local server."""
+    fetcher = Fetcher(networks(allowed), resolve or _resolve)
+
+    @tool(requires_approval=True, idempotent=True)
+    async def fetch_url(url: str, timeout: Annotated[float, Meta(gt=0, le=300)] = 30.0) -> ToolResult:
+        """Fetch a page or file from the internet by HTTP and give its text. HTML becomes plain text.
+
+        Args:
+            url: The address, beginning with http:// or https://.
+            timeout: Seconds to wait at most.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                page = await fetcher.fetch(url)
+        except TimeoutError:
+            raise ToolError(f"{url} did not answer within {timeout:g} s") from None
+        return await asyncio.to_thread(_result, page)
+
+    return [fetch_url]
+
+
+class Fetcher:
+    """Fetches URLs from public addresses and the allowed networks."""
+
+    def __init__(self, allowed: Sequence[Network] = (), resolve: Resolve | None = None) -> None:
+        self._allowed = allowed
+        self._resolve_name = resolve or _resolve
+
+    async def fetch(self, url: str) -> Page:
+        """The page at a URL, after its redirects."""
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._get(_checked(url))
+            if isinstance(answer, Page):
+                return answer
+            url = urljoin(url, answer)
+        raise ToolError(f"more than {MAX_REDIRECTS} redirects; the last led to {url}")
+
+    async def _get(self, url: str) -> Page | str:
+        """One request: the page, or where it is said to be instead."""
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(
+            resolver=_resolver(self.addresses), use_dns_cache=False, force_close=True, socket_factory=self._socket
+        )
+        headers = {
+            "user-agent": "swink",
+            "accept": "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5",
+            "accept-encoding": "identity",
+        }
+        try:
+            async with (
+                aiohttp.ClientSession(
+                    connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, headers=headers
+                ) as session,
+                session.get(url, allow_redirects=False) as response,
+            ):
+                location = response.headers.get("location")
+                if response.status in _REDIRECTS and location:
+                    return location
+                body, is_cut = await _read(response)
+                return Page(url, response.status, response.headers.get("content-type", ""), body, is_cut)
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, Refused):
+                cause = cause.__cause__ or cause.__context__
+            raise cause or ToolError(f"{url} could not be fetched: {type(error).__name__}: {error}") from error
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """What a name resolves to; refused if any of it is not to be fetched from."""
+        try:
+            found = list(await self._resolve_name(host, port))
+        except OSError as error:
+            raise ToolError(f"{host} is not known: {error.strerror or error}") from error
+        for text in found:
+            self._check(text, host)
+        return found
+
+    def _socket(self, info: Any) -> socket.socket:
+        """The last gate: every connection, to a resolved address or one from the URL, gets its socket here."""
+        family, kind, protocol, _, address = info
+        self._check(address[0], address[0])
+        return socket.socket(family, kind, protocol)
+
+    def _check(self, text: str, host: str) -> None:
+        address = parse(text)
+        if address is None or not is_allowed(address, self._allowed):
+            where = host if host == text else f"{host} ({text})"
+            raise Refused(f"{where} is not an address of the public internet, so it is not fetched")
+
+
+def _checked(url: str) -> str:
+    """The URL, if it is of a kind that is fetched."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise Refused(f"{url!r} is not a URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise Refused(f"{url!r} is not fetched; give a URL that begins with http:// or https://")
+    if parts.username is not None or parts.password is not None:
+        raise Refused("a URL with a user name or password in it is not fetched")
+    if re.search(r"[\x00-\x20\x7f]", url):
+        raise Refused("a URL with white space or control characters in it is not fetched; encode them")
+    return url
+
+
+def _resolver(addresses: Callable[[str, int], Awaitable[list[str]]]) -> Any:
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+    class Resolver(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+            return [
+                ResolveResult(
+                    hostname=host,
+                    host=text,
+                    port=port,
+                    family=socket.AF_INET6 if ":" in text else socket.AF_INET,
+                    proto=0,
+                    flags=socket.AI_NUMERICHOST,
+                )
+                for text in await addresses(host, port)
+            ]
+
+        async def close(self) -> None:
+            pass
+
+    return Resolver()
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
+    """The body up to the cap, unpacked if the server packs it without being asked."""
+    packing = response.headers.get("content-encoding", "").lower()
+    if packing not in ("", "identity", "gzip", "deflate"):
+        raise ToolError(f"the server packs its answer with {packing}, which is not understood")
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packing in ("gzip", "deflate") else None
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(1 << 16):
+        try:
+            body += unpack.decompress(chunk, MAX_BODY + 1 - len(body)) if unpack else chunk
+        except zlib.error as error:
+            raise ToolError(f"the server's answer cannot be unpacked: {error}") from error
+        if len(body) > MAX_BODY:
+            return bytes(body[:MAX_BODY]), True
+    return bytes(body), False
+
+
+def _result(page: Page) -> ToolResult:
+    details = {"url": page.url, "status": page.status, "content_type": page.content_type, "bytes": len(page.body), "cut": page.is_cut}
+    is_error = page.status >= 400
+    media_type = page.content_type.split(";")[0].strip().lower()
+    head = f"[{page.url}, status {page.status}, {media_type or 'no content type'}]"
+    if (kind := image_type(page.body)) and not page.is_cut and not is_error:
+        return ToolResult((Text(head), Image(Base64Source(base64.b64encode(page.body).decode(), kind))), details)
+    text = _decoded(page.body, page.content_type)
+    if text is None:
+        raise ToolError(f"{head} It is {binary_kind(page.body)}, {len(page.body):,} bytes, not text.", details)
+    if media_type in ("text/html", "application/xhtml+xml") or (
+        not media_type and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))
+    ):
+        title, text = html_to_text(text, page.url)
+        head += f"\n{title}\n" if title else ""
+    cut = len(text) - MAX_TEXT
+    if cut > 0:
+        text = f"{text[:MAX_TEXT]}\n[... {cut:,} characters cut ...]"
+    elif page.is_cut:
+        text += f"\n[... cut after {MAX_BODY:,} bytes ...]"
+    return ToolResult((Text(f"{head}\n{text}"),), details, is_error)
+
+
+def _decoded(body: bytes, content_type: str) -> str | None:
+    """The text, in the charset the server names, or the page itself, or else as it looks; None if it is none."""
+    encoding = detect(body)
+    if encoding is not None and encoding.bom:
+        return printable(encoding.decode(body))
+    start = body[:2048].decode("ascii", "replace")
+    named = _CHARSET.search(content_type) or re.search(rf"<meta[^>]{{1,200}}?{_CHARSET.pattern}", start, re.I)
+    if named is not None:
+        try:
+            text = body.decode(named[1], "replace")
+        except (LookupError, ValueError):  # no such charset: go by the looks
+            text = "\0"
+        if "\0" not in text:
+            return printable(text)
+    return None if encoding is None else printable(encoding.decode(body))

@@ -1,0 +1,71 @@
+"""Landlock rulesets: which files a command may touch, decided by the kernel without namespaces or privileges.
+
+Landlock confines opening, making, renaming, truncating and removing files, and (from ABI 6, Linux 6.12) signals and abstract
+Unix sockets. It says nothing about permission bits, owners and time stamps, and cannot except a path beneath one it allows.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+MINIMUM_ABI = 6
+"""The first that keeps signals inside, without which a command could kill its supervisor."""
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 11, 1 << 14, 1 << 15
+_ALL = (1 << 16) - 1
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+
+READ = _EXECUTE | _READ_FILE | _READ_DIR
+WRITE = _ALL & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
+DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
+
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+_CREATE_RULESET = 444
+
+
+def abi() -> int:
+    """The version of Landlock the running kernel offers; 0 if none."""
+    if sys.platform != "linux":
+        return 0
+    import ctypes
+
+    return max(0, ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
+
+
+def ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
+    """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
+    paths = [(path, access if _is_directory(path) else access & _OF_FILES) for rule in rules for path, access in _around(*rule, hidden)]
+    return {"attributes": [_ALL, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": paths}
+
+
+def scopes() -> dict[str, Any]:
+    """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
+    return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
+
+
+def _around(path: str, access: int, hidden: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The path; or where something hidden lies beneath it, everything in it but that, since a rule holds for all beneath."""
+    if path in hidden:
+        return
+    inside = path.rstrip("/") + "/"
+    if not any(secret.startswith(inside) for secret in hidden):
+        yield path, access
+        return
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return
+    for name in names:
+        child = inside + name
+        if not os.path.islink(child):  # what it points to has its own rule, or none
+            yield from _around(child, access, hidden)
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        return False

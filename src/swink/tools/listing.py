@@ -1,0 +1,78 @@
+"""list_files and find_files: what is in the workspace, without what git ignores."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from msgspec import Meta
+
+from swink.messages import Text
+from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.ignore import glob_regex
+from swink.tools.text import printable
+from swink.tools.walk import MAX_DEPTH, walk
+from swink.tools.workspace import Workspace
+
+MAX_ENTRIES = 1000
+
+
+def list_tools(workspace: Workspace) -> list[Tool]:
+    """list_files and find_files for a workspace."""
+
+    @tool(idempotent=True)
+    def list_files(path: str = ".", depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)] = 1, ignored: bool = False) -> ToolResult:
+        """List files and directories. Directories end with a slash. What git ignores is left out.
+
+        Args:
+            path: The directory, relative to the workspace.
+            depth: How many levels to go down; 1 lists the directory itself.
+            ignored: List what git ignores too.
+        """
+        entries = walk(workspace, path, depth=depth, ignored=ignored)
+        return _listed(
+            (shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "") for entry in entries),
+            "the directory is empty",
+        )
+
+    @tool(idempotent=True)
+    def find_files(pattern: str, ctx: ToolContext, path: str = ".", ignored: bool = False) -> ToolResult:
+        """Find files by name. What git ignores is left out.
+
+        Args:
+            pattern: A glob: `*.py` finds by name at any depth, `src/**/test_*.py` by path; `{a,b}` stands for either.
+            path: The directory to look in, relative to the workspace.
+            ignored: Find what git ignores too.
+        """
+        regex = glob_regex(pattern)
+        base = "/".join(workspace.parts(path))
+        skip = len(base) + 1 if base else 0
+
+        def matches() -> Iterator[str]:
+            for entry in walk(workspace, path, ignored=ignored):
+                if ctx.cancelled:
+                    raise ToolError("cancelled")
+                if not entry.is_directory and (regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)):
+                    yield shown(entry.path)
+
+        return _listed(matches(), f"no file matches {pattern}")
+
+    return [list_files, find_files]
+
+
+def shown(path: str) -> str:
+    """A path on one line of output: control characters escaped, odd bytes replaced."""
+    if path.isprintable():
+        return path
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in printable(path))
+
+
+def _listed(lines: Iterable[str], nothing: str) -> ToolResult:
+    kept: list[str] = []
+    more = 0
+    for line in lines:
+        if len(kept) < MAX_ENTRIES:
+            kept.append(line)
+        else:
+            more += 1
+    if more:
+        kept.append(f"[{more:,} more are not shown; narrow the path or the pattern]")
+    return ToolResult((Text("\n".join(kept) or f"[{nothing}]"),), {"count": len(kept) - bool(more) + more})

@@ -1,0 +1,84 @@
+"""Lines that match a pattern, found by a process that can be killed (see `supervisor/match.py`)."""
+
+import marshal
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from swink.tool import ToolError
+from swink.tools.text import Encoding
+
+PATIENCE = 10.0
+"""Seconds one block of text may take; what takes longer will not end."""
+
+_MATCH = str(Path(__file__).with_name("supervisor") / "match.py")
+
+
+class Matcher:
+    """One pattern; use it in a `with` block."""
+
+    def __init__(self, pattern: str, flags: int, heed: Callable[[], None]) -> None:
+        self._heed = heed
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", _MATCH],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd="/",
+            env={},
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        for fd in (self._in, self._out):
+            os.set_blocking(fd, False)
+        self._deadline = 0.0
+        self._send((pattern, flags))
+
+    def lines(self, data: bytes, encoding: Encoding) -> list[int]:
+        """The indices of the lines of some text that match."""
+        self._send((encoding.name, encoding.errors, data))
+        answer = self._receive(8)
+        return marshal.loads(self._receive(int.from_bytes(answer, "big")))
+
+    def __enter__(self) -> "Matcher":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+    def _send(self, item: Any) -> None:
+        self._deadline = time.monotonic() + PATIENCE
+        data = marshal.dumps(item)
+        view = memoryview(len(data).to_bytes(8, "big") + data)
+        while view:
+            try:
+                view = view[os.write(self._in, view) :]
+            except BlockingIOError:
+                self._wait([], [self._in])
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            self._wait([self._out], [])
+            chunk = os.read(self._out, size - len(data))
+            if not chunk:
+                raise ToolError("the search process ended; simplify the pattern")
+            data += chunk
+        return data
+
+    def _wait(self, read: list[int], write: list[int]) -> None:
+        while not any(select.select(read, write, [], 0.02)):
+            self._heed()
+            if time.monotonic() > self._deadline:
+                raise ToolError("the pattern takes too long: a repeat inside a repeat, as in (a+)+, can take forever; simplify it")

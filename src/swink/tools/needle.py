@@ -1,0 +1,120 @@
+"""A search pattern as ripgrep can use it to rule files out.
+
+Python's `re` decides what a pattern means and prints every match; ripgrep only has to name the files worth reading. So the
+pattern is translated into one for ripgrep that matches at least as much: assertions are dropped, classes widened, and what
+cannot be said becomes "anything". A file that ripgrep does not name has no match, whatever the pattern says.
+"""
+
+import re
+from typing import Any
+
+try:
+    from re import _parser as _sre  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+except ImportError:  # a Python that hides its parser: every file is read
+    _sre = None
+
+_RAW = r"(?-u:[\x80-\xff])"  # a byte above ASCII, whatever it means: files need not be in UTF-8
+_ANY_CHARACTER = f"(?:.|{_RAW})"
+_ANYTHING = f"{_ANY_CHARACTER}*"
+_CATEGORIES = {"CATEGORY_DIGIT": r"\d\p{N}", "CATEGORY_SPACE": r"\s\x{1c}-\x{1f}", "CATEGORY_WORD": r"\w\p{L}\p{N}\p{M}"}
+_DOTTED = r"\x{130}\x{131}"  # to Python the i's with and without dot are cases of i, to ripgrep they are not
+_MAX_REPEAT = 50
+
+
+def ripgrep_pattern(pattern: str, *, ignore_case: bool) -> str | None:
+    """A pattern for ripgrep that no line of a match can fail; None if nothing useful can be said."""
+    if _sre is None:
+        return None
+    try:
+        tree = _sre.parse(pattern, re.IGNORECASE if ignore_case else 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except (re.error, RecursionError, OverflowError):
+        return None
+    flags: int = tree.state.flags  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if flags & (re.VERBOSE | re.LOCALE):
+        return None
+    wide = _wide(list(tree))  # pyright: ignore[reportUnknownArgumentType]
+    if not wide.replace(_ANYTHING, "").replace(_ANY_CHARACTER, ""):
+        return None
+    return f"(?i:{wide})" if flags & re.IGNORECASE else wide
+
+
+def required_text(pattern: str, *, ignore_case: bool) -> bytes:
+    """A literal that every match contains, to rule files out without ripgrep; empty if there is none to rely on."""
+    if _sre is None or ignore_case:
+        return b""
+    try:
+        tree = _sre.parse(pattern)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except (re.error, RecursionError, OverflowError):
+        return b""
+    if tree.state.flags & (re.IGNORECASE | re.VERBOSE):  # pyright: ignore[reportUnknownMemberType]
+        return b""
+    best = run = ""
+    for name, value in _named(list(tree)):  # pyright: ignore[reportUnknownArgumentType]
+        run = run + chr(value) if name == "LITERAL" else "" if name != "AT" else run
+        best = max(best, run, key=len)
+    return best.encode("utf-8", "ignore")
+
+
+def _wide(nodes: list[Any]) -> str:
+    return "".join([_wide_node(name, value) for name, value in _named(nodes)])
+
+
+def _wide_node(name: str, value: Any) -> str:
+    match name:
+        case "LITERAL":
+            return f"[{char}{_DOTTED}]" if (char := _character(value)) in "iI" else char
+        case "ANY" | "NOT_LITERAL":
+            return _ANY_CHARACTER
+        case "IN":
+            return _members(value)
+        case "BRANCH":
+            return "(?:" + "|".join([_wide(list(branch)) for branch in value[1]]) + ")"
+        case "SUBPATTERN":
+            _, added, _, body = value
+            inner = _wide(list(body))
+            return f"(?i:{inner})" if added & re.IGNORECASE else f"(?:{inner})"
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            low, high, body = value
+            return _repeated(_wide(list(body)), int(low), int(high))
+        case "ATOMIC_GROUP":
+            return f"(?:{_wide(list(value))})"
+        case "AT" | "ASSERT" | "ASSERT_NOT":
+            return ""
+        case _:  # references to groups, conditions, and what a later Python may add
+            return _ANYTHING
+
+
+def _members(items: list[Any]) -> str:
+    parts: list[str] = []
+    raw = ""
+    for name, value in _named(items):
+        match name:
+            case "LITERAL" if value < 128:
+                parts.append(_character(value))
+            case "RANGE" if value[1] < 128:
+                parts.append(f"{_character(value[0])}-{_character(value[1])}")
+            case "CATEGORY" if str(value) in _CATEGORIES:
+                parts.append(_CATEGORIES[str(value)])
+                raw = f"|{_RAW}"
+            case _:  # a negation, or beyond ASCII
+                return _ANY_CHARACTER
+    return f"(?:[{''.join(parts)}{_DOTTED}]{raw})"
+
+
+def _repeated(inner: str, low: int, high: int) -> str:
+    if not inner:
+        return ""
+    least = min(low, _MAX_REPEAT)
+    most = "" if high > _MAX_REPEAT else str(high)
+    return f"(?:{inner}){{{least},{most}}}"
+
+
+def _character(code: int) -> str:
+    char = chr(code)
+    if code > 127:
+        return _ANY_CHARACTER
+    return char if char.isalnum() else f"\\x{{{code:x}}}"
+
+
+def _named(nodes: Any) -> list[tuple[str, Any]]:
+    return [(str(name), value) for name, value in nodes]

@@ -1,0 +1,265 @@
+"""Process rules: how every command runs, whichever tool starts it, and how it ends.
+
+    run ──launch──▶ supervisor ──fork, limits, filters, exec──▶ command ─┬─▶ child ─▶ …
+        ◀──output─────────────────────────────────────────────────────── ┘
+        ◀──ending── supervisor, when the command has ended and its last descendant is gone
+
+The supervisor is a small process of its own (see `supervisor/start.py`): it adopts orphans, so no descendant can leave the
+tree by a double fork, a new session or a new process group; it ends the tree with TERM, a grace and KILL; and it does so
+too when the program around us dies, because its stdin ends then. Nothing a descendant holds open can hold up a run.
+"""
+
+import asyncio
+import marshal
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from swink.tool import ToolError
+
+GRACE = 0.3
+"""Seconds between TERM and KILL."""
+CHUNK = 1 << 18
+
+_START = str(Path(__file__).with_name("supervisor") / "start.py")
+_POSIX = os.name == "posix"
+
+Reason = Literal["timeout", "killed", "memory", "processes", "disk"]
+
+
+class Limits(Struct, frozen=True):
+    """What a command may use. Processor time and file size hold per process, the others for the whole tree.
+
+    `memory`, `processes` and `disk` (how much free space may vanish while the command runs) are looked at ten times a
+    second; one process alone also meets its memory limit at once.
+    """
+
+    wall: float = 120.0
+    cpu: int = 600
+    memory: int = 4 << 30
+    processes: int = 512
+    file_size: int = 2 << 30
+    disk: int = 8 << 30
+
+
+class Launch(Struct, frozen=True):
+    """A command as the supervisor starts it."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    limits: Limits = Limits()
+    keep_directory: bool = False
+    disks: tuple[str, ...] = ()
+    guards: int = 0
+    landlock: Mapping[str, Any] | None = None
+    seccomp: bytes = b""
+    seccomp_fd: int = 0
+    drop_privileges: bool = False
+
+
+class Ending(Struct, frozen=True):
+    """How a command ended: its exit code as a shell gives it, and the reason where it was ended."""
+
+    code: int
+    signal: int | None = None
+    reason: Reason | None = None
+    cpu: float = 0.0
+    left: int = 0
+    directory: str = ""
+
+
+class CannotStart(ToolError):
+    """The command could not be started at all."""
+
+
+class HeadAndTail:
+    """The first and the last bytes of a stream of any length, and how long it was."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.size = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.size += len(data)
+        if room := self._half - len(self._head):
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data[-self._half :]
+        if len(self._tail) > 4 * self._half:
+            del self._tail[: -self._half]
+
+    @property
+    def cut(self) -> int:
+        """How many bytes were left out."""
+        return max(0, self.size - 2 * self._half)
+
+    def text(self) -> str:
+        """What was kept; a marker stands where something was cut."""
+        if not self.cut:
+            return bytes(self._head + self._tail).decode(errors="replace")
+        head = self._head.decode(errors="ignore")
+        tail = self._tail[-self._half :].decode(errors="ignore")
+        return f"{head}\n[... {self.cut:,} bytes of {self.size:,} cut here ...]\n{tail}"
+
+
+async def run(launch: Launch, on_output: Callable[[bytes], None]) -> Ending:
+    """Run a command to its end and give its output to `on_output` as it comes.
+
+    Cancelled, it ends the command with everything the command started before the cancellation goes on.
+    """
+    if not _POSIX:
+        raise CannotStart("commands need a POSIX system (Linux or macOS); use WSL on Windows")
+    supervisor = _Supervisor(on_output)
+    try:
+        await supervisor.instruct(launch)
+        report = await supervisor.report()
+    finally:
+        await supervisor.end()
+    if "error" in report:
+        raise CannotStart(f"{launch.argv[0]} could not be started: {report['error']}")
+    return Ending(**report)
+
+
+class _Supervisor:
+    """One running supervisor and the three pipes to it."""
+
+    def __init__(self, on_output: Callable[[bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lifeline_read, self._lifeline = os.pipe()
+        output, output_write = os.pipe()
+        status, status_write = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", _START],
+                stdin=self._lifeline_read,
+                stdout=output_write,
+                stderr=status_write,
+                cwd="/",
+                env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ},
+                start_new_session=True,
+            )
+        except OSError as error:
+            for fd in (self._lifeline, output, status):
+                os.close(fd)
+            raise CannotStart(f"the supervisor of commands could not be started: {error}") from error
+        finally:
+            for fd in (self._lifeline_read, output_write, status_write):
+                os.close(fd)
+        self._output = _Reader(output, on_output)
+        self._answer = bytearray()
+        self._status = _Reader(status, self._answer.extend)
+
+    async def instruct(self, launch: Launch) -> None:
+        data = marshal.dumps(_as_plain(launch))
+        data = len(data).to_bytes(8, "big") + data
+        os.set_blocking(self._lifeline, False)
+        while data:
+            try:
+                data = data[os.write(self._lifeline, data) :]
+            except BlockingIOError:
+                await self._writable()
+            except BrokenPipeError:
+                break  # it is dead already; its report says why, or that there is none
+
+    async def report(self) -> dict[str, Any]:
+        """The ending; then whatever output is still in the pipe, but not for the sake of a writer out of our reach."""
+        await asyncio.wait([self._status.closed])  # not the future itself: it must survive our cancellation
+        size = int.from_bytes(self._answer[:8], "big")
+        if len(self._answer) < 8 or len(self._answer) != 8 + size:
+            text = bytes(self._answer[-2000:]).decode(errors="replace")
+            raise CannotStart(f"the supervisor of the command died with code {self._process.wait()}: {text}")
+        await asyncio.wait([self._output.closed], timeout=GRACE)
+        return marshal.loads(self._answer[8:])
+
+    async def end(self) -> None:
+        """Have the command ended and wait for that, however often we are cancelled meanwhile."""
+        with suppress(BrokenPipeError, BlockingIOError):
+            os.write(self._lifeline, b"!")
+        os.close(self._lifeline)
+        cancelled = await _uncancelled(self._status.closed, self._loop.time() + GRACE + 3)
+        self._output.close()
+        self._status.close()
+        if self._process.poll() is None and not self._status.ended:
+            self._process.kill()
+        self._process.wait()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _writable(self) -> None:
+        ready = self._loop.create_future()
+        self._loop.add_writer(self._lifeline, lambda: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            self._loop.remove_writer(self._lifeline)
+
+
+class _Reader:
+    """Reads a pipe on the event loop until its end; `closed` is done then."""
+
+    def __init__(self, fd: int, take: Callable[[bytes], object]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd
+        self._take = take
+        self.ended = False
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._take(data)
+        else:
+            self.ended = True
+            self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+async def _uncancelled(future: "asyncio.Future[None]", until: float) -> asyncio.CancelledError | None:
+    """Wait for a future up to a point in time; a cancellation is returned, for the caller to raise when it is ready."""
+    loop = asyncio.get_running_loop()
+    cancelled = None
+    while not future.done() and (left := until - loop.time()) > 0:
+        try:
+            await asyncio.wait([future], timeout=left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
+
+
+def _as_plain(launch: Launch) -> dict[str, Any]:
+    limits = launch.limits
+    return {
+        **{name: value for name, value in asdict(launch).items() if name != "limits"},
+        "argv": list(launch.argv),
+        "env": dict(launch.env),
+        "disks": list(launch.disks),
+        "grace": GRACE,
+        "wall": limits.wall,
+        "memory": limits.memory,
+        "processes": limits.processes,
+        "disk": limits.disk,
+        "rlimits": {"CPU": limits.cpu, "DATA": limits.memory, "FSIZE": limits.file_size, "NPROC": limits.processes, "CORE": 0},
+    }

@@ -1,0 +1,249 @@
+"""Sandbox levels: what a command may reach, and how that is had on this machine.
+
+    none            the user's own rights; limits and process rules still hold
+    workspace       the system read-only, the workspace and a private temp directory writable, no network, no secrets
+    workspace+net   the same with the network
+
+On Linux bubblewrap gives the two upper levels, or Landlock with seccomp where bubblewrap does not work. Each is tried once,
+by running a command in it and watching it fail to write outside. Where none works the level is refused with the reasons.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from swink.errors import MisuseError
+from swink.tool import ToolError
+from swink.tools import bubblewrap, landlock, seccomp
+from swink.tools.process import CannotStart, Launch, Limits, run
+from swink.tools.secrets import clean_environment
+from swink.tools.view import View, view_of
+
+Level = Literal["none", "workspace", "workspace+net"]
+Backend = Literal["none", "bubblewrap", "landlock"]
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_TOOL_HOMES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
+_PROBE = '(echo broken > "$CANARY") 2>/dev/null; echo works > "$INSIDE"'
+_known: dict[tuple[object, ...], str] = {}
+
+
+class SandboxUnavailable(ToolError):
+    """The sandbox level asked for cannot be had here; the text says why and what to do."""
+
+
+class Sandbox:
+    """Runs commands of one workspace at one level.
+
+    `readable` adds paths a command may read, `hidden` paths it may not (a session store); `environment` adds variables to
+    what is left of ours without its secrets. `backends` are the ways to try, best first.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        level: Level = "workspace",
+        *,
+        readable: Sequence[str | Path] = (),
+        hidden: Sequence[str | Path] = (),
+        environment: Mapping[str, str] | None = None,
+        backends: Sequence[Backend] = ("bubblewrap", "landlock"),
+    ) -> None:
+        if level not in get_args(Level):
+            raise MisuseError(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
+        self.root = Path(os.path.realpath(root))
+        self.level: Level = level
+        self._readable = tuple(readable)
+        self._hidden = tuple(hidden)
+        self._environment = dict(environment or {})
+        self._backends: Sequence[Backend] = backends if level != "none" else ("none",)
+        self._private: str | None = None
+
+    async def backend(self) -> Backend:
+        """The way this level is had here; raises `SandboxUnavailable` with every reason if there is none."""
+        if self.level == "none":
+            return "none"
+        reasons: list[str] = []
+        for backend in self._backends:
+            reason = await self._trouble_with(backend)
+            if not reason:
+                return backend
+            reasons.append(f"{backend}: {reason}")
+        raise SandboxUnavailable(
+            f"the sandbox level {self.level!r} cannot be had here, so the command was not run ({'; '.join(reasons)}). "
+            "Install bubblewrap, allow unprivileged user namespaces, or choose sandbox='none' to run commands with your own rights."
+        )
+
+    async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
+        """A command as this sandbox runs it."""
+        return self._launch(await self.backend(), argv, str(cwd or self.root), limits)
+
+    def environment(self) -> dict[str, str]:
+        """Our environment without its secrets, set for programs that no terminal watches."""
+        quiet = {
+            "TERM": "dumb",
+            "NO_COLOR": "1",
+            "PAGER": "cat",
+            "GIT_PAGER": "cat",
+            "GIT_TERMINAL_PROMPT": "0",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
+        return {**clean_environment(os.environ), **quiet, **self._environment}
+
+    def _launch(self, backend: Backend, argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True) -> Launch:
+        plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()))
+        match backend:
+            case "none":
+                return plain
+            case "bubblewrap":
+                return self._in_bubblewrap(plain, disable_userns=disable_userns and _known.get(("userns",)) != "left on")
+            case "landlock":
+                return self._in_landlock(plain)
+
+    def _in_bubblewrap(self, plain: Launch, *, disable_userns: bool) -> Launch:
+        view = self._view()
+        private = self._own_directory()
+        home = view.home if bubblewrap.can_have_home(view) or view.home == view.root else "/tmp"
+        options = bubblewrap.arguments(view, private, plain.cwd, network=self.level == "workspace+net", disable_userns=disable_userns)
+        scoped = landlock.abi() >= landlock.MINIMUM_ABI
+        families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
+        if self.level == "workspace" or scoped:  # else abstract sockets of the whole machine would be in reach
+            families.append(seccomp.AF_UNIX)
+        return replace(
+            plain,
+            argv=(str(shutil.which("bwrap")), *options, *_counted(plain)),
+            cwd="/",
+            env={**plain.env, "TMPDIR": "/tmp", "HOME": home},
+            guards=bubblewrap.GUARDS,
+            landlock=landlock.scopes() if scoped else None,
+            seccomp=seccomp.program(families, namespaces=True),
+            seccomp_fd=bubblewrap.SECCOMP_FD,
+        )
+
+    def _in_landlock(self, plain: Launch) -> Launch:
+        view = self._view()
+        private = self._own_directory()
+        rules = [(path, landlock.READ) for path in (*view.readable, "/proc")]
+        rules += [(path, landlock.DEVICE) for path in _DEVICES]
+        rules += [(path, landlock.WRITE) for path in (view.root, f"{private}/tmp", f"{private}/home")]
+        families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if self.level == "workspace+net" else ()
+        return replace(
+            plain,
+            env={**_tool_homes(view), **plain.env, "TMPDIR": f"{private}/tmp", "HOME": f"{private}/home"},
+            landlock=landlock.ruleset(rules, view.hidden),
+            seccomp=seccomp.program(families, namespaces=False),
+            drop_privileges=True,
+        )
+
+    def _view(self) -> View:
+        return view_of(self.root, self._readable, self._hidden)
+
+    def _own_directory(self) -> str:
+        """Our directory for the command's temp files and home; it lives as long as this object."""
+        if self._private is None:
+            self._private = os.path.realpath(tempfile.mkdtemp(prefix="swink-"))
+            weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
+            for name in ("tmp", "home", "nothing"):
+                os.mkdir(os.path.join(self._private, name))
+            Path(self._private, "empty").touch(0o444)
+        return self._private
+
+    async def _trouble_with(self, backend: Backend) -> str:
+        """Why a backend cannot be used for this workspace; empty if it can."""
+        if sys.platform != "linux":
+            return f"only on Linux, this is {sys.platform}"
+        if str(self.root) == "/":
+            return "the workspace is the whole file system"
+        if backend == "landlock" and (inside := self._view().hidden_in_root):
+            return f"Landlock cannot hide {inside[0]}, which lies inside the workspace"
+        key = (backend, self.level, os.getuid(), os.environ.get("PATH"))
+        if key not in _known:
+            _known[key] = await self._probe(backend)
+        return _known[key]
+
+    async def _probe(self, backend: Backend) -> str:
+        if not seccomp.is_supported():
+            return "no system call filter for this kind of processor"
+        if backend == "landlock":
+            if (abi := landlock.abi()) < landlock.MINIMUM_ABI:
+                return f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed"
+            return await self._try(backend)
+        if shutil.which("bwrap") is None:
+            return "bwrap is not installed (package bubblewrap)"
+        trouble = await self._try(backend)
+        if trouble and not await self._try(backend, disable_userns=False):
+            _known["userns",] = "left on"  # the system call filter still refuses new user namespaces
+            return ""
+        return trouble
+
+    async def _try(self, backend: Backend, *, disable_userns: bool = True) -> str:
+        """Run a command that tries to write outside, in a scratch workspace; empty if it is stopped and nothing else is."""
+        with _Trial() as trial:
+            box = Sandbox(trial.workspace, self.level, environment=trial.environment)
+            output = bytearray()
+            try:
+                launch = box._launch(backend, (_shell(), "-c", _PROBE), trial.workspace, Limits(wall=10), disable_userns=disable_userns)
+                ending = await run(launch, output.extend)
+            except CannotStart as error:
+                return str(error)
+            if not trial.is_intact():
+                return "it runs but does not confine"
+            if trial.has_run():
+                return ""
+        return f"it fails with code {ending.code}: {output.decode(errors='replace').strip()[-300:]}"
+
+
+class _Trial:
+    """A scratch workspace with a canary beside it."""
+
+    def __init__(self) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="swink-probe-")
+        self._canary = Path(self._scratch, "canary")
+        self._inside = Path(self._scratch, "workspace", "inside")
+        self._inside.parent.mkdir()
+        self._canary.write_text("alive")
+        self.workspace = str(self._inside.parent)
+        self.environment = {"CANARY": str(self._canary), "INSIDE": str(self._inside)}
+
+    def is_intact(self) -> bool:
+        return self._canary.read_text() == "alive"
+
+    def has_run(self) -> bool:
+        return self._inside.exists()
+
+    def __enter__(self) -> "_Trial":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._scratch)
+
+
+def shell_argv(command: str) -> list[str]:
+    """The command line for a shell command."""
+    shell = _shell()
+    return [shell, "--noprofile", "--norc", "-c", command] if shell.endswith("bash") else [shell, "-c", command]
+
+
+def _shell() -> str:
+    found = shutil.which("bash") or shutil.which("sh")
+    if found is None:
+        raise CannotStart("there is no shell on the PATH")
+    return os.path.realpath(found)
+
+
+def _tool_homes(view: View) -> dict[str, str]:
+    """Where tool chains are that look for themselves in the home directory."""
+    places = {name: os.path.join(view.home, place) for name, place in _TOOL_HOMES.items()}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}
+
+
+def _counted(launch: Launch) -> tuple[str, ...]:
+    """The command under a limit of processes, which the kernel counts per user namespace, so it is set inside."""
+    return (_shell(), "-c", f'ulimit -u {launch.limits.processes} 2>/dev/null; exec "$@"', "sh", *launch.argv)

@@ -1,0 +1,201 @@
+"""Script tools: commands described in TOML files become tools, and follow the files as they change.
+
+    name = "count_lines"                     # optional: the file's name by default
+    description = "Count the lines of a file."
+    command = ["wc", "-l", "{path}"]         # a list: the program and its arguments; or a string, for the shell
+    timeout = 30                             # seconds; optional
+    requires_approval = true                 # optional
+
+    [parameters_schema]
+    type = "object"
+    required = ["path"]
+    properties.path = { type = "string" }
+
+Arguments never become part of a shell command. Each is in the environment as ARG_<NAME>, so a shell command says "$ARG_PATH";
+and an element of a list that is exactly `{name}` is replaced by the argument, as one argument whatever it contains.
+"""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast, overload
+
+from msgspec import Struct
+
+from swink.errors import InvalidTool
+from swink.tool import Tool, ToolContext, ToolError, ToolResult
+from swink.tools.command import run_command
+from swink.tools.process import Limits
+from swink.tools.sandbox import Sandbox, shell_argv
+
+_KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
+_SLOT = re.compile(r"\{(\w+)\}")
+_EMPTY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+class BadScript(Struct, frozen=True):
+    """A file that is no tool, and why."""
+
+    path: str
+    reason: str
+
+
+class ScriptTools(Sequence[Tool]):
+    """The tools of a directory, as a sequence that follows it; `bad` says which files were skipped.
+
+    `Agent(tools=scripts)` takes what is there now; `agent.tools = scripts` again, on a change, takes what is there then.
+    """
+
+    def __init__(self, directory: str | Path, sandbox: Sandbox, *, on_bad: Callable[[BadScript], None] | None = None) -> None:
+        self.directory = Path(directory)
+        self.bad: tuple[BadScript, ...] = ()
+        self._sandbox = sandbox
+        self._on_bad = on_bad
+        self._seen: dict[str, tuple[int, int, int]] | None = None
+        self._tools: tuple[Tool, ...] = ()
+
+    def refresh(self) -> tuple[Tool, ...]:
+        """The tools as the files are now; the same objects if no file changed."""
+        seen = self._look()
+        if seen != self._seen:
+            known = self.bad
+            self._tools, self.bad = self._load(sorted(seen))
+            self._seen = seen
+            for bad in self.bad:
+                if self._on_bad is not None and bad not in known:
+                    self._on_bad(bad)
+        return self._tools
+
+    async def changes(self, every: float = 1.0) -> AsyncIterator[tuple[Tool, ...]]:
+        """The tools, now and again whenever a file changes; looks every so many seconds."""
+        last = None
+        while True:
+            tools = await asyncio.to_thread(self.refresh)
+            if tools is not last:
+                yield tools
+            last = tools
+            await asyncio.sleep(every)
+
+    def __len__(self) -> int:
+        return len(self.refresh())
+
+    @overload
+    def __getitem__(self, index: int) -> Tool: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Tool]: ...
+    def __getitem__(self, index: int | slice) -> Tool | Sequence[Tool]:
+        return self.refresh()[index]
+
+    def _look(self) -> dict[str, tuple[int, int, int]]:
+        found: dict[str, tuple[int, int, int]] = {}
+        try:
+            paths = list(self.directory.glob("*.toml"))
+        except OSError:
+            return found
+        for path in paths:
+            try:
+                stat = path.stat()
+            except OSError:
+                continue  # it went away while we looked
+            found[str(path)] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return found
+
+    def _load(self, paths: list[str]) -> tuple[tuple[Tool, ...], tuple[BadScript, ...]]:
+        tools: dict[str, Tool] = {}
+        bad: list[BadScript] = []
+        for path in paths:
+            try:
+                made = script_tool(Path(path), self._sandbox)
+                if made.name in tools:
+                    raise InvalidTool(f"another file is named {made.name!r} too")
+            except (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+                bad.append(BadScript(path, str(error)))
+            else:
+                tools[made.name] = made
+        return tuple(tools.values()), tuple(bad)
+
+
+def script_tools(
+    directory: str | Path, *, sandbox: Sandbox | None = None, on_bad: Callable[[BadScript], None] | None = None
+) -> ScriptTools:
+    """The script tools of a directory; without a sandbox of their own they run with the user's rights in that directory."""
+    return ScriptTools(directory, sandbox or Sandbox(directory, "none"), on_bad=on_bad)
+
+
+def script_tool(path: Path, sandbox: Sandbox) -> Tool:
+    """One tool from its file; raises `InvalidTool` with what is wrong in it."""
+    data = tomllib.loads(path.read_text("utf-8"))
+    if unknown := data.keys() - _KEYS:
+        raise InvalidTool(f"unknown keys {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
+    description, command = data.get("description"), data.get("command")
+    if not isinstance(description, str) or not description.strip():
+        raise InvalidTool("description must be a text")
+    schema = data.get("parameters_schema", _EMPTY)
+    if not isinstance(schema, dict) or cast("dict[str, Any]", schema).get("type") != "object":
+        raise InvalidTool('parameters_schema must be a table with type = "object"')
+    schema = cast("dict[str, Any]", schema)
+    timeout = data.get("timeout", Limits().wall)
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
+        raise InvalidTool("timeout must be a number of seconds")
+    argv = _argv(command, schema)
+
+    async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
+        words = [_program(argv[0], path.parent), *(word for item in argv[1:] for word in _filled(item, arguments))]
+        environment = {f"ARG_{_variable(name)}": _as_text(value) for name, value in arguments.items()}
+        limits = Limits(wall=float(timeout))
+        return (await run_command(sandbox, words, str(sandbox.root), limits, ctx, environment=environment)).result()
+
+    asks = data.get("requires_approval", True)
+    if not isinstance(asks, bool):
+        raise InvalidTool("requires_approval must be true or false")
+    return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=asks)
+
+
+def _argv(command: Any, schema: dict[str, Any]) -> list[str]:
+    """The command line; a shell command is one fixed argument of the shell."""
+    if isinstance(command, str) and command.strip():
+        return shell_argv(command)
+    if not isinstance(command, list) or not command or not all(isinstance(word, str) and word for word in cast("list[Any]", command)):
+        raise InvalidTool("command must be a list of texts (a program and its arguments) or a text for the shell")
+    words = cast("list[str]", command)
+    for word in words:
+        if (slot := _SLOT.fullmatch(word)) and slot[1] not in schema.get("properties", {}):
+            raise InvalidTool(f"command uses {word}, which parameters_schema does not have")
+    if _SLOT.fullmatch(words[0]):
+        raise InvalidTool("the program itself cannot be an argument")
+    return words
+
+
+def _filled(word: str, arguments: Mapping[str, Any]) -> list[str]:
+    """A word of the command line; a slot takes its argument, a list argument fills several words, none is left out."""
+    slot = _SLOT.fullmatch(word)
+    if slot is None:
+        return [word]
+    value = arguments.get(slot[1])
+    if value is None:
+        return []
+    return [_as_text(item) for item in cast("list[Any]", value)] if isinstance(value, list) else [_as_text(value)]
+
+
+def _as_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if "\0" in text:
+        raise ToolError("an argument cannot contain a NUL character")
+    return text
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"\W", "_", name, flags=re.ASCII).upper()
+
+
+def _program(name: str, beside: Path) -> str:
+    """The program to run: beside the file if it is a path, else from the PATH."""
+    found = str((beside / name).absolute()) if "/" in name else shutil.which(name)
+    if found is None or not os.access(found, os.X_OK):
+        raise ToolError(f"the program {name} of this tool is not there, or not executable")
+    return found

@@ -1,0 +1,263 @@
+"""search_text: lines that match a pattern, with ripgrep where it is installed and the same answer without."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections import deque
+from collections.abc import Iterator
+from typing import IO, Annotated
+
+from msgspec import Meta, Struct
+
+from swink.messages import Text
+from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.ignore import glob_regex
+from swink.tools.listing import shown
+from swink.tools.matching import Matcher
+from swink.tools.needle import required_text, ripgrep_pattern
+from swink.tools.text import SAMPLE, Encoding, detect, printable
+from swink.tools.walk import walk
+from swink.tools.workspace import Workspace
+
+MAX_MATCHES = 200
+MAX_LINE = 400
+BLOCK = 4 << 20
+"""Bytes of a file that are searched at a time."""
+_BATCH = 500_000
+"""Characters of file names given to one ripgrep."""
+
+
+class Query(Struct, frozen=True):
+    """What to look for, and where; `pattern` is a regular expression of Python's."""
+
+    pattern: str
+    path: str = "."
+    glob: str | None = None
+    ignore_case: bool = False
+    context: int = 0
+
+    @property
+    def flags(self) -> int:
+        """The flags for `re`."""
+        return int(re.IGNORECASE) if self.ignore_case else 0
+
+
+class Row(Struct, frozen=True):
+    """One line of the answer: a match, or a line near one."""
+
+    path: str
+    number: int
+    line: str
+    is_match: bool = True
+
+
+def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[Tool]:
+    """search_text for a workspace; `ripgrep` is the program to use, found on the PATH by default, or "" for none."""
+    program = shutil.which("rg") if ripgrep is None else ripgrep
+
+    @tool(idempotent=True)
+    def search_text(
+        pattern: str,
+        ctx: ToolContext,
+        path: str = ".",
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        context: Annotated[int, Meta(ge=0, le=10)] = 0,
+    ) -> ToolResult:
+        """Search the text of files, line by line. What git ignores, and binary files, are left out.
+
+        Args:
+            pattern: A regular expression (Python's).
+            path: The file or directory to search, relative to the workspace.
+            glob: Only files like this, e.g. `*.py` or `src/**/*.ts`.
+            ignore_case: Do not tell capital and small letters apart.
+            literal: Take the pattern as plain text.
+            context: How many lines to show around each match.
+        """
+        query = Query(re.escape(pattern) if literal else pattern, path, glob, ignore_case, context)
+        rows: list[Row] = []
+        matches = 0
+        for row in Search(workspace, query, program or None, ctx).rows():
+            matches += row.is_match
+            if matches > MAX_MATCHES:
+                break
+            rows.append(row)
+        is_cut = matches > MAX_MATCHES
+        return ToolResult((Text(_printed(rows, is_cut=is_cut)),), {"count": min(matches, MAX_MATCHES), "cut": is_cut})
+
+    return [search_text]
+
+
+class Search:
+    """One search of a workspace."""
+
+    def __init__(self, workspace: Workspace, query: Query, ripgrep: str | None = None, ctx: ToolContext | None = None) -> None:
+        try:
+            re.compile(query.pattern, query.flags)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ToolError(f"{query.pattern!r} is not a regular expression: {error}; set literal to search for plain text") from error
+        self._workspace = workspace
+        self._query = query
+        self._ripgrep = ripgrep
+        self._ctx = ctx
+
+    def rows(self) -> Iterator[Row]:
+        """Every match with the lines around it, in the order of paths and lines."""
+        required = required_text(self._query.pattern, ignore_case=self._query.ignore_case)
+        with Matcher(self._query.pattern, self._query.flags, self._heed) as matcher:
+            for path in self._worth_reading():
+                yield from self._in_file(path, required, matcher)
+
+    def _worth_reading(self) -> Iterator[str]:
+        needle = ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
+        if needle is None:
+            yield from self._paths()
+            return
+        paths = list(self._paths())
+        named = self._named_by_ripgrep(needle, paths)
+        yield from paths if named is None else (path for path in paths if path in named)
+
+    def _paths(self) -> Iterator[str]:
+        """The files to search."""
+        with self._workspace.at(self._query.path) as spot:
+            found = spot.stat()
+            if found is None:
+                raise ToolError(f"{spot.path} does not exist")
+            start = spot.path
+        if not stat.S_ISDIR(found.st_mode):
+            yield start
+            return
+        regex = glob_regex(self._query.glob) if self._query.glob else None
+        skip = 0 if start == "." else len(start) + 1
+        for entry in walk(self._workspace, start):
+            self._heed()
+            if entry.is_directory or entry.is_link:
+                continue
+            if regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path):
+                yield entry.path
+
+    def _named_by_ripgrep(self, needle: str, paths: list[str]) -> set[str] | None:
+        """The files ripgrep finds something in; None if it will not have the pattern."""
+        named: set[str] = set()
+        options = (
+            "--no-config",
+            "--files-with-matches",
+            "--null",
+            "--text",
+            "--no-messages",
+            "--no-ignore",
+            "--hidden",
+            "-e",
+            needle,
+            "--",
+        )
+        for batch in _batches(paths):
+            self._heed()
+            done = subprocess.run(
+                [str(self._ripgrep), *options, *(f"./{path}" for path in batch)],
+                cwd=self._workspace.root,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+            if done.returncode not in (0, 1) and not done.stdout:
+                return None
+            named.update(os.fsdecode(name)[2:] for name in done.stdout.split(b"\0") if name)
+        return named
+
+    def _in_file(self, path: str, required: bytes, matcher: Matcher) -> Iterator[Row]:
+        before: deque[tuple[int, str]] = deque(maxlen=self._query.context)
+        after = 0
+        for number, line, is_match in self._judged(path, required, matcher):
+            if is_match:
+                yield from (Row(path, at, text, False) for at, text in before)
+                before.clear()
+                yield Row(path, number, line)
+                after = self._query.context
+            elif after:
+                yield Row(path, number, line, False)
+                after -= 1
+            else:
+                before.append((number, line))
+
+    def _judged(self, path: str, required: bytes, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
+        """The lines of a file and whether each matches; blocks of which nothing can be shown are passed over."""
+        number = 0
+        for data, encoding in self._blocks(path):
+            is_ruled_out = bool(required) and not encoding.name.startswith("utf-16") and required not in data
+            matching = frozenset(() if is_ruled_out else matcher.lines(data, encoding))
+            if matching or self._query.context:
+                lines = encoding.decode(data).removesuffix("\n").split("\n")
+                for index, line in enumerate(lines):
+                    yield number + index + 1, line.removesuffix("\r"), index in matching
+            number += data.count(b"\n")
+
+    def _blocks(self, path: str) -> Iterator[tuple[bytes, Encoding]]:
+        """The text of a file in blocks of whole lines; nothing if it is binary, unreadable or gone."""
+        self._heed()
+        try:
+            with self._workspace.at(path) as spot, os.fdopen(spot.open_file(), "rb") as file:
+                data = file.read(BLOCK)
+                encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
+                if data and encoding is not None and _is_searchable(encoding):
+                    yield from _whole_lines(data, file, encoding)
+        except (ToolError, OSError):
+            return
+
+    def _heed(self) -> None:
+        if self._ctx is not None and self._ctx.cancelled:
+            raise ToolError("cancelled")
+
+
+def _is_searchable(encoding: Encoding) -> bool:
+    """Whether ripgrep would read it as we do: it knows UTF-16 by its mark alone."""
+    return encoding.name in ("utf-8", "cp1252") or (encoding.name.startswith("utf-16") and bool(encoding.bom))
+
+
+def _whole_lines(data: bytes, file: IO[bytes], encoding: Encoding) -> Iterator[tuple[bytes, Encoding]]:
+    data = data[len(encoding.bom) :]
+    plain = Encoding(encoding.name)
+    while len(data) >= BLOCK - 4 and not plain.name.startswith("utf-16"):
+        end = data.rfind(b"\n") + 1 or len(data)
+        yield data[:end], plain
+        data = data[end:] + file.read(BLOCK)
+    if plain.name.startswith("utf-16"):
+        data += file.read()
+    if data:
+        yield data, plain
+
+
+def _batches(paths: list[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        if size > _BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
+        size += len(path) + 3
+    if batch:
+        yield batch
+
+
+def _printed(rows: list[Row], *, is_cut: bool) -> str:
+    """`path:line: text` for a match, `path-line- text` for a line near one, `--` between groups: as grep does."""
+    near = any(not row.is_match for row in rows)
+    lines: list[str] = []
+    for index, row in enumerate(rows):
+        last = rows[index - 1] if index else row
+        if near and index and (row.path != last.path or row.number != last.number + 1):
+            lines.append("--")
+        mark = ":" if row.is_match else "-"
+        lines.append(f"{shown(row.path)}{mark}{row.number}{mark} {_clipped(row.line)}")
+    if is_cut:
+        lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]")
+    return "\n".join(lines) or "[no match]"
+
+
+def _clipped(line: str) -> str:
+    line = printable(line)
+    return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " [...]"

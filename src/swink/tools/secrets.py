@@ -1,0 +1,78 @@
+"""What counts as a secret: places on disk and variables in the environment that no command and no file tool may see."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from swink.redact import redact_text
+
+_IN_HOME = (
+    ".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains", ".config/op",
+    ".vault-token", ".aws", ".azure", ".config/gcloud", ".boto", ".oci", ".kube", ".docker", ".config/containers", ".config/rclone",
+    ".s3cfg", ".terraform.d", ".terraformrc", ".config/gh", ".config/glab-cli", ".config/hub", ".config/git/credentials",
+    ".git-credentials", ".netrc", "_netrc", ".authinfo", ".authinfo.gpg", ".npmrc", ".yarnrc", ".pypirc", ".config/pip",
+    ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml",
+    ".gradle/gradle.properties", ".pgpass", ".my.cnf", ".mylogin.cnf", ".config/hcloud", ".config/doctl", ".bash_history",
+    ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history", ".local/share/fish/fish_history",
+    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+    "Library/Application Support/Google/Chrome", "Library/Cookies", ".claude", ".claude.json", ".codex", ".gemini",
+    ".config/github-copilot", ".config/anthropic", ".config/openai", ".huggingface", ".cache/huggingface/token", ".config/swink",
+    ".local/share/swink", ".local/state/swink", ".cache/swink", ".swink", "Library/Application Support/swink",
+)  # fmt: skip
+
+_IN_SYSTEM = (
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
+    "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn", "/etc/ppp",
+    "/etc/ipsec.secrets", "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher", "/etc/docker",
+    "/etc/machine-id.secret",
+)  # fmt: skip
+
+_XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+
+_SECRET_NAME = re.compile(
+    r"""
+      (?:^|_)(?:KEY|KEYS|TOKEN|TOKENS|PAT|PASS|PASSWD|PWD|AUTH|CREDS?|DSN|COOKIES?|SAS|PIN|JWT)\d*$
+    | SECRET | PASSWORD | PASSPHRASE | CREDENTIAL | PRIVATE_?KEY | API_?KEY | ACCESS_?KEY | ENCRYPTION_?KEY
+    | SIGNING | WEBHOOK | CONNECTION_?STRING
+    | (?:AUTH|ACCESS|REFRESH|SESSION|BEARER|ID)_?TOKEN
+    | ^(?:AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DIGITALOCEAN|DO|CLOUDFLARE|CF|HEROKU|VAULT|CONSUL|NOMAD|OCI)_
+    | ^(?:ALICLOUD|SWINK|SSH|GPG|KUBE|DOCKER|DBUS|KRB5)_
+    | ^(?:KUBECONFIG|NETRC|PGPASSFILE|BASH_ENV|ENV|PROMPT_COMMAND|XAUTHORITY|WAYLAND_DISPLAY|DISPLAY|SHELLOPTS|BASHOPTS)$
+    | ^BASH_FUNC_
+    """,
+    re.X | re.I,
+)
+_HARMLESS_NAME = re.compile(r"^(?:PWD|OLDPWD)$|^(?:AWS|AZURE|GOOGLE)_(?:REGION|DEFAULT_REGION)$|^(?:TOKENIZERS_PARALLELISM)$", re.I)
+
+
+def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
+    """Every secret place that exists, with symlinks resolved."""
+    home = Path.home()
+    places: list[Path] = [home / name for name in _IN_HOME]
+    places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
+    places += [Path(value) for name, value in os.environ.items() if name.startswith("SWINK_") and value.startswith("/")]
+    places += map(Path, _IN_SYSTEM)
+    if (ssh := Path("/etc/ssh")).is_dir():
+        places += [path for path in ssh.iterdir() if path.name.endswith("_key")]
+    places += [Path(path) for path in extra]
+    return tuple(sorted({os.path.realpath(place) for place in places if _exists(place)}))
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are neither named like a secret nor look like one."""
+    return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable should stay outside."""
+    if _HARMLESS_NAME.search(name):
+        return False
+    return bool(_SECRET_NAME.search(name)) or redact_text(value) != value
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no right to look: no right for the command either, but hiding it costs nothing
+        return True

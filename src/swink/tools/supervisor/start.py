@@ -1,0 +1,211 @@
+"""The program between swink and a command: it starts the command, watches its limits, and ends the whole tree of it.
+
+    stdin   the launch, a marshalled dict; then silence. A byte more, or the end of it, means: end the command
+    stdout  the command's own stdout and stderr
+    stderr  the ending, a marshalled dict
+
+It is run by path in an isolated interpreter (`python -I -S supervisor/start.py`) and is part of the price of every command,
+so it imports nothing of swink and as little of the standard library as it can (json and typing alone cost 10 ms). Being a
+process of its own it can be the subreaper of the command's orphans, and set limits and filters between fork and exec,
+without touching the program that uses swink. It outlives that program only to clean up.
+"""
+
+import marshal
+import os
+import select
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from swink.tools.supervisor import confinement, tree
+
+    Launch = dict[str, Any]
+else:
+    import confinement
+    import tree
+
+POLL = 0.1
+"""Seconds between two looks at memory, process count and disk."""
+DIRECTORY_FD = 3
+"""Where a shell may leave its last working directory."""
+
+_signals: list[int] = []
+
+
+def main() -> None:
+    """Run one command to its end."""
+    launch = _received(0)
+    wake_read, wake_write = os.pipe()
+    for end in (wake_read, wake_write):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _note)
+    directory_read, directory_write = os.pipe()
+    try:
+        tree.adopt_orphans()
+        tree.run_first()
+        child = _start(launch, directory_write)
+    except OSError as error:
+        _report(error=str(error))
+    os.close(directory_write)
+    os.close(1)  # the command alone holds the pipe now, so its end is the end of the output
+    reason = _watch(child, launch, wake_read)
+    left = tree.end(child, launch["guards"], 0 if reason in ("processes", "memory") else launch["grace"])
+    code, cpu = tree.outcome(child)
+    _report(
+        code=code if code >= 0 else 128 - code,
+        signal=-code if code < 0 else None,
+        reason=reason,
+        cpu=cpu,
+        left=left,
+        directory=_last_directory(directory_read),
+    )
+
+
+def _start(launch: "Launch", directory_write: int) -> int:
+    """Fork the command; an error between fork and exec comes back through a pipe."""
+    failure_read, failure_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(failure_read)
+            _become(launch, directory_write)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            os.write(failure_write, marshal.dumps(_explain(error)))
+        finally:
+            os._exit(127)
+    os.close(failure_write)
+    with os.fdopen(failure_read, "rb") as pipe:
+        failure = pipe.read()
+    if failure:
+        os.waitpid(child, 0)
+        raise OSError(marshal.loads(failure))
+    return child
+
+
+def _explain(error: Exception) -> str:
+    if not isinstance(error, OSError) or not error.strerror:
+        return f"{type(error).__name__}: {error}"
+    return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+
+
+def _become(launch: "Launch", directory_write: int) -> None:
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    # Python ignores the first two, and what is ignored stays ignored across exec.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(1, 2)
+    if launch["keep_directory"]:
+        os.dup2(directory_write, DIRECTORY_FD)
+    os.chdir(launch["cwd"])
+    confinement.limit(launch["rlimits"])
+    if launch["landlock"]:
+        confinement.restrict(launch["landlock"])
+    if launch["drop_privileges"]:
+        confinement.drop_capabilities()
+    if launch["seccomp"]:
+        program = launch["seccomp"]
+        if launch["seccomp_fd"]:
+            confinement.offer_filter(program, launch["seccomp_fd"])
+        else:
+            confinement.install_filter(program)
+    os.execve(launch["argv"][0], launch["argv"], launch["env"])
+
+
+def _watch(child: int, launch: "Launch", wake: int) -> str | None:
+    """Wait until the command ends by itself (None), somebody ends it, or it breaks a limit."""
+    deadline = time.monotonic() + launch["wall"]
+    poller = select.poll()
+    poller.register(0, select.POLLIN)
+    poller.register(wake, select.POLLIN)
+    room = _free_space(launch["disks"])
+    while True:
+        tree.reap()
+        if tree.has_ended(child):
+            return None
+        pause = min(POLL, deadline - time.monotonic())
+        if pause <= 0:
+            return "timeout"
+        for fd, _ in poller.poll(pause * 1000):
+            if fd != wake:
+                return "killed"
+            _drain(wake)
+        if _signals:
+            return "killed"
+        tree.reap()
+        broken = None if tree.has_ended(child) else _broken_limit(launch, room)
+        if broken:
+            return broken
+
+
+def _broken_limit(launch: "Launch", room: dict[str, int]) -> str | None:
+    family = tree.descendants()
+    if len(family) > launch["processes"]:
+        return "processes"
+    if tree.exceeds_memory(family, launch["memory"]):
+        return "memory"
+    now = _free_space(launch["disks"])
+    if any(room[path] - now[path] > launch["disk"] for path in now if path in room):
+        return "disk"
+    return None
+
+
+def _free_space(disks: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for path in disks:
+        try:
+            stat = os.statvfs(path)
+        except OSError:
+            continue
+        found[path] = stat.f_bavail * stat.f_frsize
+    return found
+
+
+def _note(number: int, frame: object) -> None:
+    if number != signal.SIGCHLD:
+        _signals.append(number)
+
+
+def _received(fd: int) -> "Launch":
+    data = b""
+    while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "big"):
+        chunk = os.read(fd, 1 << 20)
+        if not chunk:
+            sys.exit(0)  # whoever started this is gone already
+        data += chunk
+    return marshal.loads(data[8:])
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 4096):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def _last_directory(fd: int) -> str:
+    os.set_blocking(fd, False)
+    try:
+        return os.read(fd, 4096).split(b"\n")[0].decode(errors="replace")
+    except BlockingIOError:
+        return ""
+
+
+def _report(**ending: object) -> "NoReturn":
+    data = marshal.dumps(ending)
+    os.write(2, len(data).to_bytes(8, "big") + data)
+    os._exit(0)  # the interpreter's own farewell would take longer than the rest
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The processes below the supervisor: who they are, what they use, and their end."""
+
+import os
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from swink.tools.supervisor import confinement
+else:
+    import confinement
+
+_LISTED_BY_KERNEL = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+_reaped: "dict[int, tuple[int, Any]]" = {}
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies, so that none can leave the tree."""
+    if sys.platform == "linux":
+        confinement.become_subreaper()
+
+
+def run_first() -> None:
+    """Get the processor before a thousand forks do, where we may ask for that; children are ordinary again."""
+    try:  # noqa: SIM105  contextlib would be an import more
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except (OSError, AttributeError):
+        pass  # not root, or not Linux: the limit of processes holds there
+
+
+def reap() -> None:
+    """Collect every child that has ended."""
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        _reaped[pid] = (status, usage)
+
+
+def has_ended(child: int) -> bool:
+    """Whether this child was reaped."""
+    return child in _reaped
+
+
+def outcome(child: int) -> tuple[int, float]:
+    """Exit code (negative: the signal) and processor seconds of a child; one that cannot be ended counts as killed."""
+    if child not in _reaped:
+        return -signal.SIGKILL, 0.0
+    status, usage = _reaped[child]
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+
+
+def end(child: int, guards: int, grace: float) -> int:
+    """End every descendant: TERM and a grace, if there is one, then KILL until none is left. Returns how many withstood.
+
+    `guards` is the number of generations at the top that belong to the sandbox: they get no TERM, because their end is
+    everybody's KILL.
+    """
+    reap()
+    if grace:
+        for pid, depth in descendants(child).items():
+            if depth > guards:
+                _send(pid, signal.SIGTERM)
+                _send(pid, signal.SIGCONT)
+        _gone_within(grace, child, guards)
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        # Killed on sight, parents first: who is dead forks no more, and its children are ours to find next time.
+        for pid in _found(child):
+            _send(pid, signal.SIGKILL)
+        if _gone_within(0, child, 0):
+            return 0
+        time.sleep(0.001)
+    return len(descendants(child))
+
+
+def descendants(leader: int = 0) -> dict[int, int]:
+    """Every process below this one with its depth, and where orphans cannot be adopted the leader's process group."""
+    return dict(_found_with_depth(leader))
+
+
+def exceeds_memory(pids: dict[int, int], limit: int) -> bool:
+    """Whether the processes together hold more than so many bytes in memory."""
+    if sum(map(_resident, pids)) <= limit:
+        return False
+    # Resident sizes count shared pages once per process; the exact sum is dear, so it is asked for only here.
+    return sum(map(_proportional, pids)) > limit
+
+
+def _found(leader: int) -> "Iterator[int]":
+    return (pid for pid, _ in _found_with_depth(leader))
+
+
+def _found_with_depth(leader: int) -> "Iterator[tuple[int, int]]":
+    """The descendants, each as soon as it is seen."""
+    if not _LISTED_BY_KERNEL:
+        yield from _descendants_by_listing(leader).items()
+        return
+    seen = {os.getpid()}
+    order = [(os.getpid(), 0)]
+    for pid, depth in order:
+        for below in _children(pid):
+            if below not in seen:
+                seen.add(below)
+                yield below, depth + 1
+                order.append((below, depth + 1))
+
+
+def _gone_within(seconds: float, child: int, guards: int) -> bool:
+    deadline = time.monotonic() + seconds
+    pause = 0.002
+    while True:
+        reap()
+        if not any(depth > guards for depth in descendants(child).values()):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+
+
+def _send(pid: int, number: int) -> None:
+    try:  # noqa: SIM105  contextlib would be an import more
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(child) for child in file.read().split()]
+    except OSError:  # it ended while we looked: its children are ours now
+        pass
+    return found
+
+
+def _descendants_by_listing(leader: int) -> dict[int, int]:
+    import subprocess
+
+    done = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], capture_output=True, text=True, check=False)
+    below: dict[int, list[int]] = {}
+    for line in done.stdout.splitlines():
+        pid, parent, group, state = line.split(None, 3)
+        if not state.startswith("Z"):
+            below.setdefault(int(parent), []).append(int(pid))
+            if leader and int(group) == leader and int(pid) != leader:
+                below.setdefault(leader, []).append(int(pid))
+    found: dict[int, int] = {}
+    order = [(pid, 1) for pid in {*below.get(os.getpid(), []), *below.get(leader, [])}]
+    for pid, depth in order:
+        if pid not in found and pid != os.getpid():
+            found[pid] = depth
+            order += [(child, depth + 1) for child in below.get(pid, [])]
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return _resident(pid)

@@ -1,0 +1,93 @@
+"""What of the file system a sandboxed command sees: the system and tool chains to read, the workspace to write, no secrets."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.tools.secrets import secret_paths
+
+SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/sys/devices/system/cpu",
+)
+
+_TOOL_CHAINS = (
+    ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/pnpm", ".local/share/mise",
+    ".local/share/fnm", ".pyenv", ".rbenv", ".nvm", ".nodenv", ".fnm", ".asdf", ".cargo", ".rustup", ".sdkman", ".jenv", ".volta",
+    ".bun", ".deno", ".npm-global", ".gem", ".ghcup", ".juliaup", ".dotnet", ".conda", "go", "miniconda3", "miniforge3", "anaconda3",
+    ".m2/repository", ".cache/pip", ".cache/uv", "bin",
+)  # fmt: skip
+_PREFIX_MARKS = ("lib", "libexec", "share", "pyvenv.cfg")
+
+
+class View(Struct, frozen=True):
+    """Paths as the kernel knows them (no symlinks): readable ones, the writable root, and hidden ones inside either."""
+
+    root: str
+    home: str
+    readable: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+    @property
+    def hidden_in_root(self) -> tuple[str, ...]:
+        """The secrets that lie inside the workspace itself."""
+        return tuple(path for path in self.hidden if is_beneath(path, self.root))
+
+
+def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
+    """What a command in this workspace sees; `readable` adds to it, `hidden` takes away."""
+    home = os.path.realpath(Path.home())
+    secrets = secret_paths(hidden)
+    found = [
+        *SYSTEM,
+        *(os.path.join(home, name) for name in _TOOL_CHAINS),
+        sys.prefix,
+        sys.base_prefix,
+        *_on_path(home),
+        *map(str, readable),
+    ]
+    found += [path for name in ("resolv.conf", "localtime") if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")]
+    return View(str(root), home, tuple(_outermost(found, str(root), secrets)), secrets)
+
+
+def is_beneath(path: str, top: str) -> bool:
+    """Whether a path is `top` or lies in it."""
+    return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def _on_path(home: str) -> list[str]:
+    """Where programs on the PATH live: their prefix if it looks like one, else just their directory."""
+    found: list[str] = []
+    for entry in os.environ.get("PATH", "").split(os.pathsep):
+        if not entry.startswith("/") or not os.path.isdir(entry):
+            continue
+        entry = os.path.realpath(entry)
+        prefix, name = os.path.split(entry)
+        is_prefix = name in ("bin", "sbin", "shims") and any(os.path.exists(os.path.join(prefix, mark)) for mark in _PREFIX_MARKS)
+        found.append(prefix if is_prefix and not is_beneath(home, prefix) else entry)
+    return found
+
+
+def _outermost(paths: Iterable[str], root: str, secrets: Sequence[str]) -> list[str]:
+    """The existing ones, without those that another covers, or that would show the whole disk, a home or a secret."""
+    kept: list[str] = []
+    real = {os.path.realpath(path) for path in paths if os.path.exists(path)}
+    for path in sorted(real, key=len):
+        covered = any(is_beneath(path, other) for other in (*kept, *secrets))
+        if path != "/" and not covered and not is_beneath(path, root) and not is_beneath(os.path.realpath(Path.home()), path):
+            kept.append(path)
+    return kept

@@ -1,0 +1,245 @@
+"""Path rules: how every tool gets from a path a model wrote to a file it may touch.
+
+A path is walked component by component with directory file descriptors, never following a symlink blindly: links and `..`
+are resolved here, beneath the root, so that nothing swapped in between (by a command running meanwhile) leads outside.
+"""
+
+import os
+import stat
+import threading
+import weakref
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from swink.tool import ToolError
+from swink.tools.secrets import secret_paths
+from swink.tools.view import is_beneath
+
+MAX_LINKS = 40
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class PathRefused(ToolError):
+    """The path is outside the workspace, or in a part of it that tools keep out of."""
+
+
+class Spot:
+    """A place in the workspace: an open parent directory and a name in it, which need not exist."""
+
+    __slots__ = ("directory", "name", "path")
+
+    def __init__(self, directory: int, name: str, path: str) -> None:
+        self.directory = directory
+        self.name = name
+        self.path = path
+
+    def stat(self) -> os.stat_result | None:
+        """What is there, itself and not what a link points to; None if nothing is."""
+        try:
+            return os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def open_file(self) -> int:
+        """The regular file, opened for reading; anything that could block or has no content is refused."""
+        try:
+            fd = os.open(self.name, os.O_RDONLY | _FILE, dir_fd=self.directory)
+        except OSError as error:
+            raise self.trouble(error) from error
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISREG(mode):
+            return fd
+        os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise ToolError(f"{self.path} is a directory; use list_files to see what is in it")
+        raise ToolError(f"{self.path} is not a regular file but {_kind(mode)}")
+
+    def open_directory(self) -> int:
+        """The directory, opened."""
+        try:
+            return os.open(self.name, _DIRECTORY, dir_fd=self.directory)
+        except OSError as error:
+            raise self.trouble(error) from error
+
+    def trouble(self, error: OSError) -> ToolError:
+        """What an error of the system means for this path."""
+        match error:
+            case FileNotFoundError():
+                return ToolError(f"{self.path} does not exist")
+            case NotADirectoryError():
+                return ToolError(f"{self.path} is not a directory")
+            case PermissionError():
+                return ToolError(f"{self.path}: permission denied")
+            case _:
+                return ToolError(f"{self.path}: {error.strerror or error}")
+
+
+class Workspace:
+    """A directory that tools may not leave. `hidden` adds places inside it that they may not look at."""
+
+    def __init__(self, root: str | Path, hidden: Sequence[str | Path] = ()) -> None:
+        self._given = os.path.abspath(os.path.expanduser(root))
+        self.root = Path(os.path.realpath(self._given))
+        if not self.root.is_dir():
+            raise ToolError(f"the workspace {self.root} is not a directory")
+        self._hidden = tuple(path for path in secret_paths(hidden) if is_beneath(path, str(self.root)))
+
+    @contextmanager
+    def at(self, path: str, *, write: bool = False, make_parents: bool = False) -> Generator[Spot, None, None]:
+        """The place a path leads to, links resolved. With `write`, parts that tools may only read are refused."""
+        trail = _Trail(self.root)
+        try:
+            name = self._walk(trail, path, make_parents=make_parents)
+            found = "/".join([*trail.names, name]) if name != "." else "/".join(trail.names) or "."
+            self._check(found, write=write)
+            yield Spot(trail.fds[-1], name, found)
+        finally:
+            trail.close()
+
+    def directory(self, path: str) -> str:
+        """The absolute path of a directory, as a command's working directory."""
+        with self.at(path) as spot:
+            os.close(spot.open_directory())
+            return str(self.root / spot.path)
+
+    def is_hidden(self, path: str) -> bool:
+        """Whether a path, relative to the root, is or lies in a secret place."""
+        return bool(self._hidden) and any(is_beneath(str(self.root / path), secret) for secret in self._hidden)
+
+    def parts(self, path: str) -> list[str]:
+        """The components of a path relative to the root; an absolute one must name the workspace."""
+        if "\0" in path:
+            raise PathRefused("a path cannot contain a NUL character")
+        if os.path.isabs(path):
+            for base in (str(self.root), self._given):
+                if is_beneath(os.path.normpath(path), base) and is_beneath(path, base):
+                    path = path[len(base) :]
+                    break
+            else:
+                raise PathRefused(f"{path} is outside the workspace {self.root}; use a path inside it, relative to it or absolute")
+        return [part for part in path.split("/") if part not in ("", ".")]
+
+    def _walk(self, trail: "_Trail", path: str, *, make_parents: bool) -> str:
+        """Open directories along the path until the last name is left, and return it."""
+        waiting = self.parts(path)
+        links = 0
+        while waiting:
+            part = waiting.pop(0)
+            if part == "..":
+                if not trail.names:
+                    raise PathRefused(f"{path} leads out of the workspace {self.root}; use a path inside it")
+                trail.leave()
+                continue
+            found = trail.look(part, path)
+            if found is not None and stat.S_ISLNK(found):
+                links += 1
+                if links > MAX_LINKS:
+                    raise ToolError(f"{path} goes through too many symbolic links")
+                waiting = self._follow(trail, part, path) + waiting
+                continue
+            if not waiting:
+                return part
+            if found is None:
+                if not make_parents:
+                    raise ToolError(f"{path} does not exist: there is no {'/'.join([*trail.names, part])}")
+                self._check("/".join([*trail.names, part]), write=True)
+                trail.make(part, path)
+            trail.enter(part, path)
+        return "."
+
+    def _follow(self, trail: "_Trail", part: str, path: str) -> list[str]:
+        target = os.readlink(part, dir_fd=trail.fds[-1])
+        if not os.path.isabs(target):
+            return [piece for piece in target.split("/") if piece not in ("", ".")]
+        try:
+            pieces = self.parts(target)
+        except PathRefused:
+            raise PathRefused(f"{path} is a symbolic link out of the workspace {self.root}") from None
+        trail.restart()
+        return pieces
+
+    def _check(self, path: str, *, write: bool) -> None:
+        if self.is_hidden(path):
+            raise PathRefused(f"{path} holds secrets; tools do not touch it")
+        if write and ".git" in (part.casefold() for part in path.split("/")):
+            raise PathRefused(f"{path} belongs to git; change it with git commands")
+
+
+class _Trail:
+    """The open directories from the root down to where a walk stands."""
+
+    def __init__(self, root: Path) -> None:
+        self.names: list[str] = []
+        try:
+            self.fds = [os.open(root, _DIRECTORY)]
+        except OSError as error:
+            raise ToolError(f"the workspace {root} cannot be opened: {error.strerror}") from error
+
+    def look(self, part: str, path: str) -> int | None:
+        try:
+            return os.stat(part, dir_fd=self.fds[-1], follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from error
+
+    def enter(self, part: str, path: str) -> None:
+        try:
+            self.fds.append(os.open(part, _DIRECTORY, dir_fd=self.fds[-1]))
+        except OSError as error:
+            raise ToolError(f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered ({error.strerror})") from error
+        self.names.append(part)
+
+    def make(self, part: str, path: str) -> None:
+        try:
+            os.mkdir(part, dir_fd=self.fds[-1])
+        except FileExistsError:
+            pass  # somebody was faster; entering it tells what it is
+        except OSError as error:
+            raise ToolError(f"{path}: cannot make {'/'.join([*self.names, part])}: {error.strerror}") from error
+
+    def leave(self) -> None:
+        os.close(self.fds.pop())
+        self.names.pop()
+
+    def restart(self) -> None:
+        while self.names:
+            self.leave()
+
+    def close(self) -> None:
+        for fd in self.fds:
+            os.close(fd)
+
+
+class _PathLock:
+    """A lock that can be weakly referenced, so that a path nobody uses costs nothing."""
+
+    __slots__ = ("__weakref__", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_locks: "weakref.WeakValueDictionary[Any, _PathLock]" = weakref.WeakValueDictionary()
+_guard = threading.Lock()
+
+
+@contextmanager
+def locked(spot: Spot) -> Generator[None, None, None]:
+    """Keep the file to oneself, among all tools of this process."""
+    directory = os.fstat(spot.directory)
+    key = (directory.st_dev, directory.st_ino, spot.name)
+    with _guard:
+        mine = _locks.get(key)
+        if mine is None:
+            mine = _locks[key] = _PathLock()
+    with mine.lock:
+        yield
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    return kinds.get(stat.S_IFMT(mode), "something else")

@@ -1,0 +1,163 @@
+"""write_file and edit_file: files change as a whole, atomically, or not at all."""
+
+import os
+import stat
+from contextlib import suppress
+from typing import Annotated
+
+from msgspec import Meta
+
+from swink.messages import Text
+from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.edits import Edit, apply_edits
+from swink.tools.text import Encoding, binary_kind, detect, printable, short_hash
+from swink.tools.workspace import Spot, Workspace, locked
+
+MAX_CHANGED = 64 << 20
+"""Bytes of the largest file that is edited or replaced; past it a stream editor is the better tool."""
+MAX_SHOWN = 1 << 20
+"""Characters of content kept in the details for a diff."""
+
+ExpectedHash = Annotated[
+    str | None, Meta(description="Refuse if the file's content has another hash than this one, from an earlier result.")
+]
+
+
+def write_tools(workspace: Workspace) -> list[Tool]:
+    """write_file and edit_file for a workspace."""
+
+    @tool(requires_approval=True)
+    def write_file(path: str, content: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
+        """Create a file or replace all of its content. Missing parent directories are made. To change part of a file use edit_file.
+
+        Args:
+            path: The file, relative to the workspace.
+            content: The whole new content.
+        """
+        with workspace.at(path, write=True, make_parents=True) as spot, locked(spot):
+            old = _read(spot)
+            _expect(spot, old, expected_hash)
+            encoding = Encoding()
+            if old is not None and (kept := detect(old)) is not None and kept.bom:
+                encoding = kept
+            new = _encoded(content, encoding, spot)
+            _replace(spot, new, old, ctx)
+            done = "created" if old is None else "replaced"
+            return _result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
+
+    @tool(requires_approval=True)
+    def edit_file(path: str, edits: list[Edit], ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
+        """Replace parts of a file. Every edit is matched against the file as it is now; all of them apply or none does.
+
+        Args:
+            path: The file, relative to the workspace.
+            edits: What to replace with what.
+        """
+        with workspace.at(path, write=True) as spot, locked(spot):
+            old = _read(spot)
+            if old is None:
+                raise ToolError(f"{spot.path} does not exist; use write_file to create it")
+            _expect(spot, old, expected_hash)
+            encoding = detect(old)
+            if encoding is None:
+                raise ToolError(f"{spot.path} is {binary_kind(old)}, not text")
+            applied = apply_edits(encoding.decode(old), edits)
+            new = _encoded(applied.text, encoding, spot)
+            _replace(spot, new, old, ctx)
+            where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
+            count = len(applied.lines)
+            return _result(spot, old, new, f"edited {spot.path}: {count} replacement{'s' if count > 1 else ''} at line {where}")
+
+    return [write_file, edit_file]
+
+
+def _read(spot: Spot) -> bytes | None:
+    """What is in the file; None if there is none."""
+    if spot.stat() is None:
+        return None
+    with os.fdopen(spot.open_file(), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_CHANGED:
+            raise ToolError(f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); use sed in bash")
+        return file.read()
+
+
+def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
+    if expected is None:
+        return
+    found = None if old is None else short_hash(old)
+    if found is None or not found.startswith(expected[: len(found)].lower()) or len(expected) < 8:
+        state = "does not exist" if found is None else f"has the hash {found}"
+        raise ToolError(f"nothing was changed: {spot.path} {state}, not {expected}; read it again before changing it")
+
+
+def _encoded(text: str, encoding: Encoding, spot: Spot) -> bytes:
+    try:
+        return encoding.encode(text)
+    except UnicodeEncodeError as error:
+        char = printable(text[error.start])
+        raise ToolError(
+            f"nothing was changed: {spot.path} is in {encoding}, which has no {char!r} (U+{ord(text[error.start]):04X})"
+        ) from error
+
+
+def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> None:
+    """Put the new content in place: written beside the file, flushed to disk, and renamed over it with its mode kept."""
+    before = spot.stat()
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        raise ToolError(f"{spot.path} is not a regular file")
+    temporary = f".{spot.name[:200]}.{os.urandom(4).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=spot.directory)
+    except OSError as error:
+        raise spot.trouble(error) from error
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(new)
+            file.flush()
+            if before is not None:
+                _keep_attributes(fd, before)
+            os.fsync(fd)
+        if ctx.cancelled:
+            raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was replaced")
+        if _changed(before, spot.stat()):
+            raise ToolError(f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again")
+        os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+    except BaseException as error:
+        os.unlink(temporary, dir_fd=spot.directory)
+        if isinstance(error, OSError):
+            raise spot.trouble(error) from error
+        raise
+    os.fsync(spot.directory)
+
+
+def _keep_attributes(fd: int, before: os.stat_result) -> None:
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):  # who may write the directory but not give files away becomes the owner
+            os.fchown(fd, before.st_uid, before.st_gid)
+    os.fchmod(fd, stat.S_IMODE(before.st_mode))
+
+
+def _changed(before: os.stat_result | None, now: os.stat_result | None) -> bool:
+    if before is None or now is None:
+        return before is not now
+    return (before.st_ino, before.st_mtime_ns, before.st_size) != (now.st_ino, now.st_mtime_ns, now.st_size)
+
+
+def _result(spot: Spot, old: bytes | None, new: bytes, text: str) -> ToolResult:
+    details = {
+        "path": spot.path,
+        "is_new_file": old is None,
+        "old_content": None if old is None else _shown(old),
+        "new_content": _shown(new),
+        "hash": short_hash(new),
+    }
+    return ToolResult((Text(f"{text} [hash {details['hash']}]"),), details)
+
+
+def _shown(data: bytes) -> str | None:
+    """The content for a diff; None where it is no text or too long to keep in a conversation."""
+    encoding = detect(data) if len(data) <= MAX_SHOWN else None
+    return None if encoding is None else printable(encoding.decode(data))

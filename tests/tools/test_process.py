@@ -1,0 +1,316 @@
+"""Process rules, without a sandbox and in each: what a command starts ends with it, whatever it tries."""
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from calling import eventually
+from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run
+from swink.tools.sandbox import Level, Sandbox, shell_argv
+
+PLACES: list[tuple[Level, str]] = [("none", "none"), ("workspace", "bubblewrap"), ("workspace", "landlock")]
+places = pytest.mark.parametrize(("level", "backend"), PLACES, ids=[backend for _, backend in PLACES])
+
+
+@pytest.fixture
+def box(level: Level, backend: str, tmp_path: Path, need) -> Sandbox:
+    need(backend)
+    return Sandbox(tmp_path, level, backends=(backend,))
+
+
+async def run_shell(box: Sandbox, command: str, limits: Limits | None = None, size: int = 100_000):
+    output = HeadAndTail(size)
+    ending = await run(await box.launch(shell_argv(command), limits=limits or Limits(wall=30)), output.add)
+    return ending, output
+
+
+def alive(mark: str) -> list[str]:
+    """Command lines of living processes that carry a mark."""
+    found: list[str] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if mark.encode() in line and state != "Z":
+                found.append(line.decode(errors="replace"))
+    return found
+
+
+# A family in which every member tries another way to survive: its own session, its own group, a double fork, deaf to TERM and HUP.
+SURVIVORS = """
+import os, signal, sys, time
+MARK = sys.argv[1]
+def linger(deaf):
+    if deaf:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+    time.sleep(300)
+for how in ("plain", "session", "group", "daemon", "deaf", "deaf daemon"):
+    if os.fork() == 0:
+        if how == "session": os.setsid()
+        if how == "group": os.setpgid(0, 0)
+        if "daemon" in how:
+            os.setsid()
+            if os.fork(): os._exit(0)
+            os.chdir("/")
+        open(os.path.join(MARK, how), "w").close()
+        linger("deaf" in how)
+if len(sys.argv) > 2: os._exit(0)
+linger(False)
+"""
+
+
+def family(tmp_path: Path) -> str:
+    (tmp_path / "mark").mkdir()
+    (tmp_path / "survivors.py").write_text(textwrap.dedent(SURVIVORS))
+    return f"{sys.executable} {tmp_path / 'survivors.py'} {tmp_path / 'mark'}"
+
+
+async def wait_for_family(tmp_path: Path) -> None:
+    await eventually(lambda: len(list((tmp_path / "mark").iterdir())) == 6)
+
+
+@places
+async def test_cancellation_leaves_no_descendant_alive(box: Sandbox, tmp_path: Path):
+    task = asyncio.create_task(run_shell(box, family(tmp_path)))
+    await wait_for_family(tmp_path)
+    assert len(alive(str(tmp_path / "mark"))) >= 7
+    task.cancel()
+    started = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert alive(str(tmp_path / "mark")) == []
+    assert time.monotonic() - started < 1
+
+
+@places
+async def test_impatient_cancellation_still_leaves_nothing(box: Sandbox, tmp_path: Path):
+    task = asyncio.create_task(run_shell(box, family(tmp_path)))
+    await wait_for_family(tmp_path)
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0.005)
+    assert task.cancelled()
+    assert alive(str(tmp_path / "mark")) == []
+
+
+@places
+async def test_timeout_ends_the_whole_tree(box: Sandbox, tmp_path: Path):
+    ending, _ = await run_shell(box, family(tmp_path), Limits(wall=1.0))
+    assert ending.reason == "timeout"
+    assert len(list((tmp_path / "mark").iterdir())) == 6
+    assert alive(str(tmp_path / "mark")) == []
+
+
+@places
+async def test_background_processes_end_with_the_command(box: Sandbox, tmp_path: Path):
+    """They hold the pipe, too, so a tool that waited for its end would hang."""
+    ending, output = await run_shell(box, f"{family(tmp_path)} parent-leaves; echo done")
+    assert (ending.code, output.text()) == (0, "done\n")
+    await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
+
+
+async def test_death_of_the_program_around_ends_the_command(tmp_path: Path):
+    program = f"""
+import asyncio
+from swink.tools.process import Launch, run
+asyncio.run(run(Launch({shell_argv(family(tmp_path))!r}, "/", {{"PATH": {os.environ["PATH"]!r}}}), lambda data: None))
+"""
+    around = subprocess.Popen([sys.executable, "-c", program])
+    await wait_for_family(tmp_path)
+    around.kill()
+    around.wait()
+    await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
+
+
+async def test_term_comes_before_kill(tmp_path: Path):
+    command = f"trap 'echo terminated > {tmp_path}/said; exit 0' TERM; touch {tmp_path}/ready; while :; do sleep 0.02; done"
+    task = asyncio.create_task(run_shell(Sandbox(tmp_path, "none"), command))
+    await eventually((tmp_path / "ready").exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (tmp_path / "said").read_text() == "terminated\n"
+
+
+@pytest.mark.parametrize("moment", [0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05])
+async def test_cancellation_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path, moment: float):
+    mark = f"sleep 4{int(moment * 1000):03d}.{os.getpid()}"
+    task = asyncio.create_task(run_shell(Sandbox(tmp_path, "none"), mark))
+    await asyncio.sleep(moment)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert alive(mark) == []
+
+
+@places
+async def test_a_gigabyte_of_output_takes_little_memory(box: Sandbox):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ending, output = await run_shell(box, "echo first; head -c 1000000000 /dev/zero; echo; echo last", size=1000)
+    assert ending.code == 0
+    assert output.size == 1_000_000_012
+    assert output.text().startswith("first\n")
+    assert output.text().endswith("\nlast\n")
+    assert "[... 999,999,012 bytes of 1,000,000,012 cut here ...]" in output.text()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+async def test_the_event_loop_stays_awake_while_output_floods(tmp_path: Path):
+    task = asyncio.create_task(run_shell(Sandbox(tmp_path, "none"), "head -c 300000000 /dev/zero"))
+    longest = 0.0
+    while not task.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.005)
+        longest = max(longest, time.monotonic() - before)
+    assert (await task)[0].code == 0
+    assert longest < 0.25
+
+
+async def test_stdout_and_stderr_come_in_the_order_written(tmp_path: Path):
+    _, output = await run_shell(Sandbox(tmp_path, "none"), "echo 1; echo 2 >&2; echo 3; echo 4 >&2")
+    assert output.text() == "1\n2\n3\n4\n"
+
+
+@places
+async def test_there_is_no_input(box: Sandbox):
+    ending, output = await run_shell(box, "cat; read x; echo $?")
+    assert (ending.code, output.text()) == (0, "1\n")
+
+
+@places
+@pytest.mark.parametrize(("command", "code", "number"), [("exit 7", 7, None), ("kill -9 $$", 137, 9), ("kill -TERM $$", 143, 15)])
+async def test_exit_codes_are_those_of_a_shell(box: Sandbox, command: str, code: int, number: int | None):
+    ending, _ = await run_shell(box, command)
+    assert ending.code == code
+    if box.level == "none":
+        assert ending.signal == number
+
+
+async def test_a_broken_pipe_ends_a_program_quietly(tmp_path: Path):
+    """Python ignores SIGPIPE and what is ignored is inherited: the command must get it back."""
+    ending, output = await run_shell(Sandbox(tmp_path, "none"), "yes | head -n 1; echo ${PIPESTATUS[0]}")
+    assert (ending.code, output.text()) == (0, "y\n141\n")
+
+
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(CannotStart, match="/no/such/program"):
+        await run(Launch(("/no/such/program",), str(tmp_path), {}), lambda data: None)
+    with pytest.raises(CannotStart, match="No such file"):
+        await run(Launch(("/bin/sh", "-c", "true"), str(tmp_path / "gone"), {}), lambda data: None)
+
+
+async def test_a_command_longer_than_a_pipe_arrives_whole(tmp_path: Path):
+    words = " ".join(["word"] * 24_000)  # 120 kB: past the pipe's 64, below what exec takes
+    ending, output = await run_shell(Sandbox(tmp_path, "none"), f"set -- {words}; echo $#")
+    assert (ending.code, output.text()) == (0, "24000\n")
+
+
+@places
+async def test_limit_of_processor_time(box: Sandbox):
+    ending, _ = await run_shell(box, f"exec {sys.executable} -c 'while True: pass'", Limits(wall=20, cpu=1))
+    assert ending.code in (128 + signal.SIGXCPU, 137)
+    assert ending.reason is None
+
+
+@places
+async def test_limit_of_memory_of_one_process(box: Sandbox):
+    ending, output = await run_shell(box, f"{sys.executable} -c 'x = bytearray(300 << 20); print(len(x))'", Limits(memory=200 << 20))
+    assert "MemoryError" in output.text() or ending.reason == "memory"
+    assert ending.code != 0
+
+
+@places
+async def test_limit_of_memory_of_many_processes_together(box: Sandbox):
+    hog = f"{sys.executable} -c 'import time; x = b\"x\" * (60 << 20); time.sleep(20)'"
+    ending, _ = await run_shell(box, " & ".join([hog] * 4) + " & wait", Limits(wall=20, memory=150 << 20))
+    assert ending.reason == "memory"
+
+
+@places
+async def test_limit_of_file_size(box: Sandbox, tmp_path: Path):
+    ending, _ = await run_shell(box, "head -c 3000000 /dev/zero > big", Limits(file_size=1_000_000))
+    assert ending.code == 128 + signal.SIGXFSZ
+    assert (tmp_path / "big").stat().st_size == 1_000_000
+
+
+@places
+async def test_limit_of_disk_space(box: Sandbox, tmp_path: Path):
+    command = "for i in $(seq 100); do head -c 20000000 /dev/zero > file$i; sleep 0.05; done"
+    ending, _ = await run_shell(box, command, Limits(disk=60_000_000))
+    assert ending.reason == "disk"
+    assert sum(path.stat().st_size for path in tmp_path.glob("file*")) < 500_000_000
+
+
+@places
+async def test_a_fork_bomb_is_ended(box: Sandbox):
+    started = time.monotonic()
+    ending, _ = await run_shell(box, "bomb() { bomb | bomb & }; bomb; sleep 20", Limits(wall=10, processes=60))
+    assert ending.reason in ("processes", "timeout") or ending.code != 0
+    assert time.monotonic() - started < 12
+
+
+async def test_the_environment_carries_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    secrets = {
+        "OPENAI_API_KEY": "a", "GITHUB_TOKEN": "b", "DB_PASSWORD": "c", "MY_SECRET_THING": "d", "AWS_SESSION_X": "e", "GOOGLE_APPLICATION_CREDENTIALS": "f",
+        "HARMLESS": "sk-abcdefghijklmnop", "DATABASE_URL": "postgres://me:hunter2@db/x", "SSH_AUTH_SOCK": "/tmp/agent", "SWINK_ANYTHING": "g", "NPM_TOKEN": "h",
+        "STRIPE_KEY": "i", "KUBECONFIG": "/k", "PGPASSWORD": "j",
+    }  # fmt: skip
+    for name, value in {**secrets, "EDITOR": "vi", "MY_SETTING": "blue"}.items():
+        monkeypatch.setenv(name, value)
+    _, output = await run_shell(
+        Sandbox(tmp_path, "none", environment={"GIVEN_TOKEN": "on purpose"}), "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
+    )
+    for name in secrets:
+        assert f"{name}=" not in output.text()
+    for kept in ("EDITOR=vi", "MY_SETTING=blue", "GIVEN_TOKEN=on purpose", "PATH="):
+        assert kept in output.text()
+
+
+async def test_children_of_the_program_itself_are_left_alone(tmp_path: Path):
+    """The supervisor adopts orphans, not this process: an ordinary child and its exit code stay the program's own."""
+    own = await asyncio.create_subprocess_exec("sh", "-c", "sleep 0.3; exit 5")
+    await run_shell(Sandbox(tmp_path, "none"), "sleep 100 & true")
+    assert await own.wait() == 5
+
+
+async def test_many_commands_at_once(tmp_path: Path):
+    box = Sandbox(tmp_path, "none")
+    endings = await asyncio.gather(*[run_shell(box, f"echo {number}; exit {number}") for number in range(12)])
+    assert [(ending.code, output.text()) for ending, output in endings] == [(number, f"{number}\n") for number in range(12)]
+
+
+async def test_no_file_descriptor_leaks(tmp_path: Path):
+    box = Sandbox(tmp_path, "none")
+    await run_shell(box, "true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        await run_shell(box, "ls /proc/self/fd")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(run_shell(box, "sleep 5"), 0.05)
+    assert len(os.listdir("/proc/self/fd")) == before
+    _, output = await run_shell(box, "ls /proc/self/fd")
+    assert output.text().split() == ["0", "1", "2", "3"], "the command got a descriptor that is not its own"
+
+
+def test_head_and_tail_keep_what_they_promise():
+    kept = HeadAndTail(10)
+    for chunk in (b"ab", b"cdefgh", b"ijklmnopqrstuvwxyz" * 10, b"THEND"):
+        kept.add(chunk)
+    assert kept.text().startswith("abcde\n[... ")
+    assert kept.text().endswith(" cut here ...]\nTHEND")
+    assert kept.cut == kept.size - 10
+    short = HeadAndTail(10)
+    short.add(b"0123456789")
+    assert (short.text(), short.cut) == ("0123456789", 0)
