@@ -39,7 +39,7 @@ from swink.run import Run
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
 from swink.tool import Tool, ToolError, as_tools
-from swink.transform import transformed
+from swink.transform import in_order
 
 log = logging.getLogger("swink.agent")
 
@@ -270,7 +270,10 @@ class Agent:
         """Run the context transformers now and keep only what they keep."""
         self._idle_only("compact")
         before = self._history.snapshot()
-        after = await transformed(self._config.transform_context, before, True)
+        after: Sequence[Message] = before
+        for function in in_order(self._config.transform_context):
+            returned = function(after, True)
+            after = await returned if isinstance(returned, Awaitable) else returned
         self._idle_only("compact")
         report = CompactionReport(len(before) - len(after), sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after)), True)
         self._history = History(after)

@@ -52,7 +52,8 @@ async def take_turns(run: Run) -> None:
         run.check()
         if run.pausing:
             return run.stop("paused")
-        await _poll_steering(run)
+        if run.config.peek_steering is None or run.config.peek_steering():
+            await _poll_steering(run)
         if reason in ("complete", "reasoning_only") and not run.pending:
             await _before_stopping(run)
             if run.stop_reason is not None or not run.pending:
@@ -79,7 +80,8 @@ async def _take_turn(run: Run) -> TurnEndReason | None:
         run.close("error")
         return "error"
     reason = await _act(run)
-    await run.save()
+    if run.config.save is not None:
+        await run.save()
     run.end_turn(reason)
     return reason
 

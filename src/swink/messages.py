@@ -334,7 +334,7 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
         return (Text(clean(content)),) if content else ()
     if isinstance(content, ContentBlock):
         return (content,)
-    blocks = tuple([Text(clean(item)) if isinstance(item, str) else item for item in _items(content, "content")])
+    blocks = tuple([Text(clean(item)) if isinstance(item, str) else item for item in _items(content, "content") if item != ""])
     for block in blocks:
         if not isinstance(block, ContentBlock):
             raise TypeError(f"content takes a str, or a list of text and content blocks, not {type(block).__name__}")

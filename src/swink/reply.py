@@ -65,7 +65,9 @@ def _fail(run: Run, error: AgentError) -> None:
 async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     model = run.model
-    options = await _options(run, model)
+    options = run.config.options
+    if run.config.get_api_key is not None or run.tool_choice is not None:
+        options = await _options(run, model)
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
     limits = _limits(options, stream_fn)
@@ -95,57 +97,19 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
 async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
     """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
     feed, emit = assembly.feed, run.emit
-    watch = _Watch(assembly, limits)
+    run.watch.begin(assembly, limits)
     try:
         async for event in stream:
             if feed(event):
                 emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
     except asyncio.CancelledError:
-        if watch.claims_cancellation():
+        if run.watch.claims_cancellation():
             raise TimeoutError from None
         raise
     finally:
-        watch.stop()
+        run.watch.end()
         if (aclose := getattr(stream, "aclose", None)) is not None:
             await aclose()
-
-
-class _Watch:
-    """Cancels a stream that brings no content: what counts is events, so a provider's pings cannot hold it open.
-
-    It looks now and then instead of being told of every delta; a stream that does not end after its terminal event is
-    ended at the next look, too.
-    """
-
-    __slots__ = ("_assembly", "_fired", "_idle_since", "_limits", "_loop", "_seen", "_task", "_timer")
-
-    def __init__(self, assembly: Assembly, limits: Timeout) -> None:
-        self._assembly = assembly
-        self._limits = limits
-        self._seen = 0
-        self._fired = False
-        self._loop = asyncio.get_running_loop()
-        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._idle_since = self._loop.time()
-        self._timer = self._loop.call_later(min(limits.first, limits.idle) / 8, self._look)
-
-    def _look(self) -> None:
-        now, size = self._loop.time(), self._assembly.size
-        if size != self._seen:
-            self._seen, self._idle_since = size, now
-        limit = self._limits.idle if size else self._limits.first
-        if now - self._idle_since >= limit or self._assembly.terminal is not None:
-            self._fired = True
-            self._task.cancel()
-        else:
-            self._timer = self._loop.call_later(limit / 8, self._look)
-
-    def claims_cancellation(self) -> bool:
-        """Whether the cancellation was this watch's own and nobody else's."""
-        return self._fired and self._task.uncancel() == 0
-
-    def stop(self) -> None:
-        self._timer.cancel()
 
 
 async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:

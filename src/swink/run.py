@@ -49,6 +49,7 @@ from swink.messages import (
 from swink.policy import Policy, PolicyContext, Slots, vet_commit
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext
+from swink.watch import Watch
 
 log = logging.getLogger("swink.run")
 
@@ -126,6 +127,7 @@ class Run:
         self._next_history: History | None = None
         self.finished: asyncio.Future[None]
         self.loop: asyncio.AbstractEventLoop
+        self.watch: Watch
         self._when_over: list[Callable[[], None]] = []
 
     # What a run is told from outside
@@ -140,6 +142,7 @@ class Run:
         self.enter_pending()
         self._task = self.loop.create_task(self._drive(body))
         self._task.add_done_callback(self._ended)
+        self.watch = Watch(self._task, self.loop)
         if deadline is not None:
             self._timers.append(self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed"))
 
@@ -338,6 +341,7 @@ class Run:
         self.closed = True
         self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
         self.emit = _ignore
+        self.watch.stop()
         for timer in self._timers:
             timer.cancel()
         if self.config.save is None:

@@ -9,13 +9,13 @@ may still be open; anywhere else an open block is a violation.
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import msgspec
 from msgspec import Struct, field
 
 from swink.errors import ErrorKind, StreamError
-from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
+from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage, clean
 from swink.redact import redact_value
 
 
@@ -180,17 +180,18 @@ class StreamFn(Protocol):
 
 
 class _Block:
-    """One block under assembly; `takes` is the delta type it accepts, None once closed."""
+    """One block under assembly; `takes` is the delta type it accepts, `text` its whole text once it is closed."""
 
-    __slots__ = ("append", "end", "id", "name", "parts", "takes")
+    __slots__ = ("append", "end", "id", "name", "parts", "takes", "text")
 
     def __init__(self, takes: type[Delta], id: str = "", name: str = "") -> None:
-        self.takes: type[Delta] | None = takes
+        self.takes = takes
         self.parts: list[str] = []
         self.append = self.parts.append
         self.id = id
         self.name = name
         self.end: ThinkingEnd | ToolCallEnd | None = None
+        self.text: str | None = None
 
 
 class Assembly:
@@ -226,7 +227,7 @@ class Assembly:
             block = self._open.get(delta.index)
             if block is None or block.takes is not kind:
                 raise self._misplaced(delta)
-            block.append(delta.json if kind is ToolCallDelta else delta.text)
+            block.append(delta.text if kind is not ToolCallDelta else delta.json)
             return True
         self._turn_point(event)
         return False
@@ -236,7 +237,7 @@ class Assembly:
     ) -> AssistantMessage:
         """The message as it stands; calls that did not close keep what arrived of them in `partial_json`."""
         return AssistantMessage(
-            tuple([_content(block) for block in self._blocks if block.parts or block.takes is not TextDelta]),
+            tuple([content for block in self._blocks if (content := _content(block)) is not None]),
             model.provider,
             model.model_id,
             stop_reason,
@@ -277,6 +278,10 @@ class Assembly:
         block = self._open.get(event.index)
         if block is None or block.takes is not _TAKES[type(event)]:
             raise self._misplaced(event)
+        try:
+            block.text = "".join(block.parts)
+        except TypeError:
+            raise StreamError(f"stream protocol: a delta of block {event.index} is not text") from None
         del self._open[event.index]
         if not isinstance(event, TextEnd):
             block.end = event
@@ -329,10 +334,13 @@ def decode_event(data: bytes | str) -> AssistantMessageEvent:
     return _decoder.decode(data)
 
 
-def _content(block: _Block) -> Text | Thinking | ToolCall:
-    text = "".join(block.parts)
+def _content(block: _Block) -> Text | Thinking | ToolCall | None:
+    """What arrived of the block; None for text without a word in it, which providers refuse to be sent."""
+    text = "".join([part for part in block.parts if isinstance(part, str)]) if block.text is None else block.text
+    if not text.isascii():
+        text = clean(text)
     if block.takes is TextDelta:
-        return Text(text)
+        return Text(text) if text else None
     if block.takes is ThinkingDelta:
         end = block.end
         return Thinking(text, end.signature, end.redacted) if isinstance(end, ThinkingEnd) else Thinking(text)
@@ -344,7 +352,8 @@ def _content(block: _Block) -> Text | Thinking | ToolCall:
 
 
 def _name(event: Any) -> str:
-    return str(event.__struct_config__.tag)
+    return str(event.__struct_config__.tag) if type(event) in _KINDS else type(event).__name__
 
 
+_KINDS = frozenset(get_args(AssistantMessageEvent))
 _decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)

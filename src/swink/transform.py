@@ -1,7 +1,7 @@
 """Transformers over the context: what a model is sent, decided anew for every turn; the history itself stays whole."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from swink.context import TransformFn, estimate_tokens
@@ -10,33 +10,23 @@ from swink.messages import Message
 from swink.run import Run
 
 
-async def transformed(
-    transform: TransformFn | Sequence[TransformFn],
-    messages: Sequence[Message],
-    overflow: bool,
-    announce: Callable[[int, Sequence[Message], Sequence[Message]], None] | None = None,
-) -> Sequence[Message]:
-    """The messages after the transformers, async ones first; `announce` hears of each that changed something."""
-    transforms: Sequence[TransformFn] = [transform] if callable(transform) else transform
-    if len(transforms) > 1:
-        transforms = sorted(transforms, key=lambda function: not _is_async(function))
-    for position, function in enumerate(transforms):
+async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
+    """The run's messages after its transformers; each that drops something is announced."""
+    messages: Sequence[Message] = run.history.snapshot()
+    for position, function in enumerate(in_order(run.config.transform_context)):
         before = messages
         returned = function(before, overflow)
         messages = await returned if isinstance(returned, Awaitable) else returned
-        if announce is not None and messages is not before:
-            announce(position, before, messages)
+        if messages is not before:
+            _announce(run, position, before, messages, overflow)
     return messages
 
 
-async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
-    """The run's messages after its transformers, each of which is announced when it drops something."""
-    return await transformed(
-        run.config.transform_context,
-        run.history.snapshot(),
-        overflow,
-        lambda position, before, after: _announce(run, position, before, after, overflow),
-    )
+def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[TransformFn]:
+    """The transformers, async ones first."""
+    if callable(transform):
+        return (transform,)
+    return transform if len(transform) < 2 else sorted(transform, key=lambda function: not _is_async(function))
 
 
 def _announce(run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool) -> None:
