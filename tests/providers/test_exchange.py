@@ -81,6 +81,13 @@ async def whole(writer: asyncio.StreamWriter) -> None:
     writer.write(HEAD + framed(HELLO) + framed(END) + b"0\r\n\r\n")
 
 
+async def late(writer: asyncio.StreamWriter) -> None:
+    writer.write(HEAD + framed(HELLO) + framed(END))
+    await writer.drain()
+    await asyncio.sleep(0.005)
+    writer.write(b"0\r\n\r\n")
+
+
 async def endless(writer: asyncio.StreamWriter) -> None:
     writer.write(HEAD + framed(HELLO) + framed(END))
     for _ in range(1000):
@@ -112,8 +119,9 @@ async def test_leaving_a_stream_early_closes_its_connection():
         await asyncio.wait_for(server.closed.wait(), 2)
 
 
-async def test_the_connection_is_back_in_the_pool_before_the_terminal_comes():
-    async with serving(whole) as (fn, server):
+@pytest.mark.parametrize("talk", [whole, late], ids=["with its last event", "a little later"])
+async def test_the_connection_is_back_in_the_pool_before_the_terminal_comes(talk: Talk):
+    async with serving(talk) as (fn, server):
         for _ in range(3):
             stream = fn(MODEL, CONTEXT, StreamOptions())
             async for event in stream:

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from loopback import LoopbackServer, MemoryTransport
+from loopback import LoopbackServer, MemoryTransport, read
 
 from swink.errors import AuthError, MisuseError, NetworkError, StreamError
+from swink.messages import ModelSpec
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange
 from swink.providers.failure import KEPT_LIMIT, failure, kind_of, parse_error, refusal, retry_after
 from swink.providers.http import AiohttpTransport, Request, Transport, timeout_for, transport_for
 from swink.providers.notices import Notices
+from swink.providers.openai import OpenAIStreamFn
 from swink.providers.reply import Reply
 from swink.stream import Error, Start, StreamOptions, Timeout
 
@@ -244,11 +246,13 @@ def test_time_limits_are_the_callers_or_the_adapters():
 
 def test_importing_an_adapter_loads_neither_aiohttp_nor_another_adapter():
     code = (
-        "import sys, swink.providers.anthropic\n"
-        "print([m for m in sys.modules if m.split('.')[0] == 'aiohttp' or m in "
-        "('swink.providers.openai', 'swink.providers.gemini', 'swink.providers.bedrock', 'swink.providers.responses')])"
+        "import sys, swink.providers.{0}\n"
+        "names = 'anthropic openai responses azure xai mistral ollama gemini bedrock proxy'.split()\n"
+        "print([m for m in sys.modules if m.split('.')[0] == 'aiohttp' or m in ['swink.providers.' + n for n in names if n != '{0}']])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    for name in ("anthropic", "responses", "azure", "mistral"):
+        ran = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
+        assert ran.stdout.strip() == "[]"
 
 
 # --- base URLs and keys ----------------------------------------------------------------------------------------------
@@ -486,12 +490,20 @@ async def test_an_answer_that_is_no_stream_is_refused(headers: dict[str, str], b
     assert text in error.message
 
 
+async def test_a_stream_under_the_name_of_json_is_read(server: LoopbackServer):
+    server.reply(
+        b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n', headers={"content-type": "application/json"}
+    )
+    result = await read(OpenAIStreamFn(base_url=server.url), ModelSpec("openai", "m"))
+    assert result.message.text == "x"
+
+
 def test_a_body_takes_extra_fields_but_its_own_win():
     assert decode_json(encode_body({"model": "a"}, {"model": "b", "top_p": 0.5})) == {"model": "a", "top_p": 0.5}
 
 
 def test_a_body_with_half_a_surrogate_pair_is_mended():
-    assert decode_json(encode_body({"text": "a\ud800b", "list": ["\udc00"]}, {})) == {"text": "a?b", "list": ["?"]}
+    assert decode_json(encode_body({"text": "a\ud800b", "list": ["\udc00"]}, {})) == {"text": "a\ufffdb", "list": ["\ufffd"]}
 
 
 def test_a_body_that_is_not_json_is_an_error_that_says_so():
@@ -508,7 +520,7 @@ def test_malformed_json_shows_its_first_bytes_only():
 
 
 def test_half_a_surrogate_pair_from_a_provider_is_replaced():
-    assert decode_json(b'{"text": "a\\ud83d"}') == {"text": "a?"}
+    assert decode_json(b'{"text": "a\\ud83d"}') == {"text": "a\ufffd"}
     with pytest.raises(StreamError):
         decode_json(b'{"text": "a\\ud83d"')
 

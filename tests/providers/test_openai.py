@@ -299,6 +299,11 @@ async def test_a_missing_id_is_made_up_the_same_way_each_time():
     assert first[0][0].startswith("call_")
 
 
+async def test_ids_made_up_out_of_order_differ():
+    made = await calls_of(call(0, None, None, "{}"), call(1, None, "clock", "{}"), call(0, None, "weather"))
+    assert len({id for id, _, _ in made}) == 2
+
+
 async def test_arguments_as_an_object():
     assert await calls_of(call(0, "a", "weather", WHOLE)) == [("a", "weather", WHOLE)]
 
@@ -415,7 +420,7 @@ async def test_a_malformed_chunk_is_an_error_that_shows_it(payload: str):
 
 async def test_half_a_surrogate_pair_does_not_break_the_stream():
     result = await replay('{"choices": [{"index": 0, "delta": {"content": "a\\ud83d"}}]}', chunk(finish="stop"))
-    assert result.message.text == "a?"
+    assert result.message.text == "a\ufffd"
 
 
 async def test_raw_chunks_are_shown_as_they_came():

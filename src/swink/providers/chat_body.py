@@ -121,7 +121,8 @@ def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str
         case "xai" if not _FIXED_GROK.search(model.model_id):
             return {"reasoning_effort": "low" if plain == "low" else "high"}
         case "effort":
-            return {"reasoning_effort": plain}
+            only_on = dialect.provider == "groq" and "qwen" in model.model_id
+            return {"reasoning_effort": "default" if only_on else plain}
         case "openrouter":
             budget = model.thinking_budgets.get(level)
             return {"reasoning": {"max_tokens": budget} if budget else {"effort": effort}}

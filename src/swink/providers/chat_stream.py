@@ -47,7 +47,7 @@ class _Delta(Struct):
 class _Choice(Struct):
     delta: _Delta | None = None
     finish_reason: str | None = None
-    index: int = 0
+    index: int | None = 0
     content_filter_results: dict[str, Any] | None = None
     error: Any = None
 
@@ -56,8 +56,8 @@ class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
-    id: str | None = None
-    object: str | None = None
+    id: Any = None
+    object: Any = None
     x_groq: dict[str, Any] | None = None
 
 
@@ -72,7 +72,6 @@ class ChatDecoder:
         self._raw = options.on_raw_payload
         self._parser = SseParser()
         self._calls = _Calls(reply)
-        self._id = ""
         self._finish_reason = ""
         self._filtered: set[str] = set()
         self._refusal: list[str] = []
@@ -101,7 +100,7 @@ class ChatDecoder:
             message, code = describe_error(decode_json(data))
             raise failure(message, code=code)
         for choice in chunk.choices or ():
-            if choice.index == 0:
+            if not choice.index:
                 self._choose(choice, chunk)
         if chunk.usage is not None:
             self._count(chunk.usage)
@@ -125,9 +124,9 @@ class ChatDecoder:
                 self._refusal.append(delta.refusal)
             if delta.tool_calls:
                 for call in delta.tool_calls:
-                    self._calls.take(call, chunk.id or "")
+                    self._calls.take(call, str(chunk.id))
             if delta.function_call is not None:
-                self._calls.take(_CallDelta(0, None, delta.function_call), chunk.id or "")
+                self._calls.take(_CallDelta(0, None, delta.function_call), str(chunk.id))
         if choice.content_filter_results:
             self._filtered |= {name for name, result in choice.content_filter_results.items() if _is_filtered(result)}
         if choice.error is not None:
@@ -153,7 +152,7 @@ class ChatDecoder:
     def _keep_details(self, details: list[dict[str, Any]]) -> None:
         """Reasoning details are opaque and go back as they came; the pieces of one detail are joined first."""
         for detail in details:
-            known = self._details.setdefault(int(detail.get("index") or 0), {})
+            known = self._details.setdefault(count(detail, "index"), {})
             for name, value in detail.items():
                 joins = name in ("text", "summary", "data") and isinstance(value, str) and isinstance(known.get(name), str)
                 if value is not None:
@@ -235,7 +234,7 @@ class _Calls:
             if arguments:
                 self._reply.add(call.index, arguments)
         elif call.name:
-            call.id = call.id or _made_up_id(reply_id, len(self._calls))
+            call.id = call.id or _made_up_id(reply_id, self._calls.index(call))
             call.index = self._reply.begin_call(call.id, call.name)
             if call.arguments:
                 self._reply.add(call.index, "".join(call.arguments))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from swink.errors import AuthError, MisuseError
+from swink.stream import StreamOptions
 
 
 class Endpoint(Struct, frozen=True):
@@ -49,6 +50,13 @@ class Endpoint(Struct, frozen=True):
             raise AuthError(f"no API key for {self.provider}: set {' or '.join(self.variables)}, or pass api_key=")
         known = f"{self.variables[0]} is not sent there; " if self.variables else ""
         raise AuthError(f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)")
+
+    def bearer_headers(self, options: StreamOptions) -> dict[str, str]:
+        """The headers of a streamed request with the key as a bearer token, if there is a key."""
+        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        if key := self.key(options.api_key):
+            headers["authorization"] = f"Bearer {key}"
+        return headers
 
     def __repr__(self) -> str:
         return f"Endpoint({self.provider}, {self.base_url})"

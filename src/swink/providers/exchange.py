@@ -60,8 +60,11 @@ async def exchange(
             response = await transport_for(options).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 raise await refusal(response, *secrets)
-            await _refuse(response, refused_types)
+            doubted = _media_type(response) in refused_types
             async for chunk in response:
+                if doubted:
+                    await _refuse_unless_stream(response, chunk)
+                    doubted = False
                 decode.feed(chunk)
                 for event in reply.take():
                     yield event
@@ -166,16 +169,23 @@ def _cleaned(value: Any) -> Any:
             return value
 
 
-async def _refuse(response: Response, media_types: tuple[str, ...]) -> None:
-    """Refuse an answer that says it is a page or a single JSON document: the URL is wrong, or the server does not stream."""
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in media_types:
+def _media_type(response: Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _refuse_unless_stream(response: Response, first: bytes) -> None:
+    """Refuse an answer that is a page or a single JSON document: the URL is wrong, or the server does not stream.
+
+    Some servers stream under the name of JSON, so the first bytes decide.
+    """
+    if first.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         return
-    body = await read_capped(response)
+    body = first + await read_capped(response)
     message, code = parse_error(body)
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
-    raise StreamError(f"the server answered with {media_type} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}")
+    kind = _media_type(response)
+    raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}")
 
 
 async def _drain(response: Response) -> None:

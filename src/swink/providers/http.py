@@ -120,10 +120,11 @@ class AiohttpTransport:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
-            for dead in [known for known in self._pools if known.is_closed()]:
-                await self._pools.pop(dead).session.close()
+            left = [self._pools.pop(known) for known in list(self._pools) if known.is_closed()]
             pool = self._pools[loop] = _Pool(lambda: self._pools.pop(loop, None))
             await pool.start()
+            for other in left:
+                await other.session.close()
         return pool
 
     def close_at_exit(self) -> None:

@@ -10,7 +10,6 @@ from swink.providers.endpoint import endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
-from swink.providers.openai import bearer_headers
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 MISTRAL = Dialect(
@@ -44,7 +43,7 @@ class MistralStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, MISTRAL, self._notices)
-            headers = bearer_headers(self._endpoint, options)
+            headers = self._endpoint.bearer_headers(options)
             return Request(f"{self._endpoint.base_url}/v1/chat/completions", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)

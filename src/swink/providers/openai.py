@@ -15,7 +15,7 @@ from swink.messages import ModelSpec
 from swink.providers.chat_body import Dialect, request_body
 from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import Endpoint, endpoint
+from swink.providers.endpoint import endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
@@ -94,7 +94,7 @@ class OpenAIStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, self._dialect, self._notices)
-            headers = {**bearer_headers(self._endpoint, options), **self._headers}
+            headers = {**self._endpoint.bearer_headers(options), **self._headers}
             return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
@@ -102,14 +102,6 @@ class OpenAIStreamFn:
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()
-
-
-def bearer_headers(endpoint: Endpoint, options: StreamOptions) -> dict[str, str]:
-    """The headers of a streamed request with a bearer key, if there is a key."""
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
-    if key := endpoint.key(options.api_key):
-        headers["authorization"] = f"Bearer {key}"
-    return headers
 
 
 def _preset_at(base_url: str | None) -> Preset:

@@ -20,7 +20,6 @@ from swink.providers.exchange import cut_short, decode_json, decode_known, encod
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.openai import bearer_headers
 from swink.providers.reply import Reply
 from swink.providers.responses_body import request_body
 from swink.providers.sse import SseParser
@@ -57,7 +56,7 @@ class ResponsesStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
-            headers = {**bearer_headers(self._endpoint, options), **self._headers}
+            headers = {**self._endpoint.bearer_headers(options), **self._headers}
             return Request(f"{self._endpoint.base_url}/responses", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)

@@ -10,7 +10,6 @@ from swink.providers.endpoint import endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
-from swink.providers.openai import bearer_headers
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 XAI = Dialect("xai", limit_field="max_completion_tokens", reasoning="xai", session_field="x-grok-conv-id")
@@ -35,7 +34,7 @@ class XAIStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, XAI, self._notices)
-            headers = bearer_headers(self._endpoint, options)
+            headers = self._endpoint.bearer_headers(options)
             if session := body.pop(XAI.session_field, None):
                 headers[XAI.session_field] = session  # requests of one conversation meet the same cache
             return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
