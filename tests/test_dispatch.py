@@ -546,3 +546,48 @@ async def test_two_calls_with_one_id_are_told_apart():
     results, _, _ = await dispatch([ToolCall("x", "echo", {"text": "a"}), ToolCall("x", "echo", {"text": "b"})], [echo])
     assert [result.text for result in results] == ["a", "b"]
     assert len({result.tool_call_id for result in results}) == 2
+
+
+# Processes
+
+
+@tool(isolation="process", timeout=0.8)
+def uncooperative(path: str) -> str:
+    """Ignore everything and go on writing."""
+    import signal
+    import time
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        with open(path, "a") as file:
+            file.write("x")
+        time.sleep(0.01)
+
+
+@tool(isolation="process")
+def in_a_process(n: int) -> dict[str, int]:
+    """Say which process this is."""
+    import os
+
+    return {"pid": os.getpid(), "n": n}
+
+
+async def test_an_isolated_tool_that_ignores_cancellation_is_killed(tmp_path: Any):
+    path = tmp_path / "alive"
+    results, _, agent = await dispatch([ToolCall("1", "uncooperative", {"path": str(path)})], [uncooperative])
+    assert "timed out" in results[0].text
+    assert "abandoned" not in results[0].text
+    assert agent.messages[-1].text == "end"
+    size = path.stat().st_size if path.exists() else 0
+    await asyncio.sleep(0.1)
+    assert (path.stat().st_size if path.exists() else 0) == size
+
+
+async def test_an_isolated_tool_gives_its_result():
+    import json
+    import os
+
+    results, _, _ = await dispatch([ToolCall("1", "in_a_process", {"n": 7})], [in_a_process])
+    value = json.loads(results[0].text)
+    assert value["n"] == 7
+    assert value["pid"] != os.getpid()

@@ -102,6 +102,8 @@ class ChaosModel:
                     case "malformed":
                         yield TextDelta(997, "malformed")
                     case "error":
+                        if number == 0:
+                            yield Start()
                         yield Error("chaos", "network")
                         return
                     case "cancel":
