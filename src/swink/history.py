@@ -65,7 +65,7 @@ class Snapshot(Sequence[Message]):
 
 
 class History:
-    """Messages in order; what is in it stays, and only `replace_last` ever starts a new lineage."""
+    """Messages in order; what is in it stays, and only `replace` ever starts a new lineage."""
 
     __slots__ = ("_has_custom", "_items", "lineage")
 
@@ -140,32 +140,38 @@ def _repaired(items: list[Message]) -> list[Message]:
     result: list[Message] = []
     calls: dict[str, ToolCall] = {}
     answers: dict[str, ToolResultMessage] = {}
-    aside: list[Message] = []
+    since: list[Message] = []  # results and custom messages after the calls, as they came
 
     def settle() -> None:
-        result.extend(answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True) for id, call in calls.items())
-        result.extend(aside)
+        if list(answers) == list(calls):
+            result.extend(since)
+        else:
+            result.extend(answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True) for id, call in calls.items())
+            result.extend(message for message in since if type(message) is CustomMessage)
         calls.clear()
         answers.clear()
-        aside.clear()
+        since.clear()
 
     for position, message in enumerate(items):
-        match message:
-            case ToolResultMessage(tool_call_id=id):
-                if id not in calls:
-                    raise BrokenHistory(
-                        f"message {position} is a result for {id!r}, but no call with that id is open there; remove it or add the call"
-                    )
-                if id in answers:
-                    raise BrokenHistory(f"message {position} is a second result for call {id!r}; remove one")
-                answers[id] = message
-            case CustomMessage():
-                (aside if calls else result).append(message)
-            case UserMessage() | AssistantMessage():
+        if isinstance(message, CustomMessage):
+            since.append(message)
+        elif isinstance(message, ToolResultMessage):
+            id = message.tool_call_id
+            if id not in calls:
+                raise BrokenHistory(
+                    f"message {position} is a result for {id!r}, but no call with that id is open there; remove it or add the call"
+                )
+            if id in answers:
+                raise BrokenHistory(f"message {position} is a second result for call {id!r}; remove one")
+            answers[id] = message
+            since.append(message)
+        else:
+            if since or calls:
                 settle()
-                result.append(message)
-                calls.update({call.id: call for call in message.tool_calls} if isinstance(message, AssistantMessage) else {})
-                if isinstance(message, AssistantMessage) and len(calls) != len(message.tool_calls):
+            result.append(message)
+            if isinstance(message, AssistantMessage) and (made := message.tool_calls):
+                calls.update({call.id: call for call in made})
+                if len(calls) != len(made):
                     raise BrokenHistory(f"message {position} has two tool calls with one id; give each its own")
     settle()
     return result
