@@ -460,7 +460,7 @@ async def test_subscribers_hear_events_in_order_and_late_ones_only_later_events(
 
     def join(event: Any) -> None:
         first(event)
-        if isinstance(event, MessageUpdate) and len(agent._subscribers) == 1:
+        if isinstance(event, MessageUpdate) and len(agent._subscribers.current) == 1:
             agent.subscribe(late)
 
     agent.subscribe(join)
@@ -498,8 +498,8 @@ async def test_unsubscribing_inside_a_callback_takes_effect_after_the_dispatch()
     await agent.run("hi")
     assert second.names == ["AgentStart"]
     with agent.subscribe(EventCollector()) as subscription:
-        assert subscription in agent._subscribers
-    assert subscription not in agent._subscribers
+        assert subscription in agent._subscribers.current
+    assert subscription not in agent._subscribers.current
 
 
 # Settings

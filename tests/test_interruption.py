@@ -329,7 +329,7 @@ async def test_interrupted_at_every_event(make: Callable[[Fuse], Scene], interru
         caller = asyncio.create_task(run_plainly(scene))
         await finish(caller)
         reached = seen > number
-        scene.agent._subscribers = scene.agent._subscribers[:1]
+        scene.agent._subscribers.current = scene.agent._subscribers.current[:1]
         await check_after(scene)
         if not reached:
             break

@@ -1,6 +1,6 @@
 """swink: a harness for LLM agents."""
 
-from swink.agent import Agent, Session, Subscription
+from swink.agent import Agent, Session
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
 from swink.context import SlidingWindow, estimate_tokens
 from swink.dispatch import ApprovalRequest, Approved, Rejected
@@ -46,6 +46,7 @@ from swink.messages import (
 from swink.policy import Inject, Policy, Replace, Rewrite, Skip, Stop
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions, Timeout
+from swink.subscribers import Subscription
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
 
 __version__ = "0.1.0"

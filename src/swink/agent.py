@@ -1,7 +1,6 @@
 """Agent: the stateful face of the loop. It keeps the history, the queues and the settings; the loop does the work."""
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -11,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swink import catalog
+from swink.checkpoint import Checkpoint, placeholders
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, estimate_tokens
 from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
@@ -29,23 +29,19 @@ from swink.messages import (
     Usage,
     UserMessage,
     as_messages,
-    messages_from_builtins,
     plain,
-    to_builtins,
 )
 from swink.policy import Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
-from swink.tool import Tool, ToolError, as_tools
+from swink.subscribers import Subscribers, Subscription
+from swink.tool import Tool, as_tools
 from swink.transform import in_order
-
-log = logging.getLogger("swink.agent")
 
 QueueMode = Literal["one_at_a_time", "all"]
 Model = str | ModelSpec
-_CHECKPOINT_VERSION = 1
 
 
 class Session(Protocol):
@@ -57,25 +53,6 @@ class Session(Protocol):
     async def append(self, messages: Sequence[Message]) -> None:
         """Add messages."""
         ...
-
-
-class Subscription:
-    """A subscriber's handle: call it, or leave its `with` block, to unsubscribe."""
-
-    __slots__ = ("_agent", "callback")
-
-    def __init__(self, agent: "Agent", callback: Callable[[AgentEvent], None]) -> None:
-        self._agent = agent
-        self.callback = callback
-
-    def __call__(self) -> None:
-        self._agent._subscribers = tuple(item for item in self._agent._subscribers if item is not self)
-
-    def __enter__(self) -> "Subscription":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self()
 
 
 class _Pause:
@@ -147,7 +124,7 @@ class Agent:
         self.error: str | None = None
         self._steering: deque[Message] = deque()
         self._follow_up: deque[Message] = deque()
-        self._subscribers: tuple[Subscription, ...] = ()
+        self._subscribers = Subscribers()
         self._active: Run | None = None
         self._claimed = False
         self._overflow = False
@@ -162,7 +139,7 @@ class Agent:
     ) -> AgentResult:
         """Run to the end and return the result; without input, continue from the context."""
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
-        run = self._begin(self._notify, self._checked(input), structured, deadline)
+        run = self._begin(self._subscribers.notify, self._checked(input), structured, deadline)
         await run.wait()
         if run.failure is not None:
             raise run.failure
@@ -186,14 +163,14 @@ class Agent:
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
 
         def begin(buffer: Buffer) -> Run:
-            append = buffer.events.append
+            append, subscribers = buffer.events.append, self._subscribers
 
             def deliver(event: AgentEvent) -> None:
                 append(event)
                 if buffer.waiter is not None:
                     buffer.wake()
-                if self._subscribers:
-                    self._notify(event)
+                if subscribers.current:
+                    subscribers.notify(event)
 
             return self._begin(deliver, prompts, structured, deadline)
 
@@ -278,14 +255,12 @@ class Agent:
         report = CompactionReport(len(before) - len(after), sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after)), True)
         self._history = History(after)
         if report.dropped:
-            self._notify(ContextCompacted(report))
+            self._subscribers.notify(ContextCompacted(report))
         return report
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Subscription:
         """Call back with every later event, in order; a callback that raises is logged and dropped."""
-        subscription = Subscription(self, callback)
-        self._subscribers = (*self._subscribers, subscription)
-        return subscription
+        return self._subscribers.add(callback)
 
     # State
 
@@ -374,41 +349,31 @@ class Agent:
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
-        return {
-            "version": _CHECKPOINT_VERSION,
-            "model": to_builtins(self.model),
-            "system_prompt": self.system_prompt,
-            "messages": to_builtins(list(self.messages)),
-            "steering": to_builtins(list(self._steering)),
-            "follow_up": to_builtins(list(self._follow_up)),
-            "state": _json_copy(self.state),
-            "tools": [tool.name for tool in self.tools],
-        }
+        return Checkpoint(
+            model=self.model,
+            system_prompt=self.system_prompt,
+            messages=list(self.messages),
+            steering=list(self._steering),
+            follow_up=list(self._follow_up),
+            state=self.state,
+        ).to_data()
 
     @classmethod
     def restore(cls, data: dict[str, Any], *, stream_fn: StreamFn | None = None, tools: Sequence[Any] = (), **options: Any) -> "Agent":
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so."""
-        if data.get("version") != _CHECKPOINT_VERSION:
-            raise MisuseError(
-                f"checkpoint version {data.get('version')!r} is not {_CHECKPOINT_VERSION}; it was written by another release of swink"
-            )
-        try:
-            model = msgspec.convert(data["model"], ModelSpec)
-            messages, steering, follow_up = (messages_from_builtins(data[key]) for key in ("messages", "steering", "follow_up"))
-        except (KeyError, TypeError, msgspec.ValidationError) as error:
-            raise MisuseError(f"not a checkpoint: {error}") from error
+        saved = Checkpoint.from_data(data)
         given = as_tools(tools)
         agent = cls(
-            model,
-            system_prompt=data.get("system_prompt", ""),
-            tools=[*given, *_placeholders(messages, {tool.name for tool in given})],
-            messages=messages,
+            saved.model,
+            system_prompt=saved.system_prompt,
+            tools=[*given, *placeholders(saved.messages, given)],
+            messages=saved.messages,
             stream_fn=stream_fn,
-            state=data.get("state"),
+            state=saved.state,
             **options,
         )
-        agent._steering.extend(steering)
-        agent._follow_up.extend(follow_up)
+        agent._steering.extend(saved.steering)
+        agent._follow_up.extend(saved.follow_up)
         return agent
 
     # Inside
@@ -489,15 +454,6 @@ class Agent:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_wake, waiter)
 
-    def _notify(self, event: AgentEvent) -> None:
-        for subscription in self._subscribers:
-            try:
-                subscription.callback(event)
-            except Exception:
-                # A subscriber watches; its failure is not the run's.
-                log.exception("a subscriber failed and was removed")
-                subscription()
-
     def _replace_history(self, history: History) -> None:
         if self._active is not None:
             self._active.replace_history(history)
@@ -557,18 +513,6 @@ def _window(spec: ModelSpec) -> SlidingWindow:
     """A window that leaves room for the reply, the system prompt and the tools."""
     window = spec.context_window or DEFAULT_WINDOW
     return SlidingWindow(window - min(spec.max_output or window // 8, window // 4) - window // 20)
-
-
-def _placeholders(messages: Sequence[Message], known: set[str]) -> list[Tool]:
-    names = {call.name for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
-    return [_placeholder(name) for name in sorted(names - known)]
-
-
-def _placeholder(name: str) -> Tool:
-    async def gone(call_id: str, arguments: dict[str, Any], ctx: Any) -> str:
-        raise ToolError(f"the tool {name!r} is no longer available in this session; do without it")
-
-    return Tool.raw(name, "No longer available. Do not call it.", {"type": "object"}, gone)
 
 
 def _json_copy(value: Any) -> Any:
