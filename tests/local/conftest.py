@@ -1,8 +1,7 @@
 """Fixtures of the local model's tests: the real weights, pulled once, and one loaded model for all of them."""
 
 import os
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,3 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = tmp_path / "cache"
     monkeypatch.setenv("SWINK_CACHE_DIR", str(cache))
     return cache
-
-
-@pytest.fixture(autouse=True)
-async def _no_thread_left_behind() -> AsyncIterator[None]:
-    yield
-    for thread in threading.enumerate():
-        if thread.name.startswith("swink-local"):
-            thread.join(5)
-            assert not thread.is_alive(), f"{thread.name} goes on after the test"

@@ -10,11 +10,14 @@ from talking import CALCULATE, WEATHER, Spec
 from swink.errors import InvalidTool, StreamError
 from swink.local.calls import CallParser, call_grammar, call_text
 from swink.local.describe import describe_tools
-from swink.local.prompt import MAX_CALLS, NO_IMAGE, Answer, Call, Native, chat_messages, wanted_reply
+from swink.local.gguf import Head
+from swink.local.prompt import MAX_CALLS, NO_IMAGE, Answer, Call, Native, chat_messages, native_tools, wanted_reply
 from swink.messages import AssistantMessage, Image, LlmMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 from swink.stream import LlmContext, StreamOptions
 
 TOOLS = [WEATHER, CALCULATE]
+NATIVE = Head(chat_template="{{ tools }}")
+CHANNELS = Head(chat_template="{{ tools }}<|channel|>")
 OSLO = ToolCall("1", "weather", {"city": "Oslo"})
 
 
@@ -82,12 +85,12 @@ def test_tool_choice_forbids_forces_and_names():
 
 
 @pytest.mark.parametrize("choice", [None, "auto", "required"])
-@pytest.mark.parametrize("native", [False, True])
-def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, native: bool):
+@pytest.mark.parametrize("head", [Head(), NATIVE, CHANNELS])
+def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, head: Head):
     history: list[LlmMessage] = [UserMessage("?")]
     for turn in range(MAX_CALLS + 1):
-        wanted = wanted_reply(context(*history), StreamOptions(tool_choice=choice), native=native)
-        if isinstance(wanted, Answer):
+        wanted = wanted_reply(context(*history), StreamOptions(tool_choice=choice), head)
+        if isinstance(wanted, Answer) or wanted == Native((WEATHER, CALCULATE), "none"):
             return
         history += rounds(ToolCall(str(turn), "weather", {"city": "Oslo"}))[1:]
     pytest.fail("it never came to an answer")
@@ -104,8 +107,26 @@ def test_a_named_tool_is_forced_again_but_varied_when_the_model_repeats_itself()
 
 
 def test_a_template_that_knows_tools_leaves_the_choice_to_the_model_until_it_repeats_itself():
-    assert wanted_reply(context(*rounds(OSLO)), StreamOptions(), native=True) == Native((WEATHER, CALCULATE))
-    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(), native=True) == Answer(after_calls=True)
+    both = (WEATHER, CALCULATE)
+    once, twice = context(*rounds(OSLO)), context(*rounds(OSLO, OSLO))
+    assert wanted_reply(once, StreamOptions(), NATIVE) == Native(both)
+    assert wanted_reply(twice, StreamOptions(), NATIVE) == Native(both, "none")
+    assert wanted_reply(once, StreamOptions(tool_choice="none"), NATIVE) == Native(both, "none")
+    assert wanted_reply(context(*rounds(OSLO), tools=[]), StreamOptions(), NATIVE) == Answer()
+
+
+def test_a_forced_call_is_ours_to_constrain_unless_the_template_has_channels():
+    asked = context(*rounds(OSLO))
+    assert wanted_reply(asked, StreamOptions(tool_choice="required"), NATIVE) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), NATIVE) == Call((WEATHER,))
+    assert wanted_reply(asked, StreamOptions(tool_choice="required"), CHANNELS) == Native((WEATHER, CALCULATE), "required")
+    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), CHANNELS) == Native((WEATHER,), "required")
+
+
+def test_native_tools_go_without_the_keywords_that_llama_cpp_fails_on():
+    tool = Spec("x", "X.", {"pattern": {"type": "string", "pattern": "(?=a)", "maxLength": 5000}, "e": {"enum": [{"format": 1}]}})
+    (sent,) = native_tools([tool])
+    assert sent["function"]["parameters"]["properties"] == {"pattern": {"type": "string"}, "e": {"enum": [{"format": 1}]}}
 
 
 def test_a_history_becomes_plain_turns_that_alternate():

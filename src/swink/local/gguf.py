@@ -26,6 +26,11 @@ class Head(Struct, frozen=True):
         return "tools" in self.chat_template
 
     @property
+    def has_channels(self) -> bool:
+        """Whether every reply has to keep a format of its own, so that a grammar of ours would break it."""
+        return "<|channel" in self.chat_template or ">>>all" in self.chat_template
+
+    @property
     def knows_thinking(self) -> bool:
         """Whether the chat template can turn thinking on and off."""
         return "enable_thinking" in self.chat_template

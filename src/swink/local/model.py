@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.errors import AgentError, StreamError
 from swink.local.errors import LoadCancelled, LocalModelError
@@ -167,9 +168,9 @@ class LocalModel:
             self._working.add(work)
         try:
             work.start()
-        except RuntimeError:  # no more threads
+        except RuntimeError as error:
             self._done(work)
-            raise
+            raise StreamError(f"no thread could be started: {error}", model=f"local:{self.model_id}") from error
         return work
 
     def _done(self, work: Work) -> None:
@@ -202,6 +203,8 @@ class LocalModel:
         if path is None:
             path = pull(self.model_id, progress=lambda progress: self._tell(load, _downloading(progress)), stop=load.stop)
         head = read_head(path)
+        if self.settings.chat_template is not None:
+            head = replace(head, chat_template=self.settings.chat_template)
         self._warm(load, path)
         server = open_model(path, head, self.settings)
         return Opened(server, head, path)

@@ -4,17 +4,18 @@
     results are there, or no tools, or tool_choice "none"    ─▶ an answer in words
 
 A small model does not know when to stop calling, so that is decided here: a run ends for certain. Models whose chat
-template knows tools decide for themselves (`Native`), until they repeat a call.
+template knows tools decide for themselves (`Native`), until they repeat a call with the same arguments.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.local.calls import call_text
 from swink.local.describe import describe_tools
+from swink.local.gguf import Head
 from swink.local.grammar import compact
 from swink.messages import AssistantMessage, ContentBlock, Image, LlmMessage, ToolCall, ToolResultMessage, UserMessage, text_of
 from swink.stream import LlmContext, StreamOptions, ToolSpec
@@ -23,6 +24,9 @@ MAX_CALLS = 8
 """Calls in a row, under tool_choice "required", after which an answer is asked for."""
 
 NO_IMAGE = "[an image; this model cannot see images]"
+_FRAGILE = frozenset(
+    {"pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default", "additionalProperties"}
+)
 _ANSWER = "Answer in words."
 
 
@@ -40,27 +44,36 @@ class Answer(Struct, frozen=True):
 
 
 class Native(Struct, frozen=True):
-    """The chat template takes the tools, and the model decides."""
+    """The chat template takes the tools, and llama.cpp reads the calls."""
 
     tools: tuple[ToolSpec, ...]
+    choice: Literal["auto", "required", "none"] = "auto"
 
 
 Wanted = Call | Answer | Native
 
 
-def wanted_reply(context: LlmContext, options: StreamOptions, *, native: bool = False) -> Wanted:
+def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head()) -> Wanted:
     """Which kind of reply to ask for."""
+    native = head.knows_tools
     tools, choice = tuple(context.tools), options.tool_choice
     calls = _calls_of_this_turn(context.messages)
     repeating = len(calls) > 1 and calls[-1] == calls[-2]
-    answer = Answer(after_calls=any(isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages))
+    if native and tools:
+        answer = Native(tools, "none")
+    else:
+        answer = Answer(
+            after_calls=not native and any(isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages)
+        )
     match choice:
         case _ if not tools:
             return answer
         case "none":
             return answer
         case "required":
-            return answer if repeating or len(calls) >= MAX_CALLS else Call(tools)
+            if repeating or len(calls) >= MAX_CALLS:
+                return answer
+            return Native(tools, "required") if head.has_channels else Call(tools)
         case None | "auto":
             if native:
                 return answer if repeating else Native(tools)
@@ -69,7 +82,7 @@ def wanted_reply(context: LlmContext, options: StreamOptions, *, native: bool = 
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
                 raise StreamError(f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}")
-            return Call(named, varied=repeating)
+            return Native(named, "required") if head.has_channels else Call(named, varied=repeating)
 
 
 def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -> list[dict[str, Any]]:
@@ -95,9 +108,26 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
 def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     """The tools as the chat template takes them."""
     return [
-        {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}}
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": _loosened(tool.parameters_schema)},
+        }
         for tool in tools
     ]
+
+
+def _loosened(schema: Any, *, named: bool = False) -> Any:
+    """The schema without the keywords at which llama.cpp's own conversion fails; what comes back is validated anyway."""
+    if isinstance(schema, list):
+        return [_loosened(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    items = cast("dict[str, Any]", schema).items()
+    return {
+        key: value if key in ("enum", "const", "required") else _loosened(value, named=key in ("properties", "$defs"))
+        for key, value in items
+        if named or key not in _FRAGILE
+    }
 
 
 def _calls_of_this_turn(messages: Sequence[LlmMessage]) -> list[tuple[str, str]]:

@@ -31,6 +31,9 @@ MAX_TOKENS = 1024
 _NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
 """Any text that does not begin like a call."""
 
+_ONE_TOKEN = [["{", -10.0]]
+"""Left alone, models write the two characters {" as two tokens, read back they are one, and the prompt cache ends there."""
+
 _VARIED = {"temperature": 0.7, "top_p": 0.95}
 _OPTIONS_WITHOUT_MEANING = ("api_key", "transport")
 
@@ -67,7 +70,7 @@ class LocalStreamFn:
         self._report(model, options)
         local = self.model(model.model_id)
         head = (await local.ready(self._progress or say_on_stderr())).head
-        wanted = wanted_reply(context, options, native=head.knows_tools)
+        wanted = wanted_reply(context, options, head)
         request = _request(model, context, options, wanted, head)
         asked = _Asked(local, options, options.session_id or id(self))
         yield Start()
@@ -174,12 +177,12 @@ def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, want
     match wanted:
         case Call():
             # At temperature 0 small models choose twice as often the right tool and arguments as at 0.8.
-            request |= {"temperature": 0.0, "repeat_penalty": 1.0}
+            request |= {"temperature": 0.0, "repeat_penalty": 1.0, "logit_bias": _ONE_TOKEN}
         case Answer(after_calls):
             if after_calls:
                 request["grammar"] = _NO_CALL
-        case Native(tools):
-            request |= {"tools": native_tools(tools), "tool_choice": "auto"}
+        case Native(tools, choice):
+            request |= {"tools": native_tools(tools), "tool_choice": choice}
     if options.temperature is not None:
         request["temperature"] = options.temperature
     if head.knows_thinking:

@@ -1,0 +1,110 @@
+"""The real model and two tools: over 20 prompts every call parses and fits its schema, and every run ends."""
+
+import asyncio
+from pathlib import Path
+
+import jsonschema
+import pytest
+from talking import CALCULATE, SMOL, WEATHER, Spec, answered, ask, events_of
+
+from swink.local import LocalStreamFn
+from swink.messages import AssistantMessage, LlmMessage, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import Done, Error, ToolCallDelta
+
+PROMPTS = [line.split("\t") for line in (Path(__file__).parent / "prompts.txt").read_text().splitlines()]
+BOTH = [WEATHER, CALCULATE]
+TOOLS = {tool.name: tool for tool in BOTH}
+
+
+@pytest.mark.parametrize("pair", range(10))
+async def test_every_call_fits_its_schema_and_every_run_ends(model: LocalStreamFn, pair: int):
+    await asyncio.gather(*(_run(model, prompt) for _, prompt in PROMPTS[2 * pair : 2 * pair + 2]))
+
+
+async def _run(model: LocalStreamFn, prompt: str) -> None:
+    history: list[LlmMessage] = [UserMessage(prompt)]
+    message, done = await ask(model, history, tools=BOTH, max_tokens=64)
+    assert isinstance(done, Done)
+    assert done.stop_reason == "tool_use"
+    (call,) = message.tool_calls
+    jsonschema.validate(call.arguments, TOOLS[call.name].parameters_schema)
+    answer, done = await ask(model, [*history, *answered(message, "14")], tools=BOTH, max_tokens=3)
+    assert not answer.tool_calls
+    assert answer.text.strip()
+    assert isinstance(done, Done)
+
+
+def test_there_are_twenty_prompts_for_both_tools():
+    assert len({prompt for _, prompt in PROMPTS}) == 20
+    assert {name for name, _ in PROMPTS} == set(TOOLS)
+
+
+async def test_a_named_tool_is_called_whatever_was_asked(model: LocalStreamFn):
+    message, _ = await ask(model, "What is the weather in Paris?", tools=BOTH, tool_choice="calculate", max_tokens=64)
+    assert [call.name for call in message.tool_calls] == ["calculate"]
+
+
+async def test_required_calls_again_after_a_result_but_not_for_ever(model: LocalStreamFn):
+    call = ToolCall("1", "weather", {"city": "Rome"})
+    history: list[LlmMessage] = [UserMessage("Weather in Rome?"), AssistantMessage((call,)), ToolResultMessage("1", "weather", "14")]
+    again, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=64)
+    assert len(again.tool_calls) == 1
+    history += [AssistantMessage((call,)), ToolResultMessage("1", "weather", "14")]
+    answer, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=4)
+    assert not answer.tool_calls
+
+
+async def test_none_forbids_calls(model: LocalStreamFn):
+    message, _ = await ask(model, "Weather in Rome?", tools=[WEATHER], tool_choice="none", max_tokens=3)
+    assert not message.tool_calls
+    assert message.text
+
+
+async def test_structured_output_fits_a_nested_schema(model: LocalStreamFn):
+    person = Spec(
+        "person",
+        "Who is meant.",
+        {
+            "name": {"type": "string", "maxLength": 12},
+            "age": {"type": "integer", "minimum": 0, "maximum": 150},
+            "pets": {"type": "array", "items": {"$ref": "#/$defs/Pet"}, "maxItems": 1},
+        },
+        **{"$defs": {"Pet": {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}}},
+    )
+    message, _ = await ask(model, "Anna is 31 and has a cat.", tools=[person], tool_choice="person", max_tokens=80)
+    (call,) = message.tool_calls
+    jsonschema.validate(call.arguments, person.parameters_schema)
+    assert call.arguments["name"] == "Anna"
+
+
+async def test_arguments_arrive_as_they_are_written(model: LocalStreamFn):
+    events = await events_of(model, "What is the weather in Paris?", tools=BOTH, max_tokens=64)
+    assert sum(isinstance(event, ToolCallDelta) for event in events) > 3
+
+
+async def test_a_call_cut_off_by_the_limit_stays_incomplete(model: LocalStreamFn):
+    message, done = await ask(model, "What is the weather in Paris?", tools=BOTH, max_tokens=12)
+    assert isinstance(done, Done)
+    assert done.stop_reason == "length"
+    assert message.tool_calls[0].partial_json is not None
+
+
+async def test_arguments_beyond_the_grammar_are_checked_and_drawn_again_once(model: LocalStreamFn):
+    fine = Spec("pick", "Pick.", {"n": {"enum": [1, 2], "not": {"const": 77}}})
+    message, _ = await ask(model, "Pick.", tools=[fine], max_tokens=40)
+    assert message.tool_calls[0].name == "pick"
+    hopeless = Spec("pick", "Pick.", {"n": {"enum": [1, 2], "not": {"type": "integer"}}})
+    message, error = await ask(model, "Pick.", tools=[hopeless], max_tokens=40)
+    assert isinstance(error, Error)
+    assert "do not fit its schema" in error.message
+    assert not message.tool_calls
+    assert error.usage.output > 20  # both attempts are counted
+
+
+async def test_a_tool_without_parameters_is_called_with_none(model: LocalStreamFn):
+    message, _ = await ask(model, "What time is it?", tools=[Spec("clock", "The time.")], max_tokens=30)
+    assert message.tool_calls[0].arguments == {}
+
+
+def test_the_default_model_is_the_one_tested():
+    assert str(SMOL) == "local:smollm2-135m"

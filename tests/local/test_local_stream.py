@@ -1,0 +1,124 @@
+"""The stream function with the real model: words as they come, a cache between turns, errors as any provider's."""
+
+import logging
+
+import pytest
+from talking import SMOL, WEATHER, ask, events_of
+from test_local_grammar import EXACT, INEXACT
+
+from swink.errors import StreamError
+from swink.local import LocalStreamFn
+from swink.local.gbnf import grammar_text
+from swink.local.grammar import schema_grammar
+from swink.messages import AssistantMessage, Cost, Image, LlmMessage, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import Done, Error, Start, StreamFn, TextDelta
+
+TOOL_TEMPLATE = """{% if tools %}{{ '<|im_start|>system\\nTools: ' + (tools | tojson) + '<|im_end|>\\n' }}{% endif %}\
+{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message['tool_calls'] %}{% for call in message['tool_calls'] %}\
+{{ '<tool_call>\\n{"name": "' + call['function']['name'] + '", "arguments": ' + (call['function']['arguments'] | tojson) + '}\\n</tool_call>' }}\
+{% endfor %}{% else %}{{ message['content'] }}{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}\
+{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""A chat template that knows tools, in the manner of Hermes and Qwen."""
+
+
+async def test_words_arrive_one_by_one(model: LocalStreamFn):
+    events = await events_of(model, "What is the capital of France?", system="Be brief.", max_tokens=16)
+    assert events[0] == Start()
+    assert sum(isinstance(event, TextDelta) for event in events) >= 5
+    assert isinstance(events[-1], Done)
+    assert events[-1].cost == Cost()
+    assert events[-1].usage.output >= 5
+
+
+async def test_the_next_turn_reads_only_what_is_new(model: LocalStreamFn):
+    history = [UserMessage("What is the capital of France?")]
+    first, done = await ask(model, history, system="Be brief.", max_tokens=16)
+    assert "Paris" in first.text
+    _, later = await ask(model, [*history, first, UserMessage("And Italy?")], system="Be brief.", max_tokens=2)
+    assert later.usage.cache_read > done.usage.input + done.usage.cache_read
+    assert later.usage.input < 20
+    _, uncached = await ask(model, history, system="Be brief.", max_tokens=1, cache=False)
+    assert uncached.usage.cache_read == 0
+
+
+async def test_a_prompt_that_does_not_fit_is_an_overflow(model: LocalStreamFn):
+    events = await events_of(model, "word " * 3000)
+    assert events[0] == Start()
+    (error,) = events[1:]
+    assert isinstance(error, Error)
+    assert error.kind == "context_window_exceeded"
+    assert "2048" in error.message
+
+
+async def test_a_limit_on_the_length_is_kept(model: LocalStreamFn):
+    message, done = await ask(model, "Tell me a long story.", max_tokens=3)
+    assert isinstance(done, Done)
+    assert (done.stop_reason, done.usage.output) == ("length", 3)
+    assert message.text
+
+
+async def test_options_reach_llama_cpp_and_chunks_reach_the_caller(model: LocalStreamFn):
+    raw: list[dict[str, object]] = []
+    message, _ = await ask(model, "Hi", max_tokens=24, extra={"grammar": 'root ::= "日本語🙂é"'}, on_raw_payload=raw.append)
+    assert message.text == "日本語🙂é"  # characters that are several tokens each
+    assert any("usage" in chunk for chunk in raw)
+
+
+async def test_thinking_is_told_from_words(model: LocalStreamFn):
+    grammar = 'root ::= "<think>\\nhm\\n</think>\\n\\nYes."'
+    message, _ = await ask(model, "Hi", max_tokens=30, extra={"grammar": grammar})
+    assert (message.thinking.strip(), message.text) == ("hm", "Yes.")
+
+
+async def test_llama_cpp_takes_every_grammar(model: LocalStreamFn):
+    for name, schema in {**EXACT, **INEXACT, "long": {"type": "string", "minLength": 2500}}.items():
+        _, done = await ask(model, "Hi", max_tokens=1, extra={"grammar": grammar_text(schema_grammar(schema).node)})
+        assert isinstance(done, Done), f"{name}: {done}"
+
+
+async def test_images_are_refused_clearly(model: LocalStreamFn):
+    with pytest.raises(StreamError, match="takes no images"):
+        await events_of(model, [UserMessage((Text("What is this?"), Image.from_file("x.png")))])
+
+
+async def test_an_empty_context_is_refused(model: LocalStreamFn):
+    with pytest.raises(StreamError, match="nothing to answer"):
+        await events_of(model, [])
+
+
+async def test_options_without_meaning_are_reported_once(model: LocalStreamFn, caplog: pytest.LogCaptureFixture):
+    fresh = LocalStreamFn(context=2048)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            await events_of(fresh, "Hi", max_tokens=1, api_key="sk-secret-secret")
+    assert [record.getMessage() for record in caplog.records] == [f"{SMOL}: option 'api_key' is ignored: the model runs in this process"]
+
+
+async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: LocalStreamFn):
+    _, error = await ask(model, "Hi", extra={"grammar": "root ::= ("})
+    assert isinstance(error, Error)
+    with pytest.raises(StreamError, match=r"llama\.cpp refused"):
+        await events_of(model, "Hi", extra={"messages": 3})
+
+
+async def test_a_template_that_knows_tools_gets_them_natively(weights: object):
+    native = LocalStreamFn(context=1024, parallel=1, chat_template=TOOL_TEMPLATE)
+    history: list[LlmMessage] = []
+    for number, city in enumerate(("Rome", "Lima")):
+        call = ToolCall(str(number), "weather", {"city": city})
+        history += [UserMessage(f"Weather in {city}?"), AssistantMessage((call,)), ToolResultMessage(call.id, "weather", "14")]
+    try:
+        message, done = await ask(native, [*history, UserMessage("Weather in Oslo?")], tools=[WEATHER], max_tokens=40)
+        assert isinstance(done, Done)
+        assert done.stop_reason == "tool_use"
+        assert [(call.name, call.arguments) for call in message.tool_calls] == [("weather", {"city": "Oslo"})]
+        message, _ = await ask(native, "Weather in Oslo?", tools=[WEATHER], tool_choice="weather", max_tokens=40)
+        assert [call.name for call in message.tool_calls] == ["weather"]
+    finally:
+        native.model(SMOL.model_id).unload()
+
+
+def test_it_is_a_stream_function_that_waits_long_for_words():
+    function: StreamFn = LocalStreamFn()
+    assert (LocalStreamFn.timeout.idle, LocalStreamFn.timeout.first) == (600, 600)
+    assert callable(function)
