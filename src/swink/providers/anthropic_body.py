@@ -79,6 +79,8 @@ def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Noti
         }
         if version >= (4, 7):
             fields["thinking"]["display"] = "summarized"
+        if level in model.thinking_budgets:
+            notices.report("thinking_budgets", f"{model.model_id} takes an effort instead")
     else:
         fields = _budgeted(model.thinking_budgets.get(level, BUDGETS[level]), limit, model.max_output)
     if options.temperature is not None:
