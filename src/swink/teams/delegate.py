@@ -1,0 +1,163 @@
+"""An agent as a tool of another: it works on a task of its own and gives back its answer.
+
+What it spends is charged to the caller as it happens, its events are the call's updates, the caller's end is its end,
+and the caller's budget binds it. Each call gets a fresh agent: nothing of one call is seen by another.
+"""
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from swink.agent import Agent
+from swink.config import AgentResult
+from swink.errors import InvalidTool
+from swink.events import MessageEnd
+from swink.messages import AssistantMessage, Cost, Text, ToolResult, Usage, plain, to_builtins
+from swink.teams.member import Ensemble, Maker, Member, fresh, perform
+from swink.teams.nested import NestedEvent, inside
+from swink.teams.transfer import current_chain
+from swink.tool import Tool, ToolContext, ToolError
+
+MAX_DEPTH = 5
+
+_depth: ContextVar[int] = ContextVar("swink.agent_depth", default=0)
+
+
+def agent_tool(
+    agent: Member | Maker,
+    name: str,
+    description: str,
+    *,
+    remember: bool = False,
+    output: Any = None,
+    max_depth: int = MAX_DEPTH,
+    timeout: float | None = None,
+    requires_approval: bool | Callable[[dict[str, Any]], bool] = False,
+) -> Tool:
+    """A tool that gives a task to an agent (or a team, or a pipeline) and returns its answer.
+
+    `agent` is a function that makes one, or one to make copies of: each call gets its own, with the history it was made
+    with. `remember=True` uses the very agent given, whose conversation goes on from call to call, one at a time.
+    With `output` the answer is data of that shape. Agents may be nested `max_depth` deep. Approvals inside are asked of
+    the sub-agent's own `approve`.
+
+    >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
+    """
+    if remember and not isinstance(agent, Agent | Ensemble):
+        raise InvalidTool(f"tool {name!r}: remember=True needs the agent itself, not a function that makes one")
+    if output is not None and isinstance(agent, Ensemble):
+        raise InvalidTool(f"tool {name!r}: output= works with a single agent")
+
+    async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
+        depth = _depth.get()
+        if depth >= max_depth:
+            raise ToolError(
+                f"{name!r} was not started: agents are nested {depth} deep already, and {max_depth} is the limit; do it yourself"
+            )
+        member = await _member(agent, remember)
+        if member.is_running:
+            raise ToolError(f"{name!r} is busy with another task; try again when it is done")
+        # The call runs in a task of its own, so these hold for it and for what it starts alone.
+        _depth.set(depth + 1)
+        current_chain.set(None)
+        bill = _Bill(ctx)
+
+        def emit(event: Any) -> None:
+            nested = inside(name, event, call_id)
+            bill.add(nested)
+            ctx.update(nested)
+
+        result = await perform(member, arguments["task"], emit, output=output)
+        bill.settle(result)
+        return _answer(name, result, output is not None)
+
+    schema = {
+        "type": "object",
+        "properties": {"task": {"type": "string", "minLength": 1, "description": "What to do, with all it needs to know."}},
+        "required": ["task"],
+        "additionalProperties": False,
+    }
+    return Tool.raw(name, description, schema, execute, timeout=timeout, requires_approval=requires_approval, sequential=remember)
+
+
+class _Bill:
+    """What a sub-agent spends, charged to the call as it happens: an agent that is cut short has been paid for."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+        self._usage = Usage()
+        self._cost = Cost()
+
+    def add(self, nested: NestedEvent) -> None:
+        """Charge for a reply, of the agent or of one inside it."""
+        match nested.event:
+            case MessageEnd(AssistantMessage(usage=usage, cost=cost)) if usage.total:
+                self._usage += usage
+                self._cost += cost or Cost()
+                self._ctx.charge(usage, cost)
+            case _:
+                pass
+
+    def settle(self, result: AgentResult) -> None:
+        """Charge for what no reply showed: attempts that failed and were retried."""
+        rest = _minus(result.usage, self._usage)
+        cost = None if result.cost is None else Cost(total=max(0.0, result.cost.total - self._cost.total))
+        if rest.total or cost is None:
+            self._ctx.charge(rest, cost)
+
+
+async def _member(agent: Member | Maker, remember: bool) -> Member:
+    if isinstance(agent, Agent | Ensemble):
+        return agent if remember else fresh(agent)
+    made = agent()
+    return await made if inspect.isawaitable(made) else made
+
+
+def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
+    """What the caller's model is told; a failure is an error result it can act on."""
+    details = {
+        "agent": name,
+        "stop_reason": result.stop_reason,
+        "reason": result.reason,
+        "usage": to_builtins(result.usage),
+        "cost": None if result.cost is None else result.cost.total,
+        "messages": len(result.messages),
+    }
+    so_far = f"\nWhat it said so far:\n{result.text}" if result.text else ""
+    match result.stop_reason:
+        case "error":
+            raise ToolError(f"{name!r} failed: {result.error}{so_far}", details)
+        case "aborted":
+            raise ToolError(f"{name!r} was aborted: {result.reason or result.error}{so_far}", details)
+        case "transfer":
+            raise ToolError(f"{name!r} wanted to hand over to {result.reason!r}, which only works in a team{so_far}", details)
+        case _ if result.reason is not None:
+            raise ToolError(f"{name!r} was stopped: {result.reason}{so_far}", details)
+        case _ if structured:
+            return _said(msgspec.json.encode(result.output, enc_hook=plain).decode(), details)
+        case _ if _was_cut_off(result):
+            return _said(f"{result.text}\n[cut off: the reply reached its maximum length]", details)
+        case _:
+            return _said(result.text or "(it gave no answer)", details)
+
+
+def _was_cut_off(result: AgentResult) -> bool:
+    last = next((message for message in reversed(result.messages) if isinstance(message, AssistantMessage)), None)
+    return last is not None and last.stop_reason == "length"
+
+
+def _said(text: str, details: dict[str, Any]) -> ToolResult:
+    return ToolResult((Text(text),), details)
+
+
+def _minus(whole: Usage, part: Usage) -> Usage:
+    return Usage(
+        max(0, whole.input - part.input),
+        max(0, whole.output - part.output),
+        max(0, whole.cache_read - part.cache_read),
+        max(0, whole.cache_write - part.cache_write),
+        max(0, whole.total - part.total),
+    )

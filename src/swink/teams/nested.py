@@ -1,0 +1,32 @@
+"""Events of agents inside other agents, teams and pipelines."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from swink.events import AgentEvent, ToolExecutionUpdate
+
+
+class NestedEvent(Struct, frozen=True, tag="nested_event", tag_field="type"):
+    """An event, and whose it is: `path` names the agents from the outside in.
+
+    `calls` has, for each of them, the id of the tool call that started it, or nothing where no call did.
+    """
+
+    path: tuple[str, ...]
+    event: AgentEvent
+    calls: tuple[str, ...] = ()
+
+
+Emit = Callable[[Any], None]
+"""Takes an `AgentEvent` or a `NestedEvent`."""
+
+
+def inside(name: str, event: AgentEvent | NestedEvent, call_id: str = "") -> NestedEvent:
+    """The event one level further out; an agent's report of its sub-agent's event becomes that event."""
+    match event:
+        case ToolExecutionUpdate(update=NestedEvent() as inner) | (NestedEvent() as inner):
+            return NestedEvent((name, *inner.path), inner.event, (call_id, *inner.calls))
+        case _:
+            return NestedEvent((name,), event, (call_id,))

@@ -1,0 +1,49 @@
+"""Results of several runs as one: messages in order, usage and cost summed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink.config import AgentResult
+from swink.messages import AssistantMessage, Cost, StopReason, Text, Usage
+
+
+def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:
+    """One result for many: the last one's outcome, everybody's messages, usage and cost, and the given fields."""
+    every = list(results)
+    last = every[-1] if every else AgentResult(())
+    messages = tuple(message for result in every for message in result.messages)
+    whole = replace(last, messages=messages, usage=total_usage(every), cost=total_cost(every))
+    return replace(whole, **fields)
+
+
+def failed(results: Sequence[AgentResult], error: str, *, stop_reason: StopReason = "error", kind: str = "misuse") -> AgentResult:
+    """The results so far, ended by a failure that none of them is to blame for."""
+    return summed(results, stop_reason=stop_reason, error=error, error_kind=kind, reason=None)
+
+
+def blamed(name: str, result: AgentResult) -> AgentResult:
+    """The result with its failure or early end put down to somebody."""
+    error = None if result.error is None else f"{name}: {result.error}"
+    return replace(result, error=error, reason=None if result.reason is None else f"{name}: {result.reason}")
+
+
+def closing(text: str) -> AgentResult:
+    """A result that only says something, so that it becomes the text of a sum."""
+    return AgentResult((AssistantMessage((Text(text),)),), cost=Cost())
+
+
+def total_usage(results: Iterable[AgentResult]) -> Usage:
+    """The usage of all."""
+    return sum((result.usage for result in results), Usage())
+
+
+def total_cost(results: Iterable[AgentResult]) -> Cost | None:
+    """The cost of all; one unknown makes it unknown."""
+    total = Cost()
+    for result in results:
+        if result.cost is None:
+            return None
+        total += result.cost
+    return total

@@ -1,0 +1,177 @@
+"""Hand-over: an agent passes the conversation on to another, and a team follows it.
+
+    support ── transfer_to_agent("billing") ──▶ billing ── … ──▶ the answer
+
+Each agent keeps its own prompt, model and tools; what passes on is the conversation. The chain of one run goes to no
+agent twice, unless that is allowed, and has at most five hand-overs.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from swink.agent import Agent
+from swink.config import AgentResult
+from swink.errors import AlreadyRunning, MisuseError
+from swink.history import Snapshot
+from swink.messages import Input
+from swink.teams.flow import Flow, NestedStream
+from swink.teams.member import fresh
+from swink.teams.nested import Emit
+from swink.teams.results import blamed, failed, summed
+from swink.tool import Tool, ToolContext, ToolError, Transfer
+
+MAX_TRANSFERS = 5
+
+
+def transfer_tool(
+    targets: Mapping[str, str] | Iterable[str],
+    *,
+    name: str = "transfer_to_agent",
+    description: str = "Hand the conversation over to another agent, which answers from then on.",
+) -> Tool:
+    """The tool with which an agent hands over; `targets` are names, with what each is for if given as a mapping.
+
+    >>> support = Agent(model, tools=[transfer_tool({"billing": "Invoices and refunds."})])
+    """
+    known: dict[str, str] = {**targets} if isinstance(targets, Mapping) else dict.fromkeys(targets, "")
+    if not known:
+        raise MisuseError("a transfer tool needs somebody to hand over to")
+    listed = "".join(f"\n- {target}: {purpose}" if purpose else f"\n- {target}" for target, purpose in known.items())
+
+    async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Transfer:
+        target, message = arguments["agent"], arguments.get("message", "")
+        chain = current_chain.get()
+        if chain is not None:
+            if refusal := chain.refusal(target):
+                raise ToolError(f"not handed over: {refusal}")
+            chain.pending = target
+        return Transfer(target, f"Handed over to {target}." + (f" {message}" if message else ""))
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "agent": {"type": "string", "enum": list(known), "description": "Who takes over."},
+            "message": {"type": "string", "description": "What the other agent should know."},
+        },
+        "required": ["agent"],
+        "additionalProperties": False,
+    }
+    return Tool.raw(name, f"{description} Agents:{listed}", schema, execute)
+
+
+class Chain:
+    """Who had the conversation in this run, and who may still get it."""
+
+    def __init__(self, names: Iterable[str], start: str, max_transfers: int, allow_cycles: bool) -> None:
+        self.names = tuple(names)
+        self.visited = [start]
+        self.pending: str | None = None
+        self._max = max_transfers
+        self._allow_cycles = allow_cycles
+
+    def refusal(self, target: str) -> str | None:
+        """Why the conversation cannot go there; None if it can."""
+        route = " → ".join(self.visited)
+        if self.pending is not None:
+            return f"the conversation is already being handed over to {self.pending!r}"
+        if target not in self.names:
+            return f"there is no agent {target!r}; there are {', '.join(self.names)}"
+        if target == self.visited[-1]:
+            return f"{target!r} has the conversation already; answer yourself"
+        if target in self.visited and not self._allow_cycles:
+            return f"{target!r} has had the conversation already ({route}); answer yourself"
+        if len(self.visited) > self._max:
+            return f"{self._max} hand-overs are the limit ({route}); answer yourself"
+        return None
+
+    def go(self, target: str) -> None:
+        """Hand over."""
+        self.visited.append(target)
+        self.pending = None
+
+
+current_chain: ContextVar[Chain | None] = ContextVar("swink.transfer_chain", default=None)
+
+
+class Team:
+    """Agents that hand one conversation over to each other; whoever has it answers, in later runs too.
+
+    >>> team = Team({"support": support, "billing": billing})
+    >>> answer = await team.run("I was charged twice.")
+    """
+
+    def __init__(
+        self, agents: Mapping[str, Agent], *, start: str | None = None, max_transfers: int = MAX_TRANSFERS, allow_cycles: bool = False
+    ) -> None:
+        if not agents:
+            raise MisuseError("a team needs at least one agent")
+        self.agents = dict(agents)
+        self.start = next(iter(self.agents)) if start is None else start
+        if self.start not in self.agents:
+            raise MisuseError(f"there is no agent {self.start!r} to start with; there are {', '.join(self.agents)}")
+        if len({id(agent) for agent in self.agents.values()}) != len(self.agents):
+            raise MisuseError("one agent cannot be two members of a team")
+        self.active = self.start
+        self.max_transfers = max_transfers
+        self.allow_cycles = allow_cycles
+        self._flow = Flow(self.agents, self._body)
+
+    async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
+        """Run until somebody answers."""
+        return await self._flow.run(input, deadline=deadline)
+
+    def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
+        """`run` for code without an event loop."""
+        return self._flow.run_sync(input, deadline=deadline)
+
+    def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
+        """A run as a stream of events, each with the name of the agent it comes from."""
+        return self._flow.stream(input, deadline=deadline)
+
+    async def perform(self, input: Input, emit: Emit) -> AgentResult:
+        """Run until somebody answers, reporting events."""
+        return await self._flow.perform(input, emit)
+
+    def abort(self) -> None:
+        """End the current run; does nothing when idle."""
+        self._flow.abort()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is active."""
+        return self._flow.is_running
+
+    @property
+    def messages(self) -> Snapshot:
+        """The conversation."""
+        return self.agents[self.active].messages
+
+    def reset(self) -> None:
+        """Back to the beginning: every agent as it was made, and the first one to answer."""
+        if self.is_running:
+            raise AlreadyRunning
+        for agent in self.agents.values():
+            agent.reset()
+        self.active = self.start
+
+    def fresh(self) -> "Team":
+        """The same team, of agents as they were made."""
+        agents: dict[str, Any] = {name: fresh(agent) for name, agent in self.agents.items()}
+        return Team(agents, start=self.start, max_transfers=self.max_transfers, allow_cycles=self.allow_cycles)
+
+    async def _body(self, flow: Flow, input: Input, emit: Emit) -> AgentResult:
+        chain = Chain(self.agents, self.active, self.max_transfers, self.allow_cycles)
+        current_chain.set(chain)
+        results = [await flow.step(self.active, input, emit)]
+        while results[-1].stop_reason == "transfer":
+            target = results[-1].reason or ""
+            chain.pending = None
+            refusal = chain.refusal(target) or (f"{target!r} is busy elsewhere" if self.agents[target].is_running else None)
+            if refusal is not None:
+                return failed(results, f"{self.active}: hand-over refused: {refusal}")
+            self.agents[target].messages = self.agents[self.active].messages
+            chain.go(target)
+            self.active = target
+            results.append(await flow.step(target, None, emit))
+        return summed([*results[:-1], blamed(self.active, results[-1])])
