@@ -709,6 +709,38 @@ async def test_a_session_has_everything_after_an_abort_a_cancellation_and_an_err
         assert [message.text for message in session.messages] == ["hi", "par"]
 
 
+async def test_a_session_that_fails_to_save_is_told_to_the_caller_and_nothing_is_lost_or_doubled():
+    class Failing(MemorySession):
+        failures = 1
+
+        async def append(self, messages: Any) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise OSError("disk full")
+            await super().append(messages)
+
+    session = Failing()
+    agent = agent_on("ok", session=session)
+    with pytest.raises(OSError, match="disk full"):
+        await agent.run("hi")
+    assert not agent.is_running
+    assert session.messages == agent.messages
+    assert [message.text for message in session.messages] == ["hi", "ok"]
+
+
+async def test_a_save_cut_off_by_an_abort_is_finished_once():
+    class Slow(MemorySession):
+        async def append(self, messages: Any) -> None:
+            await asyncio.sleep(0.03)
+            await super().append(messages)
+
+    session = Slow()
+    agent = agent_on([ToolCall("1", "echo", {"text": "x"})], "end", tools=[echo], session=session)
+    await agent.run("hi", deadline=0.015)
+    assert session.messages == agent.messages
+    assert [message.role for message in session.messages] == ["user", "assistant", "tool_result"]
+
+
 # Results
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from swink.account import Account
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
 from swink.errors import Aborted, AgentError
 from swink.events import (
@@ -24,7 +25,6 @@ from swink.events import (
     MessageDiscarded,
     MessageEnd,
     MessageStart,
-    StateChanged,
     ToolExecutionEnd,
     ToolExecutionUpdate,
     TurnEnd,
@@ -35,8 +35,6 @@ from swink.messages import (
     AssistantMessage,
     Cost,
     Message,
-    ModelSpec,
-    Price,
     StopReason,
     Text,
     ToolCall,
@@ -47,6 +45,7 @@ from swink.messages import (
     plain,
 )
 from swink.policy import Policy, PolicyContext, Slots, vet_commit
+from swink.state import StateChanges
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext
 from swink.watch import Watch
@@ -97,8 +96,7 @@ class Run:
         self.overflow = overflow
         self.slots = Slots((*config.policies, *policies))
         self.turn = 0
-        self.usage = Usage()
-        self.cost: Cost | None = Cost()
+        self.account = Account(config.price)
         self.produced: list[Message] = []
         self.fresh: tuple[Message, ...] = ()
         self.pending: deque[Message] = deque()
@@ -117,9 +115,8 @@ class Run:
         self._turn_open = False
         self._message_open = False
         self._saved = 0
-        self._priced: ModelSpec | None = None
-        self._model_price: Price | None = None
-        self._known_state = _encoded_state(config.state)
+        self._saving: asyncio.Future[None] | None = None
+        self._state_changes = StateChanges(config.state)
         self._task: asyncio.Task[None] | None = None
         self._thread = 0
         self._abort_reason: str | None = None
@@ -184,8 +181,8 @@ class Run:
         return AgentResult(
             tuple(self.produced),
             self.stop_reason or "stop",
-            self.usage,
-            self.cost,
+            self.account.usage,
+            self.account.cost,
             None if self.error is None else str(self.error),
             None if self.error is None else self.error.kind,
             self.reason,
@@ -227,16 +224,16 @@ class Run:
                 self.emit(MessageDiscarded(attempt, str(error)))
             if self.assembly.terminal is not None and self.assembly.terminal.usage.total:
                 usage = self.assembly.terminal.usage
-                self.charge(usage, self._price(usage))
+                self.account.charge(usage, self.account.price(self.model, usage))
         self.assembly = None
 
     def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> AssistantMessage:
         """Price the reply, put it into the history and end it."""
         if not self._message_open:
             self.open_reply()
-        cost = cost or self._price(usage)
+        cost = cost or self.account.price(self.model, usage)
         message = (self.assembly or Assembly()).message(self.model, stop_reason, usage=usage, cost=cost, error=error)
-        self.charge(usage, cost)
+        self.account.charge(usage, cost)
         self.assembly = None
         self._message_open = False
         message = vet_commit(self.slots.pre_commit, _with_unique_ids(message)) if self.slots.pre_commit else _with_unique_ids(message)
@@ -283,15 +280,11 @@ class Run:
         assert self.reply is not None
         self._turn_open = False
         self.fresh = ()
-        self.flush_state()
+        if changes := self._state_changes.take():
+            self.emit(changes)
         self.emit(TurnEnd(self.reply, self.results, reason))
         if self._next_history is not None:
             self.history, self._next_history = self._next_history, None
-
-    def charge(self, usage: Usage, cost: Cost | None) -> None:
-        """Count usage and cost; one unknown cost makes the sum unknown."""
-        self.usage += usage
-        self.cost = self.cost + cost if self.cost is not None and cost is not None else None
 
     def stop(self, reason: str) -> None:
         """A policy ends the run."""
@@ -304,22 +297,15 @@ class Run:
         self.stop_reason = "error"
 
     async def save(self) -> None:
-        """Hand what is new to the session."""
-        if self.config.save is not None and self._saved < len(self.produced):
-            batch = self.produced[self._saved :]
-            self._saved = len(self.produced)
-            await self.config.save(batch)
-
-    def flush_state(self) -> None:
-        """Announce what changed in the session state since the last turn."""
-        if not self.config.state and not self._known_state:
-            return
-        state = _encoded_state(self.config.state)
-        delta = {key: msgspec.json.decode(value) for key, value in state.items() if self._known_state.get(key) != value}
-        removed = tuple(key for key in self._known_state if key not in state)
-        self._known_state = state
-        if delta or removed:
-            self.emit(StateChanged(delta, removed))
+        """Hand what is new to the session; one append at a time, and a cancelled wait does not cancel the append."""
+        while self._saved < len(self.produced):
+            if self._saving is None:
+                self._saving = asyncio.ensure_future(self._append(len(self.produced)))
+            try:
+                await asyncio.shield(self._saving)
+            finally:
+                if self._saving.done():
+                    self._saving = None
 
     def close(self, stop_reason: StopReason | None = None) -> None:
         """End whatever is open and the run with it. Synchronous and idempotent: nothing can interrupt it."""
@@ -369,15 +355,17 @@ class Run:
             self.context.system_prompt,
             self.history.snapshot(),
             self.fresh,
-            self.usage,
-            self.cost,
+            self.account.usage,
+            self.account.cost,
             msgspec.json.decode(msgspec.json.encode(self.config.state, enc_hook=plain)),
         )
 
     def tool_context(self, call: Call) -> ToolContext:
         """The context a call runs in."""
         id, name = call.call.id, call.call.name
-        return ToolContext(id, name, self.config.state, lambda update: self.emit(ToolExecutionUpdate(id, name, update)), self.charge)
+        return ToolContext(
+            id, name, self.config.state, lambda update: self.emit(ToolExecutionUpdate(id, name, update)), self.account.charge
+        )
 
     # Inside
 
@@ -401,11 +389,16 @@ class Run:
                 await self._save_rest()
                 self._over()
 
+    async def _append(self, upto: int) -> None:
+        assert self.config.save is not None
+        await self.config.save(self.produced[self._saved : upto])
+        self._saved = upto
+
     async def _save_rest(self) -> None:
-        saving = asyncio.ensure_future(self.save())
-        while not saving.done():
+        """Save what the end of the run added, however often the wait is cancelled."""
+        while True:
             try:
-                await asyncio.shield(saving)
+                return await self.save()
             except asyncio.CancelledError:
                 continue
 
@@ -446,12 +439,6 @@ class Run:
         if self.calls:
             self.commit_results()
 
-    def _price(self, usage: Usage) -> Cost | None:
-        if self._priced is not self.model:
-            self._priced = self.model
-            self._model_price = self.model.price or (self.config.price(self.model) if self.config.price is not None else None)
-        return self._model_price.cost(usage) if self._model_price is not None else None
-
 
 class HookFailed(AgentError):
     """A hook of the application raised; the exception itself is raised from the run."""
@@ -476,16 +463,6 @@ def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
             block = replace(block, id=id)
         content.append(block)
     return replace(message, content=tuple(content))
-
-
-def _encoded_state(state: dict[str, Any]) -> dict[str, bytes]:
-    encoded: dict[str, bytes] = {}
-    for key, value in list(state.items()):
-        try:
-            encoded[key] = msgspec.json.encode(value, enc_hook=plain)
-        except (TypeError, NotImplementedError, msgspec.EncodeError):
-            log.warning("session state %r is not JSON-able and is not saved", key)
-    return encoded
 
 
 def _ignore(event: AgentEvent) -> None:

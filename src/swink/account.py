@@ -1,0 +1,30 @@
+"""The account of a run: tokens used and what they cost, failed attempts and sub-agents included."""
+
+from collections.abc import Callable
+
+from swink.messages import Cost, ModelSpec, Price, Usage
+
+
+class Account:
+    """Running totals; one unknown cost makes the sum unknown."""
+
+    __slots__ = ("_price", "_price_of", "_priced", "cost", "usage")
+
+    def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
+        self.usage = Usage()
+        self.cost: Cost | None = Cost()
+        self._price_of = price_of
+        self._priced: ModelSpec | None = None
+        self._price: Price | None = None
+
+    def charge(self, usage: Usage, cost: Cost | None) -> None:
+        """Add to the totals."""
+        self.usage += usage
+        self.cost = self.cost + cost if self.cost is not None and cost is not None else None
+
+    def price(self, model: ModelSpec, usage: Usage) -> Cost | None:
+        """What the usage costs: by the spec's own price, else by the price table, else unknown."""
+        if self._priced is not model:
+            self._priced = model
+            self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+        return self._price.cost(usage) if self._price is not None else None
