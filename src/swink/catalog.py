@@ -27,8 +27,12 @@ PROVIDERS: Mapping[str, str] = {
     "bedrock": "swink.providers.bedrock:BedrockStreamFn",
     "proxy": "swink.providers.proxy:ProxyStreamFn",
     "local": "swink.local:LocalStreamFn",
+    **{
+        preset: f"swink.providers.openai:OpenAIStreamFn#{preset}"
+        for preset in ("groq", "together", "openrouter", "deepseek", "vllm", "llamacpp", "lmstudio")
+    },
 }
-"""Where each provider's stream function lives; imported when it is first used."""
+"""Where each provider's stream function lives, with its preset after a `#`; imported when it is first used."""
 
 ENTRY_POINTS = "swink.providers"
 """Third parties register a stream function, or a function that makes one, under this entry point group."""
@@ -75,8 +79,10 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
             if point.name == spec.provider:
                 return point.load()()
         raise UnknownModel(_no_such_provider(spec.provider))
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)()
+    path, _, preset = target.partition("#")
+    module, _, name = path.partition(":")
+    make = getattr(importlib.import_module(module), name)
+    return make(preset=preset) if preset else make()
 
 
 def has_provider(provider: str) -> bool:
