@@ -4,15 +4,14 @@ import asyncio
 import os
 import resource
 import signal
-import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
-
 from calling import eventually
+
 from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run
 from swink.tools.sandbox import Level, Sandbox, shell_argv
 
@@ -127,10 +126,10 @@ import asyncio
 from swink.tools.process import Launch, run
 asyncio.run(run(Launch({shell_argv(family(tmp_path))!r}, "/", {{"PATH": {os.environ["PATH"]!r}}}), lambda data: None))
 """
-    around = subprocess.Popen([sys.executable, "-c", program])
+    around = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     await wait_for_family(tmp_path)
     around.kill()
-    around.wait()
+    await around.wait()
     await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
 
 

@@ -25,7 +25,9 @@ def arguments(view: View, private: str, cwd: str, *, network: bool, disable_user
         *(("--disable-userns",) if disable_userns else ()),
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
         *_system(view),
-        *("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
+        # Root may write kernel settings such as core_pattern without any capability: bubblewrap's own cover misses that.
+        *("--proc", "/proc", "--remount-ro", "/proc"),
+        *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
         *_home(view, private),
         *_bound("--ro-bind", [path for path in view.readable if not _in_system(path)]),
