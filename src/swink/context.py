@@ -49,16 +49,16 @@ class SlidingWindow:
         if not overflow and not measure.cut and measure.sums[-1] <= self.budget:
             return messages
         start = _boundary(messages, self.anchor)
-        cut = max(measure.cut, start)
-        budget = self.overflow_budget if overflow else self.budget
-        if measure.kept(start, cut) > budget or overflow:
-            cut = _cut(messages, measure, start, cut, budget * 3 // 4)
-            measure.cut = cut
-        if cut <= start:
+        kept = measure.kept(start)
+        if overflow:
+            # What was sent did not fit, whatever the estimate says: it has to become less.
+            measure.move_cut(messages, start, min(self.overflow_budget, kept) * 3 // 4)
+        elif kept > self.budget:
+            measure.move_cut(messages, start, self.budget * 3 // 4)
+        if measure.cut <= start:
             return messages
-        asked = _newest_user(messages)
-        pinned = [messages[asked]] if start <= asked < cut else []
-        return [*messages[:start], *pinned, *messages[cut:]]
+        pinned = [] if measure.pinned is None else [messages[measure.pinned]]
+        return [*messages[:start], *pinned, *messages[measure.cut :]]
 
     def _measure(self, messages: Sequence[Message]) -> "_Measure":
         if not isinstance(messages, Snapshot):
@@ -66,17 +66,22 @@ class SlidingWindow:
         measure = self._measures.get(messages.lineage)
         if measure is None:
             measure = self._measures[messages.lineage] = _Measure()
-        return measure
+        # An older snapshot than the one measured last is measured by itself.
+        return measure if len(measure.sums) <= len(messages) + 1 else _Measure()
 
 
 class _Measure:
-    """Running token sums of one lineage, and where the window is cut; grows with the history, never rereads it."""
+    """Running token sums of one lineage, and where the window is cut; grows with the history, never rereads it.
 
-    __slots__ = ("cut", "sums")
+    `pinned` is the user message before the cut that was the newest when it was made.
+    """
+
+    __slots__ = ("cut", "pinned", "sums")
 
     def __init__(self) -> None:
         self.sums = [0]
         self.cut = 0
+        self.pinned: int | None = None
 
     def extend(self, messages: Sequence[Message]) -> None:
         known = len(self.sums) - 1
@@ -86,8 +91,23 @@ class _Measure:
         for start in range(0, len(fresh), 512):
             self.sums.extend(islice(accumulate(_sizes(fresh[start : start + 512]), initial=self.sums[-1]), 1, None))
 
-    def kept(self, start: int, cut: int) -> int:
-        return self.sums[start] + self.sums[-1] - self.sums[max(cut, start)]
+    def kept(self, start: int) -> int:
+        """Tokens of the window, whose first messages end at `start`."""
+        return self._kept(start, max(self.cut, start), self.pinned)
+
+    def move_cut(self, messages: Sequence[Message], start: int, target: int) -> None:
+        """Cut at the first boundary at which what is kept fits; the turn in progress stays whatever it weighs."""
+        cut, last = max(self.cut, start), _current_turn(messages)
+        asked = _newest_user(messages)
+        pinned = asked if start <= asked < cut else None
+        while cut < last and self._kept(start, cut, pinned) > target:
+            cut = min(_boundary(messages, cut + 1), last)
+            pinned = asked if start <= asked < cut else None
+        self.cut, self.pinned = cut, pinned
+
+    def _kept(self, start: int, cut: int, pinned: int | None) -> int:
+        weight = 0 if pinned is None else self.sums[pinned + 1] - self.sums[pinned]
+        return self.sums[start] + weight + self.sums[-1] - self.sums[cut]
 
 
 def _sizes(messages: Sequence[Message]) -> list[int]:
@@ -96,14 +116,6 @@ def _sizes(messages: Sequence[Message]) -> list[int]:
         return [(len(block.text) + 16) >> 2 for message in messages for (block,) in (message.content,)]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
     except (ValueError, AttributeError):
         return [estimate_tokens(message) for message in messages]
-
-
-def _cut(messages: Sequence[Message], measure: _Measure, start: int, cut: int, target: int) -> int:
-    """The first boundary at which what is kept fits the target; the turn in progress stays whatever it weighs."""
-    last = _current_turn(messages)
-    while cut < last and measure.kept(start, cut) > target:
-        cut = min(_boundary(messages, cut + 1), last)
-    return cut
 
 
 def _boundary(messages: Sequence[Message], index: int) -> int:
