@@ -6,8 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
-from swink.messages import AssistantMessage, Cost, Message, ModelSpec, ToolCall, ToolResultMessage, TurnEndReason, Usage, as_messages
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Message,
+    ModelSpec,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    TurnEndReason,
+    Usage,
+    UserMessage,
+    as_messages,
+)
 
 log = logging.getLogger("swink.policy")
 
@@ -24,12 +37,12 @@ class Inject(Struct, frozen=True):
     messages: Any
 
     def __post_init__(self) -> None:
-        as_messages(self.messages)
+        force_setattr(self, "messages", as_messages(self.messages))
 
     @property
     def as_messages(self) -> tuple[Message, ...]:
         """The messages."""
-        return as_messages(self.messages)
+        return self.messages
 
 
 class Skip(Struct, frozen=True):
@@ -114,7 +127,7 @@ class NudgeReasoningOnly(Policy):
 
 
 class Slots:
-    """The overridden methods of some policies, by slot; an empty slot is an empty tuple."""
+    """The policies that override each slot; an empty slot is an empty tuple."""
 
     __slots__ = ("post_loop", "post_turn", "pre_commit", "pre_dispatch", "pre_turn")
 
@@ -130,7 +143,10 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     """Ask one policy; a failure is its own, not the run's, unless it guards something."""
     try:
         verdict = getattr(policy, slot)(*values)
-        return await verdict if inspect.isawaitable(verdict) else verdict
+        verdict = await verdict if inspect.isawaitable(verdict) else verdict
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"{verdict!r} is not a verdict; return None, Stop, Inject, Skip, Rewrite or Replace")
+        return verdict
     except Exception as error:
         # A policy is somebody else's code: it must not take the run down with it.
         log.exception("policy %s failed in %s", type(policy).__name__, slot)
@@ -142,22 +158,37 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
     for policy in policies:
         try:
             verdict = policy.pre_commit(message)
+            message = message if verdict is None else _replacement(message, verdict)
         except Exception:
             # As in `consult`; the history cannot wait, so a guard fails closed by withholding.
             log.exception("policy %s failed in pre_commit", type(policy).__name__)
-            verdict = Replace(_withheld(message, type(policy).__name__)) if policy.fail_closed else None
-        if isinstance(verdict, Replace) and type(verdict.message) is type(message):
-            message = verdict.message
+            message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
     return message
 
 
-def _withheld(message: Any, policy: str) -> Any:
-    from msgspec.structs import replace
+def _replacement(message: Message, verdict: Any) -> Message:
+    if inspect.iscoroutine(verdict):
+        verdict.close()
+        raise TypeError("pre_commit must be sync: the history does not wait")
+    if not isinstance(verdict, Replace) or type(verdict.message) is not type(message):
+        raise TypeError(f"pre_commit of a {message.role} message returns None or a Replace with one")
+    if getattr(verdict.message, "tool_call_id", None) != getattr(message, "tool_call_id", None):
+        raise TypeError("a tool result stays the result of its own call")
+    return verdict.message
 
-    calls = getattr(message, "tool_calls", ())
-    content = (*as_messages(f"[withheld: {policy} failed]")[0].content, *calls)  # type: ignore[union-attr]
-    return replace(message, content=content) if hasattr(message, "content") else message
+
+def _withheld(message: Message, policy: str) -> Message:
+    text = Text(f"[withheld: {policy} failed]")
+    match message:
+        case AssistantMessage():
+            return replace(message, content=(text, *message.tool_calls))
+        case ToolResultMessage():
+            return replace(message, content=(text,), details=None)
+        case UserMessage():
+            return replace(message, content=(text,))
+        case _:
+            return message
 
 
 def _overriding(policies: Sequence[Policy], slot: str) -> tuple[Policy, ...]:
-    return tuple(policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot))
+    return tuple([policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot)]) if policies else ()
