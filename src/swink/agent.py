@@ -515,7 +515,9 @@ def _window(spec: ModelSpec) -> SlidingWindow:
     return SlidingWindow(window - min(spec.max_output or window // 8, window // 4) - window // 20)
 
 
-def _json_copy(value: Any) -> Any:
+def _json_copy(value: dict[str, Any]) -> dict[str, Any]:
+    if not value:
+        return {}
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
 
 

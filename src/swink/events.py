@@ -29,7 +29,7 @@ from swink.messages import AssistantMessage, Message, StopReason, ToolResult, To
 from swink.stream import Delta
 
 
-class AgentStart(Struct, frozen=True, tag="agent_start", tag_field="type"):
+class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="type"):
     """A run begins."""
 
 
@@ -41,7 +41,7 @@ class AgentEnd(Struct, frozen=True, tag="agent_end", tag_field="type"):
     reason: str | None = None
 
 
-class TurnStart(Struct, frozen=True, tag="turn_start", tag_field="type"):
+class TurnStart(Struct, frozen=True, gc=False, tag="turn_start", tag_field="type"):
     """A turn begins: one reply and its tool calls."""
 
     turn: int
@@ -55,19 +55,19 @@ class TurnEnd(Struct, frozen=True, tag="turn_end", tag_field="type"):
     reason: TurnEndReason
 
 
-class MessageStart(Struct, frozen=True, tag="message_start", tag_field="type"):
+class MessageStart(Struct, frozen=True, gc=False, tag="message_start", tag_field="type"):
     """A message begins."""
 
     role: str
 
 
-class MessageUpdate(Struct, frozen=True, tag="message_update", tag_field="type"):
+class MessageUpdate(Struct, frozen=True, gc=False, tag="message_update", tag_field="type"):
     """More of the reply, as it arrives."""
 
     delta: Delta
 
 
-class MessageDiscarded(Struct, frozen=True, tag="message_discarded", tag_field="type"):
+class MessageDiscarded(Struct, frozen=True, gc=False, tag="message_discarded", tag_field="type"):
     """The attempt failed after deltas were shown: drop them, another attempt follows."""
 
     attempt: int
@@ -113,7 +113,7 @@ class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field
     arguments: dict[str, Any]
 
 
-class ApprovalResolved(Struct, frozen=True, tag="approval_resolved", tag_field="type"):
+class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", tag_field="type"):
     """The answer."""
 
     call_id: str
@@ -122,7 +122,7 @@ class ApprovalResolved(Struct, frozen=True, tag="approval_resolved", tag_field="
     reason: str | None = None
 
 
-class CompactionReport(Struct, frozen=True):
+class CompactionReport(Struct, frozen=True, gc=False):
     """What a transformer left out of the context, with estimated tokens."""
 
     dropped: int
@@ -131,13 +131,13 @@ class CompactionReport(Struct, frozen=True):
     overflow: bool = False
 
 
-class ContextCompacted(Struct, frozen=True, tag="context_compacted", tag_field="type"):
+class ContextCompacted(Struct, frozen=True, gc=False, tag="context_compacted", tag_field="type"):
     """A transformer dropped something."""
 
     report: CompactionReport
 
 
-class RetryScheduled(Struct, frozen=True, tag="retry_scheduled", tag_field="type"):
+class RetryScheduled(Struct, frozen=True, gc=False, tag="retry_scheduled", tag_field="type"):
     """The attempt failed; another follows after `delay` seconds."""
 
     attempt: int
@@ -145,7 +145,7 @@ class RetryScheduled(Struct, frozen=True, tag="retry_scheduled", tag_field="type
     error: str
 
 
-class ModelFallback(Struct, frozen=True, tag="model_fallback", tag_field="type"):
+class ModelFallback(Struct, frozen=True, gc=False, tag="model_fallback", tag_field="type"):
     """A model's retries are used up; the next one is tried."""
 
     from_model: str

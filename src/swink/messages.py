@@ -1,6 +1,7 @@
 """Values: content blocks, messages, usage, cost and the model they came from.
 
-A message is frozen, compares by what it says (its timestamp aside), pickles, and round-trips through JSON.
+A message is frozen, compares by what it says (its timestamp aside), pickles, and round-trips through JSON. Values that
+cannot be part of a cycle are hidden from the garbage collector (`gc=False`): a stream makes thousands of them.
 """
 
 import time
@@ -19,13 +20,13 @@ TurnEndReason = Literal["complete", "tools_executed", "steering_interrupt", "err
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "extra_high"]
 
 
-class Text(Struct, frozen=True, tag="text", tag_field="type"):
+class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
     """Plain text."""
 
     text: str
 
 
-class Thinking(Struct, frozen=True, tag="thinking", tag_field="type", omit_defaults=True):
+class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", omit_defaults=True):
     """Reasoning; the signature lets the provider that wrote it verify it when it is sent back."""
 
     text: str = field(name="thinking")
@@ -43,27 +44,27 @@ class ToolCall(Struct, frozen=True, tag="tool_call", tag_field="type", omit_defa
     signature: str | None = None
 
 
-class Base64Source(Struct, frozen=True, tag="base64", tag_field="type"):
+class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"):
     """Image bytes, inline."""
 
     data: str
     media_type: str = "image/png"
 
 
-class UrlSource(Struct, frozen=True, tag="url", tag_field="type"):
+class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
     """An image the provider fetches."""
 
     url: str
 
 
-class FileSource(Struct, frozen=True, tag="file", tag_field="type"):
+class FileSource(Struct, frozen=True, gc=False, tag="file", tag_field="type"):
     """An image on disk, read when it is sent."""
 
     path: str
     media_type: str | None = None
 
 
-class Image(Struct, frozen=True, tag="image", tag_field="type"):
+class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
     """An image."""
 
     source: Base64Source | UrlSource | FileSource
@@ -84,7 +85,7 @@ class Extension(Struct, frozen=True, tag="extension", tag_field="type"):
 ContentBlock = Text | Thinking | ToolCall | Image | Extension
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens. The four categories are disjoint; `total` is their sum unless the provider reports another."""
 
     input: int = 0
@@ -112,7 +113,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Cost(Struct, frozen=True, omit_defaults=True):
+class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
     """Money, in the categories of `Usage`; `total` is their sum unless the provider reports another."""
 
     input: float = 0.0
@@ -135,7 +136,7 @@ class Cost(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Price(Struct, frozen=True):
+class Price(Struct, frozen=True, gc=False):
     """Currency per million tokens."""
 
     input: float = 0.0
@@ -154,7 +155,7 @@ class Price(Struct, frozen=True):
         )
 
 
-class Capabilities(Struct, frozen=True):
+class Capabilities(Struct, frozen=True, gc=False):
     """What a model can take; None on a `ModelSpec` means: do not gate."""
 
     tools: bool = True
@@ -343,6 +344,8 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
 
 def as_messages(value: Input) -> tuple[Message, ...]:
     """What a caller may pass as input, as messages: loose text and blocks become one user message."""
+    if type(value) is str:
+        return (UserMessage(as_blocks(value)),)
     if isinstance(value, Message):
         return (value,)
     messages: list[Message] = []

@@ -19,43 +19,43 @@ from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopRe
 from swink.redact import redact_value
 
 
-class Start(Struct, frozen=True, tag="start", tag_field="type"):
+class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
     """The reply begins."""
 
 
-class TextStart(Struct, frozen=True, tag="text_start", tag_field="type"):
+class TextStart(Struct, frozen=True, gc=False, tag="text_start", tag_field="type"):
     """A text block opens."""
 
     index: int = field(name="content_index")
 
 
-class TextDelta(Struct, frozen=True, tag="text_delta", tag_field="type"):
+class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
     """More text."""
 
     index: int = field(name="content_index")
     text: str = field(name="delta")
 
 
-class TextEnd(Struct, frozen=True, tag="text_end", tag_field="type"):
+class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type"):
     """A text block closes."""
 
     index: int = field(name="content_index")
 
 
-class ThinkingStart(Struct, frozen=True, tag="thinking_start", tag_field="type"):
+class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_field="type"):
     """A thinking block opens."""
 
     index: int = field(name="content_index")
 
 
-class ThinkingDelta(Struct, frozen=True, tag="thinking_delta", tag_field="type"):
+class ThinkingDelta(Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
     """More thinking."""
 
     index: int = field(name="content_index")
     text: str = field(name="delta")
 
 
-class ThinkingEnd(Struct, frozen=True, tag="thinking_end", tag_field="type", omit_defaults=True):
+class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="type", omit_defaults=True):
     """A thinking block closes; redacted thinking carries only its signature."""
 
     index: int = field(name="content_index")
@@ -63,7 +63,7 @@ class ThinkingEnd(Struct, frozen=True, tag="thinking_end", tag_field="type", omi
     redacted: bool = False
 
 
-class ToolCallStart(Struct, frozen=True, tag="tool_call_start", tag_field="type"):
+class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
     """A tool call opens."""
 
     index: int = field(name="content_index")
@@ -71,21 +71,21 @@ class ToolCallStart(Struct, frozen=True, tag="tool_call_start", tag_field="type"
     name: str
 
 
-class ToolCallDelta(Struct, frozen=True, tag="tool_call_delta", tag_field="type"):
+class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
     """More of a call's arguments, as JSON text."""
 
     index: int = field(name="content_index")
     json: str = field(name="delta")
 
 
-class ToolCallEnd(Struct, frozen=True, tag="tool_call_end", tag_field="type", omit_defaults=True):
+class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type", omit_defaults=True):
     """A tool call closes."""
 
     index: int = field(name="content_index")
     signature: str | None = None
 
 
-class Done(Struct, frozen=True, tag="done", tag_field="type", omit_defaults=True):
+class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
     """The reply is complete."""
 
     stop_reason: StopReason = "stop"
@@ -93,7 +93,7 @@ class Done(Struct, frozen=True, tag="done", tag_field="type", omit_defaults=True
     cost: Cost | None = None
 
 
-class Error(Struct, frozen=True, tag="error", tag_field="type", omit_defaults=True):
+class Error(Struct, frozen=True, gc=False, tag="error", tag_field="type", omit_defaults=True):
     """The reply failed; without a kind the wording of the message decides."""
 
     message: str
@@ -119,7 +119,7 @@ AssistantMessageEvent = (
 )
 
 
-class Timeout(Struct, frozen=True):
+class Timeout(Struct, frozen=True, gc=False):
     """Seconds without content after which a stream is given up; pings and comments are not content."""
 
     idle: float = 120.0
