@@ -78,15 +78,17 @@ _DOUBLE_STAR = re.compile(r"(?:(?<=^)|(?<=/))\*\*(?=/|$)")
 
 def _translate(pattern: str, *, is_path: bool) -> str:
     """A glob as a regular expression; in a path `*` and `?` stop at slashes and `**` does not."""
-    result: list[str] = []
+    chapters: list[str] = [""]  # what stands between the double stars of a path
     runs: list[str] = [""]  # what stands between the stars of one name
     at = 0
     while at < len(pattern):
         char = pattern[at]
         if is_path and (stars := _DOUBLE_STAR.match(pattern, at)):
             at = stars.end() + 1  # past the slash too: `**/` is any directories, none included
-            result += [_starred(runs), "(?:.*/)?" if at <= len(pattern) else ".+"]
-            runs = [""]
+            if at > len(pattern):
+                return _starry(chapters) + ".+"
+            if chapters[-1] or len(chapters) == 1:
+                chapters.append("")
         elif char == "*":
             at += len(pattern[at:]) - len(pattern[at:].lstrip("*"))
             runs.append("")
@@ -98,21 +100,32 @@ def _translate(pattern: str, *, is_path: bool) -> str:
             runs[-1] += re.escape(pattern[at - 1 : at]) if at <= len(pattern) else _NEVER
         elif char == "/":
             at += 1
-            result.append(_starred(runs) + "/")
+            chapters[-1] += _starred(runs) + "/"
             runs = [""]
         else:
             at += 1
             runs[-1] += "[^/]" if char == "?" else re.escape(char)
-    return "".join([*result, _starred(runs)])
+    return _starry(chapters[:-1], chapters[-1] + _starred(runs))
+
+
+# Of several stars all but the last take the first fit for good: it leaves the most to the rest, and nothing is tried twice.
+
+
+def _starry(chapters: list[str], last: str | None = None) -> str:
+    """A path with double stars between its chapters."""
+    if not chapters:
+        return last or ""
+    first, *middle = chapters
+    return first + "".join(f"(?>(?:[^/]+/)*?{chapter})" for chapter in middle if chapter) + ("" if last is None else f"(?:.*/)?{last}")
 
 
 def _starred(runs: list[str]) -> str:
-    """A name with stars between its runs: all but the last star take the first fit for good, so nothing is tried twice."""
+    """A name with stars between its runs."""
     first, *others = runs
     if not others:
         return first
     *middle, last = others
-    return first + "".join(f"(?>[^/]*?{run})" for run in middle) + f"[^/]*{last}"
+    return first + "".join(f"(?>[^/]*?{run})" for run in middle) + (f"[^/]*{last}" if any(runs) else "[^/]+")
 
 
 def _bracket(pattern: str, start: int) -> tuple[str, int]:

@@ -151,7 +151,10 @@ class Workspace:
         return "."
 
     def _follow(self, trail: "_Trail", part: str, path: str) -> list[str]:
-        target = os.readlink(part, dir_fd=trail.fds[-1])
+        try:
+            target = os.readlink(part, dir_fd=trail.fds[-1])
+        except OSError as error:
+            raise ToolError(f"{path} changed while it was looked at; try again") from error
         if not os.path.isabs(target):
             return [piece for piece in target.split("/") if piece not in ("", ".")]
         try:
