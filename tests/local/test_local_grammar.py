@@ -16,7 +16,7 @@ from swink.local.numbers import integer, number
 from swink.local.regex import pattern_node
 from swink.schema import Shape
 
-LEAN = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+LEAN = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 EXACT = {
     "string": {"type": "string"},

@@ -24,7 +24,7 @@ def parsed(pieces: list[str] | list[bytes]) -> list[tuple[str, str]]:
     return joined
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(REPLIES, st.data())
 def test_where_a_reply_is_cut_makes_no_difference(reply: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
@@ -41,7 +41,7 @@ def test_bytes_cut_inside_a_character_are_joined(reply: str, data: st.DataObject
     assert parsed([raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]) == parsed([reply])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=40), st.integers(1, 5))
 def test_text_without_tags_comes_through_unchanged(reply: str, size: int):
     assert "".join(text for _, text in parsed([reply[at : at + size] for at in range(0, len(reply), size)])) == reply
