@@ -1,0 +1,7 @@
+"""`python -m swink.cli`: the command without its script."""
+
+import sys
+
+from swink.cli import main
+
+sys.exit(main())

@@ -1,0 +1,174 @@
+"""The arguments: every command, what it takes, and the function behind it, named so that only the one in use is imported."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from swink import __version__
+
+_FIRST_OPTIONS = ("-h", "--help", "--version")
+_THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one call; a call without a command is a chat. Exits with 2 and the usage if they make no sense."""
+    words = list(argv)
+    debug = False
+    while words[:1] == ["--debug"]:
+        debug = True
+        words.pop(0)
+    if not words or (words[0].startswith("-") and words[0] not in _FIRST_OPTIONS):
+        words.insert(0, "chat")
+    arguments = make_parser().parse_args(words)
+    arguments.debug = arguments.debug or debug
+    return arguments
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; shell completion walks it too."""
+    parser = argparse.ArgumentParser(
+        prog="swink",
+        description="Agents on the command line. Without a command: a chat.",
+        epilog="Exit codes: 0 done, 1 a model or the run failed, 2 usage, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"swink {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_chat(commands)
+    _add_models(commands)
+    _add_keys(commands)
+    _add_servers(commands)
+    _add_doctor(commands)
+    _add_completion(commands)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    run = _command(commands, "run", "swink.cli.run:run_command", "answer one prompt and exit")
+    run.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it")
+    _add_conversation(run)
+    run.add_argument(
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="text: the reply as it arrives (default); json: one event per line, the last one of type result",
+    )
+
+
+def _add_chat(commands: Any) -> None:
+    chat = _command(commands, "chat", "swink.cli.chat:chat_command", "talk in the terminal (what swink does without a command)")
+    _add_conversation(chat)
+
+
+def _add_conversation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-m", "--model", metavar="MODEL", help='"provider:model"; see swink models list')
+    parser.add_argument("-s", "--system", metavar="TEXT", default="", help="the system prompt")
+    parser.add_argument(
+        "-t",
+        "--tool",
+        metavar="MODULE:FUNCTION",
+        action="append",
+        default=[],
+        help="a function, a tool or a list of tools that the model may use; modules of the current directory are found (repeatable)",
+    )
+    parser.add_argument(
+        "--approve",
+        choices=("ask", "never", "always"),
+        default="ask",
+        help="tool calls that need approval: ask on the terminal (default), refuse them all, or allow them all",
+    )
+    parser.add_argument("--max-turns", metavar="N", type=_count, help="at most so many replies of the model in a run")
+    parser.add_argument("--budget", metavar="DOLLARS", type=_amount, help="stop before a run costs more")
+    parser.add_argument("--thinking", choices=_THINKING, help="how hard the model thinks")
+    parser.add_argument("--temperature", metavar="T", type=_amount, help="randomness of the reply")
+    parser.add_argument("--max-tokens", metavar="N", type=_count, help="length limit of each reply")
+
+
+def _add_models(commands: Any) -> None:
+    actions = _group(commands, "models", "list, fetch and delete models")
+    listing = _command(actions, "list", "swink.cli.models:list_command", "models with limits and prices, and what is on this machine")
+    listing.add_argument("provider", nargs="?", metavar="PROVIDER", help="of one provider only")
+    pull = _command(actions, "pull", "swink.cli.models:pull_command", "fetch a local model")
+    pull.add_argument("name", metavar="NAME", help="e.g. smollm2-135m or hf/OWNER/REPO")
+    remove = _command(actions, "rm", "swink.cli.models:remove_command", "delete a local model")
+    remove.add_argument("name", metavar="NAME", help="as swink models list shows it")
+
+
+def _add_keys(commands: Any) -> None:
+    actions = _group(commands, "keys", "store API keys, in the keychain if there is one")
+    keep = _command(actions, "set", "swink.cli.keys:set_command", "store a key: asked for on the terminal, or read from standard input")
+    keep.add_argument("provider", metavar="PROVIDER")
+    _command(actions, "list", "swink.cli.keys:list_command", "which keys there are, and where; never the keys themselves")
+    remove = _command(actions, "rm", "swink.cli.keys:remove_command", "forget a stored key")
+    remove.add_argument("provider", metavar="PROVIDER")
+
+
+def _add_servers(commands: Any) -> None:
+    model = _command(
+        commands, "serve-model", "swink.cli.serve:serve_model_command", "serve a local model over the OpenAI and Anthropic protocols"
+    )
+    model.add_argument("name", nargs="?", metavar="NAME", default="smollm2-135m", help="a local model (default: %(default)s)")
+    model.add_argument("--host", default="127.0.0.1", help="address; any but loopback needs SWINK_SERVE_KEY (default: %(default)s)")
+    model.add_argument("--port", type=_port, default=8080, help="0 takes a free one (default: %(default)s)")
+    model.add_argument("--context", metavar="N", type=_count, help="context window in tokens")
+    model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
+    actions = _group(commands, "proxy", "models for those who have a token instead of your keys")
+    proxy = _command(actions, "serve", "swink.cli.serve:serve_proxy_command", "answer clients that hold a token")
+    proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    proxy.add_argument("--port", type=_port, default=8181, help="0 takes a free one (default: %(default)s)")
+    proxy.add_argument(
+        "--tokens",
+        metavar="FILE",
+        help="lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5; without a file SWINK_PROXY_TOKENS",
+    )
+    proxy.add_argument("--tls", nargs=2, metavar=("CERTIFICATE", "KEY"), help="serve https with these files")
+
+
+def _add_doctor(commands: Any) -> None:
+    _command(commands, "doctor", "swink.cli.doctor:doctor_command", "check this installation and say what to do about what is wrong")
+
+
+def _add_completion(commands: Any) -> None:
+    completion = _command(
+        commands, "completion", "swink.cli.completion:completion_command", "a script that completes swink's arguments in your shell"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+def _command(commands: Any, name: str, function: str, summary: str) -> argparse.ArgumentParser:
+    parser = _parser(commands, name, summary)
+    parser.add_argument("--debug", action="store_true", help="show tracebacks and the log")
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _group(commands: Any, name: str, summary: str) -> Any:
+    return _parser(commands, name, summary).add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def _parser(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    sentence = f"{summary[0].upper()}{summary[1:]}."
+    return commands.add_parser(name, help=summary, description=sentence, allow_abbrev=False)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
+    return number

@@ -1,0 +1,99 @@
+"""Asking a person: approval of a tool call on the terminal, even while standard input is a pipe."""
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from swink.cli.terminal import say, shortened
+from swink.dispatch import ApprovalRequest, Rejected
+from swink.redact import redact_value
+
+Approval = Literal["ask", "never", "always"]
+Verdict = bool | Rejected
+
+_TICK = 0.1
+_QUESTION_ROOM = 1000
+"""Enough to see what is approved; a longer call says how much more there is."""
+
+
+def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
+    """The approval callback for a mode of `--approve`."""
+    return {"ask": _ask, "never": _refuse, "always": _allow}[mode]
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call for people: `name(city="Oslo", days=3)`, secrets redacted."""
+    shown: dict[str, Any] = redact_value(arguments)
+    return f"{name}({', '.join(f'{key}={msgspec.json.encode(value, enc_hook=repr).decode()}' for key, value in shown.items())})"
+
+
+async def _allow(request: ApprovalRequest) -> Verdict:
+    return True
+
+
+async def _refuse(request: ApprovalRequest) -> Verdict:
+    return Rejected("the user allows no call that needs approval")
+
+
+async def _ask(request: ApprovalRequest) -> Verdict:
+    text = call_text(request.name, request.arguments)
+    more = f" [and {len(text) - _QUESTION_ROOM} more characters]" if len(text) > _QUESTION_ROOM else ""
+    answer = await _answer_to(f"swink: allow {shortened(text, _QUESTION_ROOM)}{more}? [y/N] ")
+    if answer is None:
+        say(f"{request.name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
+        return Rejected("nobody is there to approve this call")
+    return answer.strip().lower() in ("y", "yes") or Rejected("the user said no")
+
+
+async def _answer_to(question: str) -> str | None:
+    """The line that somebody types, or None where there is no terminal. Cancelling it gives the terminal back."""
+    windows = sys.platform == "win32"
+    try:
+        keyboard = os.open("CONIN$" if windows else "/dev/tty", os.O_RDWR)
+        screen = os.open("CONOUT$", os.O_RDWR) if windows else os.dup(keyboard)
+    except OSError:
+        return None
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+    leave = threading.Event()
+
+    def listen() -> None:
+        line = _read_line(keyboard, leave)
+        os.close(keyboard)
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(lambda: answer.done() or answer.set_result(line))
+
+    _forget_what_was_typed(keyboard)
+    os.write(screen, question.encode("utf-8", "replace"))
+    os.close(screen)
+    threading.Thread(target=listen, name="swink-ask", daemon=True).start()
+    try:
+        return await answer
+    finally:
+        leave.set()
+
+
+def _read_line(keyboard: int, leave: threading.Event) -> str:
+    typed = b""
+    while not typed.endswith((b"\n", b"\r")) and not leave.is_set():
+        if sys.platform == "win32" or select.select([keyboard], [], [], _TICK)[0]:
+            piece = os.read(keyboard, 1024)
+            if not piece:
+                break
+            typed += piece
+    return typed.decode("utf-8", "replace")
+
+
+def _forget_what_was_typed(keyboard: int) -> None:
+    """A key pressed before the question was there is no answer to it."""
+    if sys.platform != "win32":
+        import termios
+
+        termios.tcflush(keyboard, termios.TCIFLUSH)

@@ -1,0 +1,97 @@
+"""`swink` without a command: a conversation line by line in the terminal; without a terminal, one sample answer."""
+
+import argparse
+import asyncio
+import importlib.util
+import sys
+
+from msgspec.structs import replace
+
+from swink import __version__
+from swink.agent import Agent
+from swink.cli.choice import LOCAL, parse_model
+from swink.cli.conversation import make_agent
+from swink.cli.run import answer
+from swink.cli.terminal import on_terminal, say, styled
+from swink.cli.transcript import TextTranscript
+from swink.errors import AgentError
+
+_SAMPLE = "In one sentence: what is the sea?"
+_SAMPLE_TOKENS = 60
+_HELP = """/model [NAME]  show the model, or take another one; the conversation goes on
+/clear         forget the conversation
+/help          this
+/quit          leave; so do Ctrl-D, and Ctrl-C twice
+Ctrl-C         stop the reply"""
+
+
+def chat_command(arguments: argparse.Namespace) -> int:
+    """Talk until the user leaves."""
+    if not on_terminal(sys.stdin):
+        return _answer_sample(arguments)
+    agent = make_agent(arguments)
+    print(f"{styled(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
+    if importlib.util.find_spec("readline"):
+        import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]  its import gives input() line editing
+    with asyncio.Runner() as runner:
+        return _talk(agent, runner)
+
+
+def _talk(agent: Agent, runner: asyncio.Runner) -> int:
+    """Read, answer, repeat. One event loop for all of it keeps connections open from reply to reply."""
+    interrupted = False
+    while True:
+        try:
+            line = input(_prompt()).strip()
+        except EOFError:
+            print()
+            return 0
+        except KeyboardInterrupt:
+            if interrupted:
+                print()
+                return 130
+            interrupted = True
+            print("\n(Ctrl-C again, Ctrl-D or /quit leaves)")
+            continue
+        interrupted = False
+        if line in ("/quit", "/exit"):
+            return 0
+        if line.startswith("/"):
+            _obey(agent, line)
+        elif line:
+            interrupted = runner.run(answer(agent, line, TextTranscript())) > 128
+
+
+def _obey(agent: Agent, line: str) -> None:
+    command, _, rest = line.partition(" ")
+    match command, rest.strip():
+        case "/help", _:
+            print(_HELP)
+        case "/clear", _:
+            agent.clear_messages()
+            print("(the conversation is forgotten)")
+        case "/model", "":
+            print(agent.model)
+        case "/model", name:
+            try:
+                agent.model = replace(parse_model(name), thinking_level=agent.thinking_level)
+            except AgentError as error:
+                say(str(error), "error")
+            else:
+                print(f"({agent.model} goes on)")
+        case _:
+            print(f"there is no {command}; /help shows what there is")
+
+
+def _prompt() -> str:
+    mark = styled("> ", "bold", sys.stdout)
+    # readline has to know which characters take no room.
+    return mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02") if "readline" in sys.modules else mark
+
+
+def _answer_sample(arguments: argparse.Namespace) -> int:
+    """Nobody can type here: show that the local model works, and how to ask it something."""
+    say(f'no terminal to chat in; {LOCAL} answers "{_SAMPLE}" instead (swink run "…" asks something else)')
+    arguments.model = arguments.model or LOCAL
+    arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
+    return asyncio.run(answer(make_agent(arguments), _SAMPLE, TextTranscript()))

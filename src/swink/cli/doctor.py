@@ -1,0 +1,183 @@
+"""`swink doctor`: what works here, what does not, and what to do about it. Exit code 1 if there is a problem."""
+
+import argparse
+import asyncio
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from swink import __version__
+from swink.cli.accounts import ACCOUNTS, Account
+from swink.cli.choice import choose_model
+from swink.cli.keystore import KeyStoreError, Place, key_places, keys_file, open_to_others
+from swink.cli.settings import load_settings
+from swink.cli.terminal import Style, harmless, on_terminal, styled
+from swink.errors import AgentError, MisuseError, NetworkError
+from swink.redact import redact_text
+
+_SECONDS = 5.0
+_STYLES: dict[str, Style] = {"ok": "ok", "warning": "warning", "problem": "error"}
+
+
+class Finding(Struct, frozen=True):
+    """One line: what was looked at, how it is, and what to do if it is not well."""
+
+    level: Literal["ok", "warning", "problem"]
+    subject: str
+    text: str
+
+
+def doctor_command(arguments: argparse.Namespace) -> int:
+    """Look at everything and report."""
+    findings = asyncio.run(_findings())
+    for finding in findings:
+        level = styled(finding.level.ljust(8), _STYLES[finding.level], sys.stdout)
+        print(f"{level} {finding.subject.ljust(12)} {harmless(redact_text(finding.text))}", flush=True)
+    return 1 if any(finding.level == "problem" for finding in findings) else 0
+
+
+async def _findings() -> list[Finding]:
+    places, key_findings = _keys()
+    configured = [account for account in ACCOUNTS.values() if _is_configured(account, places)]
+    reached = await asyncio.gather(*map(_reach, configured))
+    return [
+        _python(),
+        *_terminal(),
+        *_settings(),
+        *key_findings,
+        *reached,
+        *_local(any_key=bool(configured)),
+        _choice(),
+        await _sandbox(),
+    ]
+
+
+def _python() -> Finding:
+    where = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Finding("ok", "python", f"{where}, swink {__version__} in {Path(__file__).parents[1]}")
+
+
+def _terminal() -> Iterator[Finding]:
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    if encoding != "utf8":
+        yield Finding("warning", "terminal", f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1")
+    if not on_terminal(sys.stdin) or not on_terminal(sys.stdout):
+        yield Finding("ok", "terminal", "none here: swink run works, swink alone cannot chat")
+    elif os.environ.get("TERM", "") in ("", "dumb") and sys.platform != "win32":
+        yield Finding("warning", "terminal", "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color")
+    else:
+        yield Finding(
+            "ok", "terminal", f"{os.environ.get('TERM', 'console')}{', no colours (NO_COLOR)' if os.environ.get('NO_COLOR') else ''}"
+        )
+
+
+def _settings() -> Iterator[Finding]:
+    try:
+        settings = load_settings()
+    except MisuseError as error:
+        yield Finding("problem", "settings", str(error))
+        return
+    if settings.unknown:
+        yield Finding(
+            "warning", "settings", f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; known: default_model"
+        )
+    elif settings.path.exists():
+        yield Finding("ok", "settings", str(settings.path))
+
+
+def _keys() -> tuple[dict[str, Place], list[Finding]]:
+    try:
+        places = key_places()
+    except KeyStoreError as error:
+        return {}, [Finding("problem", "keys", str(error))]
+    found = [
+        Finding("ok", "keys", f"{account.provider}: {account.variable or f'stored in the {places[account.key_name]}'}")
+        for account in ACCOUNTS.values()
+        if not account.shares and (account.variable or account.key_name in places)
+    ]
+    if keys_file().exists() and open_to_others(keys_file()):
+        found.append(Finding("problem", "keys", f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'"))
+    return places, found or [Finding("warning", "keys", "none: only local models work; store one with: swink keys set PROVIDER")]
+
+
+def _is_configured(account: Account, places: dict[str, Place]) -> bool:
+    """Whether the user means to use a provider: by a key, or by an address of their own."""
+    if account.shares or not account.url:
+        return False
+    own_address = bool(account.url_variable and os.environ.get(account.url_variable, "").strip())
+    return bool(account.variable) or account.key_name in places or own_address
+
+
+async def _reach(account: Account) -> Finding:
+    """Ask the server for anything at all, without the key: whatever it answers, it is there."""
+    from swink.providers.http import Request, transport_for
+    from swink.providers.ollama import parse_host
+    from swink.stream import StreamOptions, Timeout
+
+    url = parse_host(account.url) if account.provider == "ollama" else account.url
+    subject = account.provider
+    transport = transport_for(StreamOptions())
+    try:
+        async with asyncio.timeout(_SECONDS):
+            response = await transport.send(Request(url, method="GET"), Timeout(connect=_SECONDS))
+            await response.aclose()
+    except TimeoutError:
+        return Finding(
+            "problem", subject, f"{url} does not answer within {_SECONDS:g} s; check the connection, the address and HTTPS_PROXY"
+        )
+    except (NetworkError, MisuseError, ValueError) as error:
+        return Finding(
+            "problem", subject, f"{url} cannot be reached ({getattr(error, 'message', error)}); check the connection and the address"
+        )
+    if response.status >= 500:
+        return Finding("warning", subject, f"{url} answers, but with HTTP {response.status}; look at the provider's status page")
+    return Finding("ok", subject, f"{url} answers")
+
+
+def _local(*, any_key: bool) -> Iterator[Finding]:
+    from swink.local import DEFAULT_MODEL, INSTALL, KNOWN, ExtraMissing, cache_dir, locate, require_runtime
+
+    try:
+        version = require_runtime().__version__
+    except ExtraMissing:
+        yield Finding("warning" if any_key else "problem", "local model", f"llama.cpp is not installed; install it with: {INSTALL}")
+        return
+    path = locate(DEFAULT_MODEL)
+    if path is None:
+        again = f"swink models pull {DEFAULT_MODEL}"
+        yield Finding("warning", "local model", f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}")
+    elif _digest(path) == KNOWN[DEFAULT_MODEL].sha256:
+        yield Finding("ok", "local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
+    else:
+        inside = path.is_relative_to(cache_dir())
+        mend = f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {KNOWN[DEFAULT_MODEL].package}"
+        yield Finding("problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _choice() -> Finding:
+    try:
+        choice = choose_model(None)
+    except AgentError as error:
+        return Finding("problem", "model", str(error))
+    return Finding("ok", "model", f"{choice.model} unless --model says otherwise ({choice.why})")
+
+
+async def _sandbox() -> Finding:
+    from swink.tools import Sandbox, SandboxUnavailable
+
+    try:
+        backend = await Sandbox(Path.cwd()).backend()
+    except SandboxUnavailable as error:
+        return Finding("warning", "sandbox", f"the shell tool will refuse to run commands: {error}")
+    return Finding("ok", "sandbox", f"commands of the shell tool run in {backend}")

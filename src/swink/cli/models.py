@@ -1,0 +1,107 @@
+"""`swink models`: what there is, with limits and prices, and the local ones fetched and deleted."""
+
+import argparse
+import sys
+
+from swink import catalog
+from swink.cli.accounts import ACCOUNTS
+from swink.cli.keystore import key_places
+from swink.cli.terminal import say, styled, table
+from swink.errors import UnknownModel
+from swink.messages import ModelSpec, Price
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """The models of the catalog, and those on this machine."""
+    if arguments.provider is not None and not catalog.has_provider(arguments.provider):
+        raise UnknownModel(f"no provider {arguments.provider!r}; there are {', '.join(sorted(catalog.PROVIDERS))}")
+    specs = [spec for spec in catalog.models(arguments.provider) if spec.provider != "local"]
+    if specs:
+        rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
+        head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
+        print(styled(head, "bold", sys.stdout), *lines, sep="\n")
+        print(f"\nUS dollars per million tokens and limits in tokens as of {catalog.catalog_date()}; other models work too.")
+    elif arguments.provider != "local":
+        print(f"The catalog has no models of {arguments.provider}; name yours as {arguments.provider}:MODEL.")
+    if arguments.provider in (None, "local"):
+        _list_local(after_others=bool(specs))
+    return 0
+
+
+def pull_command(arguments: argparse.Namespace) -> int:
+    """Fetch a local model."""
+    from swink.local import Downloading, Progress, Unloaded, locate, megabytes, pull, say_on_stderr
+
+    name = local_name(arguments.name)
+    if (found := locate(name)) is not None:
+        say(f"local:{name} is already here" if found.exists() else f"{found} is no file that could be pulled")
+        print(found)
+        return 0 if found.exists() else 1
+    hear = say_on_stderr()
+
+    def report(progress: Progress) -> None:
+        hear(Downloading(progress.model, progress.done, progress.total, progress.rate, progress.step))
+
+    try:
+        path = pull(name, progress=report)
+    except KeyboardInterrupt:
+        hear(Unloaded())
+        say(f"interrupted; the next swink models pull {name} starts over, or goes on where the source allows it")
+        raise
+    hear(Unloaded())
+    say(f"local:{name} is ready, {megabytes(path.stat().st_size)}")
+    print(path)
+    return 0
+
+
+def remove_command(arguments: argparse.Namespace) -> int:
+    """Delete a local model."""
+    from swink.local import megabytes, remove
+
+    name = local_name(arguments.name)
+    freed = remove(name)
+    say(f"local:{name} deleted, {megabytes(freed)} freed")
+    return 0
+
+
+def local_name(text: str) -> str:
+    """The name of a local model without its provider; raises `UnknownModel` for another provider's."""
+    provider, colon, name = text.partition(":")
+    if colon and provider in catalog.PROVIDERS and provider != "local":
+        raise UnknownModel(f"{text} is a model of {provider}: there is nothing to keep on this machine")
+    return name if colon and provider == "local" else text
+
+
+def _list_local(*, after_others: bool) -> None:
+    from swink.local import megabytes, models
+
+    where = {"package": "installed", "cache": "here", "hub": "here", "absent": "fetched when first used"}
+    rows = [("LOCAL MODEL", "CONTEXT", "SIZE", "WHERE")]
+    for model in models():
+        context = f"{model.context_window:,}" if model.context_window else "?"
+        rows.append((f"local:{model.name}", context, megabytes(model.size), str(model.path) if model.path else where[model.source]))
+    head, *lines = table(rows, numbers=(1, 2)).splitlines()
+    print(*([""] if after_others else []), styled(head, "bold", sys.stdout), *lines, sep="\n")
+    print("\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, any Hugging Face repository as local:hf/OWNER/REPO.")
+
+
+def _row(spec: ModelSpec) -> tuple[str, ...]:
+    price = catalog.price_of(spec)
+    return (str(spec), _number(spec.context_window), _number(spec.max_output), *_prices(price), _key(spec.provider))
+
+
+def _prices(price: Price | None) -> tuple[str, str, str]:
+    """An unknown price is a question mark, never a nought."""
+    if price is None:
+        return "?", "?", "?"
+    cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
+    return f"{price.input:g}", f"{price.output:g}", cached
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _key(provider: str) -> str:
+    account = ACCOUNTS.get(provider)
+    return "yes" if account is not None and (account.variable or account.key_name in key_places()) else "no"

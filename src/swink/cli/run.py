@@ -1,0 +1,72 @@
+"""`swink run`: one prompt, one answer, an exit code."""
+
+import argparse
+import asyncio
+import sys
+import threading
+from collections.abc import Sequence
+
+from swink.agent import Agent
+from swink.cli.conversation import make_agent
+from swink.cli.explain import explain
+from swink.cli.interrupts import interruptible
+from swink.cli.terminal import is_closed, on_terminal, say
+from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
+from swink.config import AgentResult
+from swink.errors import AgentError, MisuseError
+from swink.messages import AssistantMessage
+
+_PATIENCE = 2.0
+"""Seconds of silence on standard input after which it is said what is being waited for."""
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Answer the prompt."""
+    transcript = JsonTranscript() if arguments.output == "json" else TextTranscript()
+    prompt = read_prompt(arguments.prompt)
+    try:
+        agent = make_agent(arguments)
+    except AgentError as error:
+        if arguments.output == "json":
+            transcript.end(AgentResult((), "error", error=str(error), error_kind=error.kind))
+        raise
+    return asyncio.run(answer(agent, prompt, transcript))
+
+
+async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:
+    """Show a run from its start to its end; the exit code."""
+    with interruptible(agent.abort) as interruption:
+        async with agent.stream(prompt) as run:
+            async for event in run:
+                transcript.show(event)
+            result = await run.result()
+        transcript.end(result)
+    if result.stop_reason == "aborted":
+        say("interrupted")
+        return interruption.exit_code
+    if result.stop_reason == "error" or result.reason is not None:
+        say(explain(result, agent.model), "error")
+        return 2 if result.error_kind == "misuse" else 1
+    if isinstance(result.messages[-1], AssistantMessage) and result.messages[-1].stop_reason == "length":
+        say("the reply was cut off at its length limit (--max-tokens)", "warning")
+    return 0
+
+
+def read_prompt(words: Sequence[str]) -> str:
+    """The prompt of the command line, followed by the text on standard input if that is no terminal."""
+    prompt = " ".join(words)
+    text = "" if on_terminal(sys.stdin) or is_closed(sys.stdin) else _read_stdin()
+    if not prompt.strip() and not text.strip():
+        raise MisuseError('there is no prompt; write swink run "…", or give it on standard input')
+    return f"{prompt}\n\n{text}" if prompt.strip() and text.strip() else prompt if prompt.strip() else text
+
+
+def _read_stdin() -> str:
+    """All of it. A pipe that stays open and silent looks like a hang: say what is going on."""
+    notice = threading.Timer(_PATIENCE, say, ("reading standard input until it ends; with </dev/null there is none",))
+    notice.daemon = True
+    notice.start()
+    try:
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    finally:
+        notice.cancel()

@@ -1,0 +1,160 @@
+"""Servers: `swink serve-model`, a local model for other programs, and `swink proxy serve`, models for holders of a token."""
+
+import argparse
+import asyncio
+import os
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import FrameType
+
+from msgspec.structs import replace
+
+from swink import catalog
+from swink.cli.accounts import ACCOUNTS
+from swink.cli.interrupts import interruptible
+from swink.cli.keystore import key_for, key_places, open_to_others
+from swink.cli.models import local_name
+from swink.cli.terminal import say
+from swink.errors import MisuseError
+from swink.messages import ModelSpec
+from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
+
+_MODEL_KEY = "SWINK_SERVE_KEY"
+_TOKENS = "SWINK_PROXY_TOKENS"
+
+
+def serve_model_command(arguments: argparse.Namespace) -> int:
+    """Serve a local model until a signal comes."""
+    from swink.local import Downloading, Progress, Unloaded, say_on_stderr, serve_model
+
+    hear = say_on_stderr()
+
+    def report(progress: Progress) -> None:
+        hear(Downloading(progress.model, progress.done, progress.total, progress.rate, progress.step))
+
+    name = local_name(arguments.name)
+    key = os.environ.get(_MODEL_KEY, "").strip() or None
+    if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
+        raise MisuseError(
+            f"serving on {arguments.host} lets the whole network use the model; set {_MODEL_KEY} to a key that clients must send"
+        )
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        with serve_model(
+            name,
+            host=arguments.host,
+            port=arguments.port,
+            api_key=key,
+            context=arguments.context,
+            threads=arguments.threads,
+            progress=report,
+        ) as served:
+            hear(Unloaded())
+            print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
+            say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
+            while True:
+                time.sleep(3600)
+    except KeyboardInterrupt:
+        say("stopped")
+    return 0
+
+
+def serve_proxy_command(arguments: argparse.Namespace) -> int:
+    """Serve the proxy until a signal comes."""
+    tokens = load_tokens(arguments.tokens)
+    stream_fns = stream_fns_for(tokens)
+    return asyncio.run(_serve_proxy(arguments, stream_fns, tokens))
+
+
+async def _serve_proxy(arguments: argparse.Namespace, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, tuple[str, ...]]) -> int:
+    from swink.serve.proxy import serve_proxy
+
+    stopped = asyncio.Event()
+    try:
+        with interruptible(stopped.set):
+            async with serve_proxy(arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)) as url:
+                print(url, flush=True)
+                say(
+                    f"serving {', '.join(sorted(stream_fns))} to {len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}; Ctrl-C stops it"
+                )
+                if arguments.tls is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
+                    say("tokens and prompts travel in the clear; use --tls, or a reverse proxy with https in front", "warning")
+                await stopped.wait()
+    except OSError as error:
+        raise MisuseError(f"{arguments.host}:{arguments.port} cannot be served: {error.strerror or error}") from error
+    say("stopped")
+    return 0
+
+
+def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
+    """For each token the models it may use, from a file or the environment; one token a line, # begins a comment."""
+    if file is not None:
+        path = Path(file)
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise MisuseError(f"the tokens in {file} cannot be read: {error}") from error
+        if open_to_others(path):
+            say(f"others on this machine may read the tokens; close the file with: chmod 600 '{file}'", "warning")
+    else:
+        text = os.environ.get(_TOKENS, "").replace(";", "\n")
+    source = file or _TOKENS
+    tokens: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        token, *models = words
+        if len(token) < 8 or not models or not all(":" in model or model == "*" for model in models):
+            # The line itself stays unsaid: it holds a secret.
+            raise MisuseError(f"{source}, line {number}: write a token of at least 8 characters, then provider:model, with * for any part")
+        tokens[token] = tuple(models)
+    if not tokens:
+        raise MisuseError(f"{source} has no tokens; write one a line, followed by the models it may use: TOKEN anthropic:* openai:gpt-5")
+    return tokens
+
+
+def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]:
+    """The providers that some token may use; those named without a key to serve them with are refused."""
+    patterns = {model.partition(":")[0] for models in tokens.values() for model in models}
+    stored = key_places()
+    ready = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored} - {"proxy"} | {"local"}
+    wanted = {name for name in patterns if "*" not in name}
+    for name in sorted(wanted):
+        if not catalog.has_provider(name):
+            raise MisuseError(f"a token may use {name}:…, but there is no such provider")
+        if name in ACCOUNTS and name not in ready and name not in ("ollama", "bedrock", "azure"):
+            raise MisuseError(
+                f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"
+            )
+    if any("*" in name for name in patterns):
+        wanted |= ready
+    return {name: _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name) for name in sorted(wanted)}
+
+
+def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:
+    """The stream function with the stored key of its provider, if the environment has none."""
+
+    def ask(model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+        key = key_for(provider)
+        return stream_fn(model, context, options if key is None else replace(options, api_key=key))
+
+    return ask
+
+
+def _tls(files: list[str] | None) -> ssl.SSLContext | None:
+    if files is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(*files)
+    except (OSError, ssl.SSLError) as error:
+        raise MisuseError(f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}") from error
+    return context
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,72 @@
+"""The terminal: lines for people on stderr, colour where it is wanted, and foreign text made harmless."""
+
+import os
+import shutil
+import sys
+from typing import Literal, TextIO
+
+from swink.redact import redact_text
+
+Style = Literal["error", "warning", "ok", "dim", "bold"]
+
+_CODES: dict[Style, str] = {"error": "31", "warning": "33", "ok": "32", "dim": "2", "bold": "1"}
+# A model's text must not move the cursor, set the title or fill the clipboard.
+_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def prepare_streams() -> None:
+    """Have characters that the terminal's encoding lacks replaced, instead of an error in the middle of a reply."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is at the other end of a stream."""
+    return stream is not None and stream.isatty()
+
+
+def is_closed(stream: TextIO | None) -> bool:
+    """Whether there is nothing behind a stream: it was closed before this process began."""
+    return stream is None
+
+
+def say(text: str, style: Style | None = None) -> None:
+    """One line for people on stderr; secrets in it are redacted."""
+    mark = f"{style}: " if style in ("error", "warning") else ""
+    line = harmless(redact_text(f"{mark}{text}"))
+    print(f"swink: {styled(line, style, sys.stderr) if style else line}", file=sys.stderr, flush=True)
+
+
+def styled(text: str, style: Style, stream: TextIO) -> str:
+    """The text in a style, if the stream shows styles."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if wants_colour(stream) else text
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether the stream is a terminal with colours that nobody has switched off."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def harmless(text: str) -> str:
+    """The text without control characters, line ends and tabs aside."""
+    return text.translate(_CONTROL)
+
+
+def shortened(text: str, room: int | None = None) -> str:
+    """The text in one line of at most `room` characters, by default what fits the terminal."""
+    room = room or max(40, shutil.get_terminal_size().columns - 1)
+    line = " ".join(harmless(text).split())
+    return line if len(line) <= room else f"{line[: room - 1]}…"
+
+
+def table(rows: list[tuple[str, ...]], numbers: tuple[int, ...] = ()) -> str:
+    """Rows in columns; those whose index is in `numbers` are aligned to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if index in numbers else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

@@ -1,0 +1,52 @@
+"""Tools named on the command line: "module:function" → what the module holds under that name."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+from swink.errors import MisuseError
+from swink.tool import Tool, as_tools
+
+
+def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
+    """The tools, in order; modules of the current directory are found. Raises `MisuseError` with what to write instead."""
+    found: list[Any] = []
+    for name in names:
+        module, colon, attribute = name.partition(":")
+        if not colon or not module or not attribute:
+            raise MisuseError(f"--tool {name}: write MODULE:FUNCTION, e.g. --tool tools:weather")
+        if module.endswith(".py") or os.sep in module:
+            dotted = module.removesuffix(".py").removeprefix("./").replace(os.sep, ".")
+            raise MisuseError(f"--tool {name}: name the module, not its file: --tool {dotted}:{attribute}")
+        value = _attribute(_module(module, name), attribute, name)
+        found.extend(value if isinstance(value, list | tuple) else [value])  # pyright: ignore[reportUnknownArgumentType]
+    return tuple(as_tools(found))
+
+
+def _module(module: str, name: str) -> ModuleType:
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module.partition(".")[0]:
+            raise MisuseError(f"--tool {name}: no module {error.name!r} here ({os.getcwd()}) or among the installed packages") from error
+        raise MisuseError(f"--tool {name}: {module} needs a module that is not installed: {error.name}") from error
+    except (Exception, SystemExit) as error:
+        # Importing runs somebody else's code, which may fail in any way.
+        raise MisuseError(f"--tool {name}: importing {module} failed: {type(error).__name__}: {error} (--debug shows where)") from error
+
+
+def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            near = get_close_matches(part, [item for item in dir(value) if not item.startswith("_")], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise MisuseError(f"--tool {name}: {module.__name__} has no {attribute!r}{hint}")
+        value = getattr(value, part)
+    return value

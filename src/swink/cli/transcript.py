@@ -1,0 +1,141 @@
+"""A run as it is shown: the reply as plain text while it arrives, or every event as a line of JSON.
+
+text    the reply on stdout; tool calls, retries and thinking on stderr
+json    one event a line on stdout; the last line is of type "result"
+"""
+
+import sys
+from typing import Any, Protocol, TextIO
+
+import msgspec
+
+from swink.cli.asking import call_text
+from swink.cli.terminal import harmless, say, shortened, styled
+from swink.config import AgentResult
+from swink.events import (
+    AgentEvent,
+    ContextCompacted,
+    MessageDiscarded,
+    MessageEnd,
+    MessageUpdate,
+    RetryScheduled,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
+from swink.messages import AssistantMessage, Cost, StopReason, Usage, plain
+from swink.stream import TextDelta, ThinkingDelta
+
+
+class Transcript(Protocol):
+    """Shows one run."""
+
+    def show(self, event: AgentEvent) -> None:
+        """Take the next event."""
+        ...
+
+    def end(self, result: AgentResult) -> None:
+        """The run is over."""
+        ...
+
+
+class TextTranscript:
+    """The reply on one stream as it arrives, everything else on stderr."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self._on_screen = self._stream.isatty()
+        self._open = ""
+
+    def show(self, event: AgentEvent) -> None:
+        """Take the next event."""
+        match event:
+            case MessageUpdate(delta=TextDelta(text=text)):
+                self._write(text)
+            case MessageUpdate(delta=ThinkingDelta(text=text)):
+                self._think(text)
+            case MessageEnd(message=AssistantMessage()):
+                self._close_line()
+            case ToolExecutionStart(name=name, arguments=arguments):
+                self._note(f"→ {call_text(name, arguments)}")
+            case ToolExecutionEnd(name=name, result=result, is_error=True):
+                self._note(f"✗ {name}: {result.text}")
+            case MessageDiscarded(reason=reason):
+                self._close_line()
+                say(f"the reply broke off and starts anew: {reason}", "warning")
+            case RetryScheduled(delay=delay, error=error):
+                self._close_line()
+                say(f"{error}; trying again in {delay:.1f} s", "warning")
+            case ContextCompacted(report=report):
+                say(f"the conversation is longer than the model's window: {report.dropped} older messages are left out", "dim")
+            case _:
+                pass
+
+    def end(self, result: AgentResult) -> None:
+        """The run is over."""
+        self._close_line()
+
+    def _write(self, text: str) -> None:
+        if self._open == "thinking":
+            self._close_line()
+        self._stream.write(harmless(text) if self._on_screen else text)
+        self._stream.flush()
+        self._open = "" if text.endswith("\n") else "text"
+
+    def _think(self, text: str) -> None:
+        """Thinking is for somebody who watches, never part of the output."""
+        if sys.stderr.isatty():
+            if self._open == "text":
+                self._close_line()
+            sys.stderr.write(styled(harmless(text), "dim", sys.stderr))
+            sys.stderr.flush()
+            self._open = "" if text.endswith("\n") else "thinking"
+
+    def _note(self, text: str) -> None:
+        self._close_line()
+        print(styled(shortened(text), "dim", sys.stderr), file=sys.stderr, flush=True)
+
+    def _close_line(self) -> None:
+        if self._open:
+            stream = self._stream if self._open == "text" else sys.stderr
+            self._open = ""
+            stream.write("\n")
+            stream.flush()
+
+
+class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
+    """The last line of `--output json`."""
+
+    text: str
+    stop_reason: StopReason
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    reason: str | None = None
+
+
+class JsonTranscript:
+    """Every event as a line of JSON, and the result as the last one."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+
+    def show(self, event: AgentEvent) -> None:
+        """Take the next event."""
+        self._line(event)
+
+    def end(self, result: AgentResult) -> None:
+        """The run is over."""
+        self._line(RunResult(result.text, result.stop_reason, result.usage, result.cost, result.error, result.error_kind, result.reason))
+
+    def _line(self, value: Any) -> None:
+        self._stream.write(msgspec.json.encode(value, enc_hook=_plain_or_text).decode() + "\n")
+        self._stream.flush()
+
+
+def _plain_or_text(value: Any) -> Any:
+    """What a tool leaves in its details may be anything: show what is not JSON as text."""
+    try:
+        return plain(value)
+    except NotImplementedError:
+        return repr(value)
