@@ -45,7 +45,7 @@ class Shape:
             self._validator = _compile(self.schema)
         if self._validator.is_valid(value):
             return []
-        return [f"{_path(error.instance_path)}: {error.message}" for error in self._validator.iter_errors(value)]
+        return [f"{_path(error.instance_path)}: {_short(error.message)}" for error in self._validator.iter_errors(value)]
 
     def convert(self, value: Any) -> Any:
         """The value as the Python type; a raw schema leaves it as it is. Raises `ValueError` if it cannot be."""
@@ -128,33 +128,46 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
     head = re.split(r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+", doc, maxsplit=1, flags=re.M)[
         0
     ]
-    section = re.search(r"^(?:Args|Arguments|Parameters):?[ \t]*\n(?:-+\n)?((?:.*\n?)*)", doc, re.M)
+    section = re.search(r"^(?:Args|Arguments|Parameters):?[ \t]*\n(-+[ \t]*\n)?(?s:(.*))", doc, re.M)
     described = {name: " ".join(value.split()) for name, value in sphinx.items()}
     if section:
-        described |= _section_items(section.group(1))
+        described |= _numpy_items(section.group(2)) if section.group(1) else _google_items(section.group(2))
     return head.strip(), described
 
 
-def _section_items(body: str) -> dict[str, str]:
+def _google_items(body: str) -> dict[str, str]:
+    """`name (type): text`, the text going on in deeper lines."""
+    lines = [line for line in body.splitlines() if line.strip()]
+    indent = _depth(lines[0]) if lines else 0
     items: dict[str, str] = {}
-    current: str | None = None
-    indent: int | None = None
-    for line in body.splitlines():
-        if not line.strip():
-            continue
-        depth = len(line) - len(line.lstrip())
-        if indent is None:
-            indent = depth
-        if depth < indent or (re.match(r"\w+:?$", line) and depth == 0 and indent > 0):
+    current = ""
+    for line in lines:
+        if _depth(line) < indent:
             break
-        item = re.match(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)", line) if depth == indent else None
-        if item:
-            current = str(item.group(1))
-            # NumPy writes the type after the colon and the text below; Google writes the text here.
-            items[current] = "" if indent == 0 else item.group(2).strip()
-        elif current and depth > indent:
-            items[current] = f"{items[current]} {line.strip()}".strip()
-    return {name: text for name, text in items.items() if text}
+        if _depth(line) > indent:
+            items[current] = f"{items.get(current, '')} {line.strip()}".strip()
+        elif item := re.match(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)", line):
+            current = item.group(1)
+            items[current] = item.group(2).strip()
+        else:
+            current = ""
+    return {name: text for name, text in items.items() if name and text}
+
+
+def _numpy_items(body: str) -> dict[str, str]:
+    """`name : type`, the text in the lines below; the next underlined heading ends the section."""
+    items: dict[str, str] = {}
+    names: list[str] = []
+    for line in re.split(r"^.+\n-{3,}[ \t]*$", body, maxsplit=1, flags=re.M)[0].splitlines():
+        if line.strip() and not _depth(line):
+            names = re.findall(r"\w+", line.partition(":")[0])
+        elif line.strip():
+            items |= {name: f"{items.get(name, '')} {line.strip()}".strip() for name in names}
+    return items
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Parameter]:
@@ -282,6 +295,11 @@ def _whole_numbers(value: Any) -> Any:
 
 def _path(parts: Sequence[str | int]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+
+
+def _short(text: str) -> str:
+    """A violation without the middle of the value it quotes: the beginning and what is wrong with it are enough."""
+    return text if len(text) <= 500 else f"{text[:250]} … {text[-200:]}"
 
 
 def _label(hint: Any) -> str:
