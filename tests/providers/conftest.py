@@ -1,32 +1,24 @@
 """Fixtures of the adapter tests."""
 
+import os
 from collections.abc import AsyncIterator
 
 import pytest
 from loopback import LoopbackServer
 
-KEYS = (
-    "ANTHROPIC_API_KEY",
-    "OPENAI_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "XAI_API_KEY",
-    "MISTRAL_API_KEY",
-    "GROQ_API_KEY",
-    "TOGETHER_API_KEY",
-    "OPENROUTER_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "OPENAI_BASE_URL",
-    "AZURE_OPENAI_ENDPOINT",
-    "AZURE_OPENAI_AD_TOKEN",
-    "OPENAI_API_VERSION",
-)
+PREFIXES = ("ANTHROPIC_", "OPENAI_", "AZURE_", "GOOGLE_", "GEMINI_", "AWS_", "OLLAMA_", "SWINK_PROXY_")
+NAMES = ("XAI", "MISTRAL", "GROQ", "TOGETHER", "OPENROUTER", "DEEPSEEK", "VLLM", "LLAMA", "LM_STUDIO")
 
 
 @pytest.fixture(autouse=True)
 def _no_keys_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
+    """Neither the environment nor the shared AWS files of the machine reach a test."""
+    for name in list(os.environ):
+        if name.startswith(PREFIXES) or name in {f"{known}_API_KEY" for known in NAMES}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 @pytest.fixture

@@ -434,7 +434,7 @@ async def test_the_request_is_exactly_this(tmp_path):
                 "provider": "anthropic",
                 "model": "claude-x",
                 "stop_reason": "tool_use",
-                "usage": {"input": 1, "output": 2, "total": 3, "extra": {}},
+                "usage": {"input": 1, "output": 2, "total": 3},
                 "error_message": None,
                 "error_kind": None,
                 "timestamp": 2.0,

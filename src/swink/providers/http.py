@@ -8,6 +8,7 @@ to close the default transport: its session for an event loop closes when that l
 
 import asyncio
 import atexit
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ from swink.stream import StreamOptions, Timeout
 
 if TYPE_CHECKING:
     import aiohttp
+
+_ESCAPED = re.compile(r"[!-~]*")
 
 
 class Request(Struct, frozen=True):
@@ -86,13 +89,15 @@ class AiohttpTransport:
         """Send one request and wait for the head of its answer."""
         import aiohttp
         from aiohttp.http_exceptions import HttpProcessingError
+        from yarl import URL
 
         pool = await self._pool()
         pool.active += 1
         try:
             answer = await pool.session.request(
                 request.method,
-                request.url,
+                # An escaped URL stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for.
+                URL(request.url, encoded=_ESCAPED.fullmatch(request.url) is not None),
                 data=request.body or None,
                 headers=request.headers,
                 allow_redirects=False,
