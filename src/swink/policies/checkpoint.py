@@ -5,8 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, runtime_checkable
 
-from swink import agent
-from swink.messages import to_builtins
+from swink import checkpoint
 from swink.policy import Policy, PolicyContext, Turn
 
 Data = dict[str, Any]
@@ -44,13 +43,5 @@ class Checkpoint(Policy):
 
 
 def _data(ctx: PolicyContext) -> Data:
-    return {
-        "version": agent._CHECKPOINT_VERSION,
-        "model": to_builtins(ctx.model),
-        "system_prompt": ctx.system_prompt,
-        "messages": to_builtins(list(ctx.messages)),
-        "steering": [],
-        "follow_up": [],
-        "state": dict(ctx.state),
-        "tools": [],
-    }
+    saved = checkpoint.Checkpoint(model=ctx.model, system_prompt=ctx.system_prompt, messages=list(ctx.messages), state=dict(ctx.state))
+    return saved.to_data()
