@@ -1,15 +1,18 @@
 """The real model and two tools: over 20 prompts every call parses and fits its schema, and every run ends."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import jsonschema
 import pytest
 from talking import CALCULATE, SMOL, WEATHER, Spec, answered, ask, events_of
 
+from swink import Agent, tool
 from swink.local import LocalStreamFn
-from swink.messages import AssistantMessage, LlmMessage, ToolCall, ToolResultMessage, UserMessage
-from swink.stream import Done, Error, ToolCallDelta
+from swink.messages import AssistantMessage, Cost, LlmMessage, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import Done, Error, StreamOptions, ToolCallDelta
 
 PROMPTS = [line.split("\t") for line in (Path(__file__).parent / "prompts.txt").read_text().splitlines()]
 BOTH = [WEATHER, CALCULATE]
@@ -96,7 +99,7 @@ async def test_arguments_beyond_the_grammar_are_checked_and_drawn_again_once(mod
     hopeless = Spec("pick", "Pick.", {"n": {"enum": [1, 2], "not": {"type": "integer"}}})
     message, error = await ask(model, "Pick.", tools=[hopeless], max_tokens=40)
     assert isinstance(error, Error)
-    assert "do not fit its schema" in error.message
+    assert "do not fit the schema" in error.message
     assert not message.tool_calls
     assert error.usage.output > 20  # both attempts are counted
 
@@ -104,6 +107,28 @@ async def test_arguments_beyond_the_grammar_are_checked_and_drawn_again_once(mod
 async def test_a_tool_without_parameters_is_called_with_none(model: LocalStreamFn):
     message, _ = await ask(model, "What time is it?", tools=[Spec("clock", "The time.")], max_tokens=30)
     assert message.tool_calls[0].arguments == {}
+
+
+async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStreamFn):
+    asked: list[str] = []
+
+    @tool
+    def weather(city: str) -> str:
+        """Current weather."""
+        asked.append(city)
+        return "14 °C"
+
+    @dataclass
+    class Mood:
+        mood: Literal["good", "bad"]
+
+    agent = Agent(SMOL, stream_fn=model, tools=[weather], options=StreamOptions(max_tokens=24))
+    result = await agent.run("What is the weather in Rome?")
+    assert (result.stop_reason in ("stop", "length"), len(asked)) == (True, 1)
+    assert result.text
+    assert result.cost == Cost()
+    feeling = await Agent(SMOL, stream_fn=model, options=StreamOptions(max_tokens=40)).run("I am so happy!", output=Mood)
+    assert isinstance(feeling.output, Mood)
 
 
 def test_the_default_model_is_the_one_tested():

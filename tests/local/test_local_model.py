@@ -31,6 +31,7 @@ from swink.local import (
     thread_count,
 )
 from swink.local.gguf import read_head
+from swink.local.measure import measure
 from swink.local.runtime import physical_cores
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import AssistantMessageEvent, Done, LlmContext, StreamOptions, TextDelta
@@ -324,6 +325,14 @@ def test_progress_is_a_bar_on_a_terminal_and_a_few_lines_elsewhere(capsys: pytes
     assert lines[0] == "swink: fetching local:m (100.0 MB), once; it is kept for the next time"
     assert lines[1] == "swink: [######..................]  25%  25.0 MB of 100.0 MB  5.0 MB/s"
     assert len(lines) == 5
+
+
+async def test_a_machine_can_be_measured(model: LocalStreamFn):
+    measured = await measure(SMOL.model_id, model.settings)
+    assert measured.reading > 1
+    assert measured.writing > 1
+    assert measured.abort < 1.0  # one token, generously
+    assert "tokens/s" in str(measured)
 
 
 async def _run(*arguments: str) -> tuple[int | None, bytes, bytes]:

@@ -33,6 +33,12 @@ class Settings(Struct, frozen=True):
     batch: int | None = None
     chat_template: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("context", "threads", "parallel", "batch"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise MisuseError(f"{name} is {value}; it has to be at least 1")
+
 
 class Server(Protocol):
     """What is used of xllamacpp's server object. It is closed by dropping the last reference to it."""

@@ -5,12 +5,12 @@ context ─▶ what is wanted: words, a call ─▶ request with chat template a
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from swink.errors import StreamError
-from swink.local.calls import CallGrammar, CallParser, call_grammar
+from swink.local.calls import CallParser, call_grammar
 from swink.local.gguf import Head
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
@@ -75,10 +75,12 @@ class LocalStreamFn:
         asked = _Asked(local, options, options.session_id or id(self))
         yield Start()
         match wanted:
-            case Call(tools, varied):
-                events = asked.call(request, tools, varied=varied)
+            case Call(tools):
+                grammar = call_grammar(tools)
+                request["grammar"] = grammar.text
+                events = asked.checked_call(request, tools, grammar.unsure) if grammar.unsure else asked.reply(request, Reply(CallParser()))
             case Answer() | Native():
-                events = asked.answer(request)
+                events = asked.reply(request, Reply())
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -99,67 +101,41 @@ class _Asked:
         self._raw = options.on_raw_payload
         self._key = key
 
-    async def answer(self, request: dict[str, Any]) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """Words, thinking, and calls of models that make them by themselves, as they arrive."""
-        reply = Reply()
+    async def reply(self, request: dict[str, Any], reply: Reply) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """The events of a reply as they arrive."""
         async with aclosing(self._model.generate(request, self._key)) as chunks:
             async for chunk in chunks:
-                self._show(chunk)
+                if self._raw is not None:
+                    self._raw(chunk)
                 for event in reply.take(chunk):
                     yield event
         for event in reply.finish():
             yield event
 
-    async def call(
-        self, request: dict[str, Any], tools: tuple[ToolSpec, ...], *, varied: bool
+    async def checked_call(
+        self, request: dict[str, Any], tools: Sequence[ToolSpec], unsure: frozenset[str]
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """One call. Arguments that the grammar vouches for are passed on as they arrive, others when they have been checked."""
-        grammar = call_grammar(tools)
-        request = {**request, "grammar": grammar.text, **(_VARIED if varied else {})}
-        shapes = {tool.name: Shape(tool.parameters_schema) for tool in tools}
-        usage = Usage()
-        for last in (False, True):
+        """A call that the grammar alone does not vouch for: nobody sees it before it has been checked; a bad one is drawn again once."""
+        shapes = {tool.name: Shape(tool.parameters_schema) for tool in tools if tool.name in unsure}
+        usage, violations = Usage(), list[str]()
+        for attempt in (request, {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}):
             reply = Reply(CallParser(), usage)
-            violations: list[str] = []
-            held: list[AssistantMessageEvent] = []
-            async with aclosing(self._model.generate(request, self._key)) as chunks:
-                async for chunk in chunks:
-                    self._show(chunk)
-                    held += reply.take(chunk)
-                    if not _must_wait(reply, grammar):
-                        for event in held:
-                            yield event
-                        held = []
-            held += reply.finish()
-            if _must_wait(reply, grammar) and reply.call_is_complete:
-                violations = _violations(reply, shapes)
+            events = [event async for event in self.reply(attempt, reply)]
+            violations = _violations(reply, shapes)
             if not violations:
-                break
+                for event in events:
+                    yield event
+                return
             usage = reply.usage
-            request = {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}
-            if last:
-                held = [
-                    Error(f"the model's arguments for {reply.name} do not fit its schema: {'; '.join(violations)}", "stream", usage=usage)
-                ]
-        for event in held:
-            yield event
-
-    def _show(self, chunk: dict[str, Any]) -> None:
-        if self._raw is not None:
-            self._raw(chunk)
+        yield Error(f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}", "stream", usage=usage)
 
 
-def _must_wait(reply: Reply, grammar: CallGrammar) -> bool:
-    """Whether the arguments have to be checked before anybody sees them; before the name is known, there is nothing to see."""
-    return reply.name is None or reply.name in grammar.unsure
-
-
-def _violations(reply: Reply, shapes: dict[str, Shape]) -> list[str]:
-    arguments = parse_arguments(reply.arguments)
+def _violations(reply: Reply, shapes: Mapping[str, Shape]) -> list[str]:
     shape = shapes.get(reply.name or "")
-    if arguments is None or shape is None:
-        return ["they are not a JSON object"]
-    return shape.violations(arguments)
+    if shape is None or not reply.call_is_complete:
+        return []
+    arguments = parse_arguments(reply.arguments)
+    return ["they are not a JSON object"] if arguments is None else shape.violations(arguments)
 
 
 def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head) -> dict[str, Any]:
@@ -175,6 +151,8 @@ def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, want
         **(known.sampling if known else {}),
     }
     match wanted:
+        case Call(varied=True):
+            request |= _VARIED | {"logit_bias": _ONE_TOKEN}
         case Call():
             # At temperature 0 small models choose twice as often the right tool and arguments as at 0.8.
             request |= {"temperature": 0.0, "repeat_penalty": 1.0, "logit_bias": _ONE_TOKEN}

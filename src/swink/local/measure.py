@@ -1,0 +1,81 @@
+"""What a local model does on this machine: `python -m swink.local.measure [model]`."""
+
+import asyncio
+import sys
+import time
+from contextlib import aclosing
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.local.model import LocalModel, local_model
+from swink.local.progress import say_on_stderr
+from swink.local.runtime import Settings, thread_count
+from swink.local.weights import DEFAULT_MODEL
+
+_PROMPT = "The quick brown fox jumps over the lazy dog. " * 6
+
+
+class Measured(Struct, frozen=True):
+    """Seconds, tokens per second, and megabytes of resident memory (0 where the system does not tell)."""
+
+    threads: int
+    load: float
+    reading: float
+    writing: float
+    abort: float
+    memory: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.threads} thread(s): loaded in {self.load:.2f} s, reads {self.reading:.0f} and writes {self.writing:.0f} tokens/s, "
+            f"stops {self.abort * 1000:.0f} ms after an abort, {self.memory:.0f} MB resident"
+        )
+
+
+async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = None) -> Measured:
+    """Load the model and have it read and write a little."""
+    settings = settings or Settings()
+    model = local_model(model_id, settings)
+    began = time.perf_counter()
+    await model.ready(say_on_stderr())
+    load = time.perf_counter() - began
+    timings: dict[str, float] = {}
+    async with aclosing(model.generate(_request(32), "measure")) as chunks:
+        async for chunk in chunks:
+            timings = chunk.get("timings", timings)
+    abort = await _abort(model)
+    return Measured(
+        thread_count(settings.threads), load, timings["prompt_per_second"], timings["predicted_per_second"], abort, _resident_megabytes()
+    )
+
+
+async def _abort(model: LocalModel) -> float:
+    """How long the model goes on after nobody listens any more."""
+    async with aclosing(model.generate(_request(256), "measure")) as chunks:
+        count = 0
+        async for chunk in chunks:
+            count += any(choice.get("delta", {}).get("content") for choice in chunk.get("choices", ()))
+            if count == 8:
+                break
+    began = time.perf_counter()
+    while model.generating:  # noqa: ASYNC110  an event would change what is measured
+        await asyncio.sleep(0.001)
+    return time.perf_counter() - began
+
+
+def _request(tokens: int) -> dict[str, object]:
+    messages = [{"role": "user", "content": _PROMPT}]
+    return {"messages": messages, "max_tokens": tokens, "stream": True, "return_progress": True, "ignore_eos": True, "temperature": 0}
+
+
+def _resident_megabytes() -> float:
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * 4096 / 1e6
+
+
+if __name__ == "__main__":
+    print(asyncio.run(measure(sys.argv[1] if len(sys.argv) > 1 else DEFAULT_MODEL)))
