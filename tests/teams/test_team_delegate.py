@@ -308,6 +308,14 @@ async def test_the_callers_budget_binds_the_inner_agent():
     assert all(policy is not budget for policy in child._config.policies)
 
 
+async def test_a_remembered_agent_is_bound_only_while_it_works_for_the_caller():
+    child = agent("one", "two", usage=Usage(input=100))
+    parent = lead(agent_tool(child, "research", "r", remember=True), policies=[Budget(max_tokens=150, reserve=False)])
+    await parent.run("Go.")
+    assert (await child.run("Mine.")).text == "two"
+    assert child._config.policies == ()
+
+
 async def test_inner_agents_that_run_at_once_cannot_pass_the_callers_budget_together():
     children = [agent("ok", usage=Usage(output=900)) for _ in range(5)]
     tools = [agent_tool(child, f"research{number}", "r") for number, child in enumerate(children)]

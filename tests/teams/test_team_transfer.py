@@ -208,10 +208,12 @@ async def test_a_team_can_be_a_tool_and_its_chain_is_its_own():
     assert len(a.messages) == len(b.messages) == 0, "a team that is a tool is fresh for each call"
 
 
-async def test_a_hand_over_inside_a_lone_sub_agent_is_an_error_result():
-    lead = agent(ToolCall("t", "sub", {"task": "x"}), "done", tools=[agent_tool(member(hand_over("b")), "sub", "s")])
-    await Team({"lead": lead, "b": agent()}).run("Go.")
+async def test_a_hand_over_inside_a_lone_sub_agent_is_an_error_result_and_does_not_disturb_the_team():
+    sub = agent_tool(member(hand_over("b")), "sub", "s")
+    lead, b = member(ToolCall("t", "sub", {"task": "x"}), hand_over("b"), tools=[sub]), agent("b here")
+    result = await Team({"lead": lead, "b": b}).run("Go.")
     assert "wanted to hand over to 'b', which only works in a team" in lead.messages[2].text
+    assert result.text == "b here"
 
 
 def test_teams_that_cannot_work_are_refused():
