@@ -61,14 +61,23 @@ class Scene:
         self.agent = Agent("test:a", stream_fn=self._stream, retry=ExponentialBackoff(3, 0.0001, 0.0002), get_api_key=self._key, **options)
         self.collector = EventCollector()
         self.agent.subscribe(self.collector)
+        self.misplaced: list[str] = []
+        self.agent.subscribe(self.look)
+
+    def look(self, event: Any) -> None:
+        """At every event, each queued message is in exactly one of queue, in flight, history."""
+        run = self.agent._active
+        places = [*self.agent._steering, *self.agent._follow_up, *(run.pending if run else ()), *self.agent.messages]
+        texts = [message.text for message in places if isinstance(message, UserMessage)]
+        self.misplaced.extend(f"{text!r} is in {texts.count(text)} places at {event}" for text in self.queued if texts.count(text) != 1)
 
     def steer(self, text: str) -> None:
-        self.queued.append(text)
         self.agent.steer(text)
+        self.queued.append(text)
 
     def follow_up(self, text: str) -> None:
-        self.queued.append(text)
         self.agent.follow_up(text)
+        self.queued.append(text)
 
     def _stream(self, model: Any, context: Any, options: Any) -> Any:
         return (ScriptedModel(["recovered"]) if self.recovering else self.model)(model, context, options)
@@ -261,6 +270,7 @@ async def check_after(scene: Scene) -> None:
     assert not agent.is_running
     assert history_problems(agent.messages) == []
     scene.collector.check()
+    assert scene.misplaced == []
     history = [message.text for message in agent.messages if isinstance(message, UserMessage)]
     waiting = [message.text for message in (*agent._steering, *agent._follow_up)]
     for text in scene.queued:
@@ -329,7 +339,7 @@ async def test_interrupted_at_every_event(make: Callable[[Fuse], Scene], interru
         caller = asyncio.create_task(run_plainly(scene))
         await finish(caller)
         reached = seen > number
-        scene.agent._subscribers.current = scene.agent._subscribers.current[:1]
+        scene.agent._subscribers.current = scene.agent._subscribers.current[:2]
         await check_after(scene)
         if not reached:
             break

@@ -199,8 +199,7 @@ class Run:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
         entered: list[Message] = []
         while self.pending:
-            entered.append(self._commit(self.pending[0]))
-            self.pending.popleft()
+            entered.append(self._commit(self.pending[0], self.pending.popleft))
         self.fresh = (*self.fresh, *entered)
 
     def open_turn(self) -> None:
@@ -322,8 +321,7 @@ class Run:
                 self.commit_reply(ending, Usage(), None, self.error)
             self._settle_all(ending)
             self.end_turn(ending)
-        while self.pending:
-            self._commit(self.pending.popleft())
+        self.enter_pending()
         self.closed = True
         self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
         self.emit = _ignore
@@ -415,10 +413,13 @@ class Run:
         if not task.cancelled():
             task.exception()
 
-    def _commit(self, message: Message) -> Message:
+    def _commit(self, message: Message, leave: Callable[[], object] | None = None) -> Message:
+        """Announce a message and keep it; `leave` takes it from where it waited, so that it is always in one place."""
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
         self.emit(MessageStart(message.role))
+        if leave is not None:
+            leave()
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
