@@ -226,31 +226,46 @@ def test_equal_settings_mean_the_same_model():
     assert local_model("x.gguf", Settings(context=9)) is not local_model("x.gguf", Settings(context=8))
 
 
-@pytest.mark.parametrize("ending", ["pass", "sys.exit(3)", "os.kill(os.getpid(), signal.SIGINT)"])
-async def test_the_interpreter_exits_quietly_in_the_middle_of_a_reply(weights: Path, ending: str):
-    program = f"""
-import asyncio, os, signal, sys
+TALKING = """
+import asyncio, os, signal, sys, threading
 from swink.local import LocalStreamFn
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import LlmContext, StreamOptions, TextDelta
+started = threading.Event()
+async def talk():
+    function = LocalStreamFn(context=2048, parallel=1)
+    context = LlmContext("", [UserMessage("Tell me a story.")])
+    options = StreamOptions(max_tokens=2000, extra={"ignore_eos": True})  # a minute of it
+    async for event in function(ModelSpec("local", "smollm2-135m"), context, options):
+        if isinstance(event, TextDelta):
+            started.set()
 async def main():
-    async def talk():
-        function = LocalStreamFn(context=256, parallel=1)
-        context = LlmContext("", [UserMessage("Tell me a story.")])
-        async for event in function(ModelSpec("local", "smollm2-135m"), context, StreamOptions(max_tokens=200)):
-            if isinstance(event, TextDelta):
-                started.set()
-    started = asyncio.Event()
     task = asyncio.create_task(talk())
-    await started.wait()
-    {ending}
+    while not started.is_set():
+        await asyncio.sleep(0.01)
+"""
+ENDINGS = {
+    "asyncio.run(main())": 0,
+    "asyncio.run(main()); sys.exit(3)": 3,
+    "threading.Thread(target=asyncio.run, args=(talk(),), daemon=True).start(); started.wait()": 0,
+    "loop = asyncio.new_event_loop(); loop.run_until_complete(main()); os.kill(os.getpid(), signal.SIGTERM)": -15,
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_the_interpreter_exits_quietly_in_the_middle_of_a_reply(weights: Path, ending: str):
+    assert await _run("-c", TALKING + ending) == (ENDINGS[ending], b"", b"")
+
+
+async def test_an_interrupt_from_the_keyboard_ends_it_like_any_program(weights: Path):
+    ending = """
 try:
-    asyncio.run(main())
+    asyncio.run(asyncio.wait_for(main(), 10))
+    os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     sys.exit(130)
 """
-    code = {"sys.exit(3)": 3, "pass": 0}.get(ending, 130)
-    assert await _run("-X", "dev", "-c", program) == (code, b"", b"")
+    assert await _run("-c", TALKING + ending) == (130, b"", b"")
 
 
 async def test_a_forked_child_leaves_the_model_to_its_parent(weights: Path):
@@ -340,7 +355,7 @@ async def _run(*arguments: str) -> tuple[int | None, bytes, bytes]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=pipe, stderr=pipe)
     try:
-        out, err = await asyncio.wait_for(process.communicate(), 30)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -84,7 +84,7 @@ def _leave() -> None:
     for owner in list(_owners):
         owner.close()
     for thread in list(_running):
-        thread.join(10)
+        thread.join(30)
 
 
 def _after_fork() -> None:

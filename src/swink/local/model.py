@@ -133,7 +133,15 @@ class LocalModel:
             work.unloaded = True
             work.stop.set()
 
-    close = unload
+    def close(self) -> None:
+        """At exit: let go of everything, and tell nobody; whoever still waits ends with the process."""
+        load, self._load = self._load, None
+        if load is not None:
+            load.stop.set()
+        for work in list(self._working):
+            work.silent = True
+            work.stop.set()
+        self._opened = None
 
     def servers(self) -> list[Server]:
         """What it holds of llama.cpp."""

@@ -20,6 +20,7 @@ class Work:
         self.chunks: asyncio.Queue[dict[str, Any] | Exception | None] = asyncio.Queue()
         self.stop = threading.Event()
         self.unloaded = False
+        self.silent = False
 
     def start(self) -> None:
         """Begin; `ended` is called in the thread when it is over, whatever happens."""
@@ -34,7 +35,8 @@ class Work:
         finally:
             del self._server
             self._ended(self)
-            self._put(end)
+            if not self.silent:
+                self._put(end)
 
     def _take(self, chunk: dict[str, Any]) -> bool:
         """Called by llama.cpp for every chunk; True stops the generation."""
