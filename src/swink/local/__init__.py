@@ -9,7 +9,6 @@ Importing this package loads neither llama.cpp nor a model. It needs the extra `
 
 from swink.local.embed import Embedder, LocalEmbedder, similarity
 from swink.local.errors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
-from swink.local.fetch import Progress
 from swink.local.model import LocalModel, local_model, unload_all
 from swink.local.progress import bar, megabytes, say_on_stderr
 from swink.local.pull import pull
@@ -36,7 +35,6 @@ __all__ = [
     "LocalModelError",
     "LocalStreamFn",
     "ModelFile",
-    "Progress",
     "PullFailed",
     "Ready",
     "ServedModel",

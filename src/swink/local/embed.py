@@ -8,6 +8,7 @@ from typing import Protocol
 from swink.errors import ContextWindowOverflow, StreamError
 from swink.local.gguf import read_head
 from swink.local.lifetime import in_thread, own
+from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import Server, Settings, open_embedder, require_runtime
 from swink.local.weights import DEFAULT_MODEL
@@ -53,7 +54,7 @@ class LocalEmbedder:
         with self._lock:  # one thread at a time loads, or computes
             if self._server is None:
                 require_runtime()
-                path = pull(self.model_id)
+                path = pull(self.model_id, progress=say_on_stderr())
                 self._server = open_embedder(path, read_head(path), self._settings)
             # llama.cpp embeds no empty text; a blank stands for it
             answer = self._server.handle_embeddings({"input": [text or " " for text in texts]})

@@ -8,28 +8,19 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import IO, Literal
+from typing import IO
 
 from msgspec import Struct
 
 from swink.local.errors import LoadCancelled
+from swink.local.states import Downloading
 from swink.redact import redact_text
 
 _TICK = 0.1
 _LOG = "log.txt"
 
 
-class Progress(Struct, frozen=True):
-    """How far a pull has come; `total` is 0 while nobody knows it, `rate` is in bytes per second."""
-
-    model: str
-    step: Literal["waiting", "downloading", "checking"]
-    done: int = 0
-    total: int = 0
-    rate: float = 0.0
-
-
-Report = Callable[[Progress], None]
+Report = Callable[[Downloading], None]
 
 
 class Watch(Struct, frozen=True):
@@ -63,7 +54,7 @@ def only_one(path: Path, watch: Watch) -> Generator[None, None, None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         while not _lock(file):
-            watch.report(Progress(watch.model, "waiting"))
+            watch.report(Downloading(watch.model, step="waiting"))
             watch.stop.wait(_TICK)
             watch.check()
         try:
@@ -82,7 +73,7 @@ def _follow(process: subprocess.Popen[bytes], directory: Path, total: int, watch
         done = _largest(directory)
         if done != shown:
             shown = done
-            watch.report(Progress(watch.model, "downloading", min(done, total or done), total, done / (time.monotonic() - began)))
+            watch.report(Downloading(watch.model, min(done, total or done), total, done / (time.monotonic() - began)))
 
 
 def _largest(directory: Path) -> int:

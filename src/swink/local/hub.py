@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from swink.local.errors import ExtraMissing, PullFailed
-from swink.local.fetch import Progress, Watch, only_one, run_watched
+from swink.local.fetch import Watch, only_one, run_watched
+from swink.local.states import Downloading
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
 
 # Answers on one line each, so that warnings of the client's around them do no harm.
@@ -44,7 +45,7 @@ def pull_from_hub(name: HubName, watch: Watch) -> Path:
 
 
 def _fetch(name: HubName, directory: Path, watch: Watch) -> Path:
-    watch.report(Progress(watch.model, "downloading"))
+    watch.report(Downloading(watch.model))
     code, log = run_watched([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0, watch)
     sizes = {path: int(size) for line in log.splitlines() if line.startswith("FILE ") for _, size, path in [line.split(" ", 2)]}
     if code != 0:

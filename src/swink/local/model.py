@@ -22,12 +22,11 @@ from msgspec.structs import replace
 
 from swink.errors import AgentError, StreamError
 from swink.local.errors import LoadCancelled, LocalModelError
-from swink.local.fetch import Progress
 from swink.local.gguf import Head, read_head
 from swink.local.lifetime import own, start_thread
 from swink.local.pull import pull
 from swink.local.runtime import Server, Settings, open_model, require_runtime
-from swink.local.states import Downloading, Failed, Listener, Loading, Ready, State, Unloaded
+from swink.local.states import Failed, Listener, Loading, Ready, State, Unloaded
 from swink.local.turns import Turns
 from swink.local.weights import locate
 from swink.local.work import Work
@@ -209,7 +208,7 @@ class LocalModel:
         require_runtime()  # before anything is downloaded for it
         path = locate(self.model_id)
         if path is None:
-            path = pull(self.model_id, progress=lambda progress: self._tell(load, _downloading(progress)), stop=load.stop)
+            path = pull(self.model_id, progress=lambda state: self._tell(load, state), stop=load.stop)
         head = read_head(path)
         if self.settings.chat_template is not None:
             head = replace(head, chat_template=self.settings.chat_template)
@@ -283,10 +282,6 @@ def _settle(future: asyncio.Future[Opened], result: Opened | AgentError) -> None
         future.set_result(result)
     else:
         future.set_exception(copy.copy(result))  # each waiter raises its own, with its own traceback
-
-
-def _downloading(progress: Progress) -> Downloading:
-    return Downloading(progress.model, progress.done, progress.total, progress.rate, progress.step)
 
 
 def _memory() -> int:

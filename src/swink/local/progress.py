@@ -10,8 +10,9 @@ _WIDTH = 24
 
 
 def say_on_stderr(stream: TextIO | None = None) -> Listener:
-    """A listener that shows downloads, and nothing when there is none."""
-    return _Bar(stream or sys.stderr).hear
+    """A listener that shows downloads, and nothing when there is none; `pull` takes it as well."""
+    shown = stream or sys.stderr
+    return _Bar(shown).hear if shown else lambda _: None  # a program without a console has no stderr
 
 
 class _Bar:
@@ -32,8 +33,6 @@ class _Bar:
                 )
                 if total and done:
                     self._advance(download)
-            case Downloading():
-                return
             case _:
                 self._end()
 

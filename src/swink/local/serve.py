@@ -7,6 +7,7 @@ from swink.local.errors import LoadFailed
 from swink.local.fetch import Report
 from swink.local.gguf import read_head
 from swink.local.lifetime import own
+from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import Listen, Server, Settings, open_http, require_runtime
 from swink.local.weights import DEFAULT_MODEL
@@ -68,7 +69,7 @@ def serve_model(
     if host not in _LOOPBACK and not api_key:
         raise MisuseError(f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1")
     require_runtime()
-    path = pull(model_id, progress=progress)
+    path = pull(model_id, progress=progress or say_on_stderr())
     settings = Settings(context, threads, parallel)
     try:
         server = open_http(path, read_head(path), settings, Listen(host, port, api_key, model_id))

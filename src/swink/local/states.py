@@ -5,6 +5,7 @@ Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready | Failed
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -22,7 +23,7 @@ class Downloading(Struct, frozen=True):
     done: int = 0
     total: int = 0
     rate: float = 0.0
-    step: str = "downloading"
+    step: Literal["waiting", "downloading", "checking"] = "downloading"
 
 
 class Loading(Struct, frozen=True):
