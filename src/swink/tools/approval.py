@@ -122,6 +122,7 @@ def _is_harmless_git(arguments: list[str]) -> bool:
     if subcommand in _GIT:
         return all(_GIT_OPTION.fullmatch(word) for word in rest)
     known = _GIT_LISTS.get(subcommand)
-    return (
-        known is not None and all(known.fullmatch(word) for word in rest) and (subcommand != "config" or "".join(rest[:1]).startswith("-"))
-    )
+    if known is None or not all(known.fullmatch(word) for word in rest):
+        return False
+    # Without a word these two do something else than list.
+    return rest[:1] == ["list"] if subcommand == "stash" else subcommand != "config" or "".join(rest[:1]).startswith("-")

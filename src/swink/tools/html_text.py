@@ -1,106 +1,181 @@
-"""HTML as text a model can read: headings, lists, links and code stay recognisable, everything else is prose."""
+"""HTML as text a model can read: headings, lists, links and code stay recognisable, everything else is prose.
+
+The scanner is our own because the standard library's takes time quadratic in the length of hostile pages, and holds up
+everything else meanwhile. It looks at every character a bounded number of times.
+"""
 
 import re
-from html.parser import HTMLParser
+from collections.abc import Iterator
+from html import unescape
 from urllib.parse import urljoin
 
-_SKIPPED = frozenset({
-    "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "head", "select", "button",
+from msgspec import Struct
+
+_DROPPED = frozenset({
+    "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "head", "select", "button", "textarea",
 })  # fmt: skip
+_RAW = ("script", "style")
 _BLOCKS = frozenset({
     "p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "dl", "dt", "dd", "table", "tr", "form",
-    "fieldset", "blockquote", "figure", "figcaption", "details", "summary", "address", "hr",
+    "fieldset", "blockquote", "figure", "figcaption", "details", "summary", "address", "hr", "li", "pre",
 })  # fmt: skip
+_LINES = frozenset({"tr", "li", "dt", "dd"})
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_VOID = frozenset({
-    "br", "img", "hr", "input", "meta", "link", "area", "base", "col", "embed", "source", "track", "wbr",
-})  # fmt: skip
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,40})")
+_ATTRIBUTE = re.compile(r"""\s(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.I)
+_MAX_TAG = 4096
+
+
+class _Tag(Struct, frozen=True):
+    name: str
+    attributes: str = ""
+    is_end: bool = False
+
+    def attribute(self, name: str) -> str:
+        for found in _ATTRIBUTE.finditer(self.attributes):
+            if found[1].lower() == name:
+                return unescape(found[2] or found[3] or found[4] or "")
+        return ""
 
 
 def html_to_text(html: str, base: str = "") -> tuple[str, str]:
     """The title of a page and its text."""
     reader = _Reader(base)
-    reader.feed(html)
-    reader.close()
-    text = "".join(reader.parts)
-    text = re.sub(r"[ \t]+\n", "\n", text)
+    for token in _tokens(html):
+        if isinstance(token, str):
+            reader.text(token)
+        elif token.is_end:
+            reader.end(token)
+        else:
+            reader.start(token)
+    text = re.sub(r"[ \t]+\n", "\n", "".join(reader.parts))
     return " ".join(reader.title.split()), re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-class _Reader(HTMLParser):
-    """Collects the text of a page as the parser goes through it."""
+def _tokens(html: str) -> Iterator[_Tag | str]:
+    """Tags and the text between them."""
+    lower = html.lower()
+    at = 0
+    while (start := html.find("<", at)) >= 0:
+        if start > at:
+            yield unescape(html[at:start])
+        tag = _TAG.match(html, start)
+        if html.startswith(("<!", "<?"), start):
+            close = "-->" if html.startswith("<!--", start) else ">"
+            end = html.find(close, start + 2)
+            at = len(html) if end < 0 else end + len(close)
+        elif tag is None:
+            yield "<"
+            at = start + 1
+        else:
+            at = _tag_end(html, tag.end())
+            name = tag[2].lower()
+            yield _Tag(name, html[tag.end() : at - 1], bool(tag[1]))
+            if name in _RAW and not tag[1]:
+                close_at = lower.find(f"</{name}", at)
+                at = len(html) if close_at < 0 else close_at
+    if at < len(html):
+        yield unescape(html[at:])
+
+
+_REST_OF_TAG = re.compile(r"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")
+
+
+def _tag_end(html: str, at: int) -> int:
+    """Where a tag ends: at a `>` outside of quotes; one that is too long or never closed, at the next `>` or its beginning."""
+    first = html.find(">", at, at + _MAX_TAG)
+    if first < 0:
+        return at
+    found = _REST_OF_TAG.match(html, at, at + _MAX_TAG)
+    return found.end() if found else first + 1
+
+
+class _Reader:
+    """Collects the text of a page, tag by tag."""
 
     def __init__(self, base: str) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self.title = ""
         self._base = base
-        self._skipping: list[str] = []
+        self._dropping: list[str] = []
         self._in_title = False
         self._pre = 0
         self._links: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "title":
+    def start(self, tag: _Tag) -> None:
+        if tag.name == "title":
             self._in_title = not self.title
-        elif tag in _SKIPPED:
-            self._skipping.append(tag)
-        elif self._skipping:
-            return
-        elif tag in _HEADINGS:
-            self._break(2)
-            self.parts.append(_HEADINGS[tag])
-        elif tag == "li":
-            self._break(1)
-            self.parts.append("- ")
-        elif tag == "pre":
-            self._break(2)
-            self.parts.append("```\n")
-            self._pre += 1
-        elif tag in ("td", "th"):
-            self.parts.append(" | ")
-        elif tag == "br":
-            self.parts.append("\n")
-        elif tag == "a":
-            self._links.append(urljoin(self._base, dict(attrs).get("href") or ""))
-        elif tag == "img" and (text := dict(attrs).get("alt")):
-            self.parts.append(f"[image: {text}]")
-        elif tag == "code" and not self._pre:
-            self.parts.append("`")
-        elif tag in _BLOCKS:
-            self._break(1 if tag in ("tr", "li", "dt", "dd") else 2)
+        elif tag.name in _DROPPED:
+            self._dropping.append(tag.name)
+        elif not self._dropping:
+            self._open(tag)
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "title":
+    def end(self, tag: _Tag) -> None:
+        if tag.name == "title":
             self._in_title = False
-        elif tag in _SKIPPED:
-            if tag in self._skipping:
-                del self._skipping[self._skipping.index(tag) :]
-        elif self._skipping or tag in _VOID:
-            return
-        elif tag == "pre" and self._pre:
+        elif tag.name in self._dropping:
+            del self._dropping[self._dropping.index(tag.name) :]
+        elif not self._dropping:
+            self._close(tag.name)
+
+    def text(self, text: str) -> None:
+        if self._in_title:
+            self.title += text
+        elif self._pre and not self._dropping:
+            self.parts.append(text)
+        elif not self._dropping and (flowing := re.sub(r"\s+", " ", text)):
+            if not self.parts or self.parts[-1][-1:] in " \n":
+                flowing = flowing.removeprefix(" ")
+            if flowing:
+                self.parts.append(flowing)
+
+    def _open(self, tag: _Tag) -> None:
+        if tag.name in _BLOCKS or tag.name in _HEADINGS:
+            self._break(1 if tag.name in _LINES else 2)
+        match tag.name:
+            case "li":
+                self.parts.append("- ")
+            case "pre":
+                self.parts.append("```\n")
+                self._pre += 1
+            case "td" | "th":
+                self.parts.append("| " if not self.parts or self.parts[-1].endswith("\n") else " | ")
+            case "br":
+                self.parts.append("\n")
+            case "a":
+                self._links.append(tag.attribute("href"))
+            case "img" if text := tag.attribute("alt"):
+                self.parts.append(f"[image: {text}]")
+            case "code" if not self._pre:
+                self.parts.append("`")
+            case name if name in _HEADINGS:
+                self.parts.append(_HEADINGS[name])
+            case _:
+                pass
+
+    def _close(self, name: str) -> None:
+        if name == "pre" and self._pre:
             self._pre -= 1
             self.parts.append("\n```\n")
-        elif tag == "a" and self._links:
-            link = self._links.pop()
-            if link.startswith(("http://", "https://")) and "".join(self.parts[-1:]).strip():
+        elif name == "a" and self._links:
+            link = _absolute(self._base, self._links.pop())
+            if link and self.parts and self.parts[-1].strip():
                 self.parts.append(f" <{link}>")
-        elif tag == "code" and not self._pre:
+        elif name == "code" and not self._pre:
             self.parts.append("`")
-        elif tag in _HEADINGS or tag in _BLOCKS:
-            self._break(1 if tag in ("tr", "li", "dt", "dd") else 2)
-
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self.title += data
-        elif self._pre and not self._skipping:
-            self.parts.append(data)
-        elif not self._skipping and (text := re.sub(r"\s+", " ", data)):
-            if text[0] == " " and (not self.parts or self.parts[-1][-1:] in " \n"):
-                text = text[1:]
-            if text:
-                self.parts.append(text)
+        elif name in _HEADINGS or name in _BLOCKS:
+            self._break(1 if name in _LINES else 2)
 
     def _break(self, lines: int) -> None:
         if self.parts:
             self.parts.append("\n" * lines)
+
+
+def _absolute(base: str, link: str) -> str:
+    """Where a link leads, if that is a page."""
+    try:
+        whole = urljoin(base, link)
+    except ValueError:
+        return ""
+    return whole if whole.startswith(("http://", "https://")) else ""

@@ -50,9 +50,12 @@ def required_text(pattern: str, *, ignore_case: bool) -> bytes:
         return b""
     best = run = ""
     for name, value in _named(list(tree)):  # pyright: ignore[reportUnknownArgumentType]
-        run = run + chr(value) if name == "LITERAL" else "" if name != "AT" else run
-        best = max(best, run, key=len)
-    return best.encode("utf-8", "ignore")
+        if name == "LITERAL" and value < 128:  # beyond ASCII the bytes depend on the file's encoding
+            run += chr(value)
+            best = max(best, run, key=len)
+        elif name != "AT":
+            run = ""
+    return best.encode()
 
 
 def _wide(nodes: list[Any]) -> str:

@@ -70,7 +70,8 @@ def _image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> Too
 
 def _whole(data: bytes, encoding: Encoding) -> Iterator[str]:
     text = encoding.decode(data)
-    yield from text.split("\n") if not text.endswith("\n") else text[:-1].split("\n") if text else ()
+    if text:
+        yield from text.removesuffix("\n").split("\n")
 
 
 def _streamed(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator[str]:
@@ -110,6 +111,8 @@ def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool) -> tupl
         raise ToolError(f"the file has {total} lines, so there is no line {offset}")
     last = offset + len(kept) - 1
     text = printable("\n".join(kept))
+    if not text.strip():
+        text = f"[{len(kept)} blank line{'s' if len(kept) > 1 else ''}]"
     if offset > 1 or last < total:
         after = f"; go on with offset={last + 1}" if last < total else ""
         text += f"\n[lines {offset} to {last} of {total}{after}]"

@@ -21,7 +21,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -71,7 +71,7 @@ class ScriptTools(Sequence[Tool]):
                     self._on_bad(bad)
         return self._tools
 
-    async def changes(self, every: float = 1.0) -> AsyncIterator[tuple[Tool, ...]]:
+    async def changes(self, every: float = 1.0) -> AsyncGenerator[tuple[Tool, ...], None]:
         """The tools, now and again whenever a file changes; looks every so many seconds."""
         last = None
         while True:

@@ -1,0 +1,201 @@
+"""bash: what a model sees of a command, when it asks, and where it runs."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from calling import call, complaint, named
+
+from swink.errors import MisuseError
+from swink.tool import Tool, ToolContext
+from swink.tools import coding_tools
+from swink.tools.approval import only_looks
+from swink.tools.bash import bash_tools
+from swink.tools.command import MAX_OUTPUT
+from swink.tools.process import Limits
+from swink.tools.sandbox import Sandbox
+from swink.tools.workspace import Workspace
+
+
+@pytest.fixture
+def bash(tmp_path: Path) -> Tool:
+    return bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"))[0]
+
+
+async def test_output_and_exit_code(bash: Tool):
+    result = await call(bash, command="echo out; echo err >&2; exit 3")
+    assert result.text == "out\nerr\n[exit code 3]"
+    assert result.is_error
+    assert result.details["exit_code"] == 3
+    assert (result.details["sandbox"], result.details["backend"]) == ("none", "none")
+    assert (await call(bash, command="true")).text == "[exit code 0]"
+    assert (await call(bash, command="printf x")).text == "x\n[exit code 0]"
+
+
+async def test_output_is_streamed_as_it_comes(bash: Tool, tmp_path: Path):
+    updates: list[str] = []
+    task = asyncio.create_task(
+        call(bash, updates, command="echo first; until [ -e go ]; do sleep 0.02; done; printf 'h\\303'; sleep 0.3; printf '\\251llo'")
+    )
+    async with asyncio.timeout(5):
+        while not updates:
+            await asyncio.sleep(0.01)
+    assert updates == ["first\n"]
+    (tmp_path / "go").touch()
+    result = await task
+    assert "".join(updates) == "first\nhéllo"
+    assert result.text == "first\nhéllo\n[exit code 0]"
+
+
+async def test_a_flood_gives_few_updates_and_a_short_result(bash: Tool):
+    updates: list[str] = []
+    result = await call(bash, updates, command="echo start; yes | head -c 50000000; echo end")
+    assert len(result.text) < MAX_OUTPUT + 200
+    assert result.text.startswith("start\ny\n")
+    assert result.text.endswith("y\nend\n[exit code 0]")
+    assert "bytes of 50,000,010 cut here" in result.text
+    assert sum(map(len, updates)) < MAX_OUTPUT + 1000
+
+
+async def test_a_timeout_says_so_and_keeps_what_came(bash: Tool):
+    result = await call(bash, command="echo before; sleep 30", timeout=0.5)
+    assert result.is_error
+    assert result.text.startswith("before\n[timed out after 0.5 s;")
+    assert result.details["reason"] == "timeout"
+
+
+async def test_a_command_runs_where_it_is_told(bash: Tool, tmp_path: Path):
+    (tmp_path / "sub").mkdir()
+    assert (await call(bash, command="pwd", directory="sub")).text == f"{tmp_path / 'sub'}\n[exit code 0]"
+    (tmp_path / "out").symlink_to("/")
+    for directory in ("..", "/etc", "out"):
+        await complaint(bash, command="pwd", directory=directory)
+    assert "does not exist" in await complaint(bash, command="pwd", directory="missing")
+
+
+async def test_a_directory_can_be_kept_between_calls(tmp_path: Path):
+    (tmp_path / "sub/deeper").mkdir(parents=True)
+    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"), keep_directory=True)[0]
+    assert bash.sequential
+    assert (await call(bash, command="cd sub/deeper")).text == "[exit code 0]\n[working directory: sub/deeper]"
+    assert (await call(bash, command="pwd; exit 4")).text == f"{tmp_path}/sub/deeper\n[exit code 4]"
+    assert "outside the workspace; back at its root" in (await call(bash, command="cd /")).text
+    assert (await call(bash, command="pwd")).text == f"{tmp_path}\n[exit code 0]"
+    await call(bash, command="cd sub; kill -9 $$")
+    assert (await call(bash, command="pwd")).text == f"{tmp_path}\n[exit code 0]"
+    updates: list[str] = []
+    await call(bash, updates, command="cd sub; (sleep 50 &); echo x")
+    assert (await call(bash, command="pwd")).text == f"{tmp_path}/sub\n[exit code 0]"
+
+
+async def test_a_directory_is_kept_in_the_sandbox_too(tmp_path: Path, need):
+    need("bubblewrap")
+    (tmp_path / "sub").mkdir()
+    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, backends=("bubblewrap",)), keep_directory=True)[0]
+    await call(bash, command="cd sub")
+    assert (await call(bash, command="pwd")).text == f"{tmp_path}/sub\n[exit code 0]"
+
+
+async def test_cancelling_the_call_ends_the_command(bash: Tool, tmp_path: Path):
+    ctx = ToolContext("call", "bash")
+    task = asyncio.create_task(bash.execute("call", {"command": "trap '' TERM; echo $$ > pid; sleep 60; sleep 60"}, ctx))
+    async with asyncio.timeout(5):
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            await asyncio.sleep(0.01)
+    pid = int((tmp_path / "pid").read_text())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_limits_are_told_in_words(tmp_path: Path):
+    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"), limits=Limits(processes=20))[0]
+    result = await call(bash, command="for i in $(seq 60); do sleep 5 & done; wait")
+    assert "[ended: it started more processes than a command may have]" in result.text or result.is_error
+
+
+async def test_bad_arguments_are_refused(bash: Tool):
+    assert "NUL" in await complaint(bash, command="a\0b")
+    assert "timeout" in await complaint(bash, command="true", timeout=0)
+    with pytest.raises(MisuseError, match="no sandbox level 'open'"):
+        Sandbox("/tmp", "open")  # type: ignore[arg-type]
+
+
+async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.tools.landlock.abi", lambda: 0)
+    monkeypatch.setenv("PATH", "/nowhere:/bin")
+    if os.path.exists("/bin/bwrap"):
+        (tmp_path / "bin").mkdir()
+        for name in ("bash", "sh", "touch"):
+            (tmp_path / "bin" / name).symlink_to(f"/bin/{name}")
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    tools = coding_tools(tmp_path)
+    assert "cannot be had here, so the command was not run" in await complaint(named(tools, "bash"), command="touch ran")
+    assert not (tmp_path / "ran").exists()
+    await call(named(tools, "write_file"), path="a", content="works")
+    assert (await call(named(tools, "read_file"), path="a")).text == "works"
+
+
+def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):
+    tools = coding_tools(tmp_path)
+    asks = {"write_file", "edit_file", "bash", "fetch_url"}
+    assert [tool.name for tool in tools] == [
+        "read_file",
+        "list_files",
+        "find_files",
+        "search_text",
+        "write_file",
+        "edit_file",
+        "bash",
+        "fetch_url",
+        "todo",
+    ]
+    for tool in tools:
+        assert tool.needs_approval({"command": "rm -rf x"}) is (tool.name in asks)
+        assert tool.description
+        assert all("description" in schema for schema in tool.parameters_schema["properties"].values()), tool.name
+
+
+LOOKS = [
+    "ls", "ls -la src", "cat a.txt", "git status", "git diff --stat", "git log --oneline -5", "pwd && ls", "grep -rn 'a b' src | head -5", "cat a | wc -l",
+    "find . -name '*.py'", "rg -n foo src", "git show HEAD", "echo 'a; rm -rf /'", 'echo "a > b"', "head -n 3 a.txt; tail a.txt", "ls || true", "git --no-pager log",
+    "git branch -a", "sort -n a.txt | uniq -c", "wc -l a.txt", "git stash list", "test -e a.txt && echo yes",
+]  # fmt: skip
+ASKS = [
+    "", "rm a", "ls > out", "cat < a", "ls $(rm a)", "ls `rm a`", 'echo "`rm a`"', "echo \"'\" `rm a` \"'\"", "echo $HOME", 'echo "$(rm a)"', "ls; rm a", "ls & rm a", "ls\nrm a",
+    "(rm a)", "{ rm a; }", "! rm a", "cat ../secret", "cat /etc/passwd", "cat ~/.ssh/id_rsa", "ls --file=/etc/passwd", "grep -f/etc/shadow x", "X=1 ls", "./ls", "/bin/ls", "sudo ls",
+    "env ls", "xargs rm", "find . -delete", "find . -exec rm {} +", "find . -fprint x", "sort -o a.txt a.txt", "sort --compress-program=x a", "uniq a b", "rg --pre x y", "git commit",
+    "git -c core.pager=x log", "git diff --output=x", "git diff --outp=x", "git log --ext-diff", "git branch new", "git grep -Oless x", "git config user.name x", "git remote add x y",
+    "git stash", "git tag v1", "tree -o x", "date -s now", "date 01010101", "sed -i s/a/b/ x", "awk 1 x", "python x", "echo 'unclosed", "ls \\\n rm", "cat a |", "&& ls", "ls |& cat",
+    "cat <(rm a)", "ls #x", "alias ls=rm", "eval ls", "exec ls", "source x", "cat link-out", "ls *.py", "cat a?", "unknown-command", "git", "git diff --no-index /etc/passwd a", "tee x",
+]  # fmt: skip
+
+
+@pytest.fixture
+def shell_asks(tmp_path: Path):
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "link-out").symlink_to("/etc/passwd")
+    return bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"))[0].needs_approval
+
+
+@pytest.mark.parametrize("command", LOOKS)
+def test_commands_that_only_look_do_not_ask(shell_asks, command: str):
+    assert not shell_asks({"command": command})
+
+
+@pytest.mark.parametrize("command", ASKS)
+def test_everything_else_asks(shell_asks, command: str):
+    assert shell_asks({"command": command})
+
+
+def test_strange_arguments_ask(shell_asks):
+    assert shell_asks({})
+    assert shell_asks({"command": 5})
+
+
+def test_looking_is_judged_by_every_part():
+    assert only_looks("ls a && cat b", inside=lambda word: True)
+    assert not only_looks("ls a && cat b", inside=lambda word: word != "b")

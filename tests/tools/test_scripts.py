@@ -1,0 +1,193 @@
+"""Script tools: TOML files that become tools, follow their directory, and never splice an argument into a shell command."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from calling import call, complaint
+
+from swink.tool import Tool, as_tools
+from swink.tools.sandbox import Sandbox
+from swink.tools.scripts import BadScript, ScriptTools, script_tools
+
+GREET = """
+name = "greet"
+description = "Say hello."
+command = 'echo "hello $ARG_NAME"'
+[parameters_schema]
+type = "object"
+required = ["name"]
+properties.name = { type = "string" }
+"""
+NASTY = [
+    "plain",
+    "two words",
+    "a; touch pwned",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "-n",
+    "a\nb",
+    "é✓",
+    "*",
+    "${HOME}",
+    "\\",
+    "",
+]
+
+
+def write(directory: Path, name: str, text: str) -> Path:
+    path = directory / f"{name}.toml"
+    path.write_text(text)
+    os.utime(path, ns=(0, write.clock))
+    write.clock += 1_000_000_000
+    return path
+
+
+write.clock = 1_700_000_000_000_000_000
+
+
+def only(scripts: ScriptTools) -> Tool:
+    (tool,) = scripts
+    return tool
+
+
+@pytest.mark.parametrize("value", NASTY)
+async def test_an_argument_in_the_environment_is_never_code(tmp_path: Path, value: str):
+    write(tmp_path, "greet", GREET)
+    result = await call(only(script_tools(tmp_path)), name=value)
+    assert result.text == f"hello {value}\n[exit code 0]"
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("value", NASTY)
+async def test_an_argument_on_the_command_line_is_one_word(tmp_path: Path, value: str):
+    write(tmp_path, "show", GREET.replace("""'echo "hello $ARG_NAME"'""", """["printf", "<%s>", "--", "{name}", "literal {name}"]"""))
+    result = await call(only(script_tools(tmp_path)), name=value)
+    assert result.text == f"<--><{value}><literal {{name}}>\n[exit code 0]".replace("<-->", "<-->")
+    assert not (tmp_path / "pwned").exists()
+
+
+async def test_kinds_of_arguments(tmp_path: Path):
+    schema = 'type = "object"\nproperties = { files = { type = "array" }, deep = { type = "object" }, yes = { type = "boolean" }, n = { type = "number" }, missing = { type = "string" } }'
+    write(
+        tmp_path,
+        "t",
+        f'description = "x"\ncommand = ["./show.sh", "{{files}}", "{{missing}}", "{{yes}}", "{{n}}"]\n[parameters_schema]\n{schema}',
+    )
+    script = tmp_path / "show.sh"
+    script.write_text('#!/bin/sh\nprintf "<%s>" "$@" "$ARG_DEEP" "$ARG_FILES" "${ARG_MISSING-unset}"')
+    script.chmod(0o755)
+    result = await call(only(script_tools(tmp_path)), files=["a b", "c"], deep={"k": [1]}, yes=True, n=2.5)
+    assert result.text.startswith('<a b><c><true><2.5><{"k": [1]}><["a b", "c"]><unset>')
+    assert "NUL" in await complaint(only(script_tools(tmp_path)), files=["a\0b"])
+
+
+async def test_arguments_are_checked_against_the_schema(tmp_path: Path):
+    write(tmp_path, "greet", GREET)
+    assert "name" in await complaint(only(script_tools(tmp_path)))
+
+
+async def test_failure_timeout_and_missing_program_are_results(tmp_path: Path):
+    write(tmp_path, "a", 'description = "x"\ncommand = "echo oops >&2; exit 2"')
+    write(tmp_path, "b", 'description = "x"\ncommand = ["sleep", "30"]\ntimeout = 0.3')
+    write(tmp_path, "c", 'description = "x"\ncommand = ["no-such-program"]')
+    failing, slow, missing = script_tools(tmp_path)
+    assert (await call(failing)).text == "oops\n[exit code 2]"
+    assert "timed out after 0.3 s" in (await call(slow)).text
+    assert "no-such-program of this tool is not there" in await complaint(missing)
+
+
+async def test_scripts_run_in_a_sandbox_when_given_one(tmp_path: Path, need):
+    need("bubblewrap")
+    scripts, workspace = tmp_path / "scripts", tmp_path / "workspace"
+    scripts.mkdir()
+    workspace.mkdir()
+    write(scripts, "w", f'description = "x"\ncommand = "pwd; touch inside; touch {tmp_path}/outside"')
+    box = Sandbox(workspace, backends=("bubblewrap",))
+    result = await call(only(script_tools(scripts, sandbox=box)))
+    assert result.text.startswith(f"{workspace}\n")
+    assert (workspace / "inside").exists()
+    assert not (tmp_path / "outside").exists()
+
+
+def test_scripts_ask_unless_they_say_otherwise(tmp_path: Path):
+    write(tmp_path, "a", 'description = "x"\ncommand = "true"')
+    write(tmp_path, "b", 'description = "x"\ncommand = "true"\nrequires_approval = false')
+    assert [tool.needs_approval({}) for tool in script_tools(tmp_path)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not toml at all", "Expected"),
+        ('command = "x"', "description must be a text"),
+        ('description = "x"', "command must be a list of texts"),
+        ('description = "x"\ncommand = []', "command must be"),
+        ('description = "x"\ncommand = ["a", 1]', "command must be"),
+        ('description = "x"\ncommand = ["a", "{gone}"]', "uses {gone}, which parameters_schema does not have"),
+        ('description = "x"\ncommand = ["{p}"]\n[parameters_schema]\ntype = "object"\nproperties.p = {}', "the program itself"),
+        ('description = "x"\ncommand = "x"\nparameters_schema = "y"', "parameters_schema must be a table"),
+        (
+            'description = "x"\ncommand = "x"\n[parameters_schema]\ntype = "object"\nproperties.a = { type = "nonsense" }',
+            "not a usable JSON Schema",
+        ),
+        ('description = "x"\ncommand = "x"\n[parameters_schema]\ntype = "array"', 'type = "object"'),
+        ('description = "x"\ncommand = "x"\ntimeout = "soon"', "timeout must be"),
+        ('description = "x"\ncommand = "x"\nshell = true', "unknown keys shell"),
+        ('description = "x"\ncommand = "x"\nname = "bad name"', "must be 1 to 64"),
+        ('description = "x"\ncommand = "x"\nrequires_approval = "maybe"', "requires_approval must be"),
+        ('description = "x"\ncommand = "x"\nname = "good"', "another file is named 'good' too"),
+    ],
+)
+def test_a_bad_file_is_reported_and_skipped(tmp_path: Path, text: str, reason: str):
+    write(tmp_path, "good", 'description = "x"\ncommand = "true"')
+    bad = write(tmp_path, "hopeless", text)
+    reported: list[BadScript] = []
+    scripts = script_tools(tmp_path, on_bad=reported.append)
+    assert [tool.name for tool in scripts] == ["good"]
+    assert [problem.path for problem in scripts.bad] == [str(bad)]
+    assert reason in scripts.bad[0].reason
+    assert reported == list(scripts.bad)
+    list(scripts)
+    assert len(reported) == 1, "reported once, not at every look"
+
+
+def test_bytes_that_are_no_text_are_a_bad_file(tmp_path: Path):
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
+    scripts = script_tools(tmp_path)
+    assert (list(scripts), len(scripts.bad)) == ([], 1)
+
+
+def test_tools_follow_the_directory(tmp_path: Path):
+    scripts = script_tools(tmp_path / "later")
+    assert list(scripts) == []
+    (tmp_path / "later").mkdir()
+    first = write(tmp_path / "later", "one", 'description = "first"\ncommand = "true"')
+    assert [tool.description for tool in scripts] == ["first"]
+    before = scripts.refresh()
+    assert scripts.refresh() is before, "nothing changed, nothing is read again"
+    write(tmp_path / "later", "one", 'description = "second"\ncommand = "true"')
+    write(tmp_path / "later", "two", 'description = "broken"')
+    assert [tool.description for tool in scripts] == ["second"]
+    write(tmp_path / "later", "two", 'description = "mended"\ncommand = "true"')
+    assert [tool.description for tool in scripts] == ["second", "mended"]
+    assert scripts.bad == ()
+    first.unlink()
+    assert [tool.name for tool in as_tools(scripts)] == ["two"]
+    assert scripts[0].name == "two"
+
+
+async def test_changes_can_be_waited_for(tmp_path: Path):
+    write(tmp_path, "one", 'description = "x"\ncommand = "true"')
+    changes = script_tools(tmp_path).changes(every=0.01)
+    assert [tool.name for tool in await anext(changes)] == ["one"]
+    waiting = asyncio.ensure_future(anext(changes))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    write(tmp_path, "two", 'description = "x"\ncommand = "true"')
+    async with asyncio.timeout(3):
+        assert [tool.name for tool in await waiting] == ["one", "two"]
+    await changes.aclose()
