@@ -70,13 +70,14 @@ class Signature:
         self.injected: str | None = None
         for parameter in _parameters(function, name):
             hint = hints.get(parameter.name, parameter.annotation)
-            if hint is inject:
+            if hint is inject or (get_origin(hint) in (Union, types.UnionType, Annotated) and inject in get_args(hint)):
                 self.injected = parameter.name
                 continue
             if hint is inspect.Parameter.empty:
-                raise InvalidTool(
-                    f"tool {name!r}: parameter {parameter.name!r} has no type annotation; annotate it, e.g. `{parameter.name}: str`"
-                )
+                advice = f"annotate it, e.g. `{parameter.name}: str`"
+                if parameter.name in ("self", "cls") and not fields:
+                    advice = "pass the method of an instance, e.g. tools=[shop.sell]"
+                raise InvalidTool(f"tool {name!r}: parameter {parameter.name!r} has no type annotation; {advice}")
             extra: dict[str, Any] = {}
             if text := _annotated_text(hint) or descriptions.get(parameter.name):
                 extra["description"] = text
@@ -171,7 +172,10 @@ def _depth(line: str) -> int:
 
 
 def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Parameter]:
-    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError as error:
+        raise InvalidTool(f"tool {name!r}: {error}; wrap it in a typed function") from error
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InvalidTool(f"tool {name!r}: parameter {str(parameter)!r} cannot be filled by name; use ordinary named parameters")
@@ -185,7 +189,7 @@ def _hints(function: Any, name: str) -> dict[str, Any]:
         function = type(function).__call__
     try:
         return get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise InvalidTool(f"tool {name!r}: an annotation cannot be resolved ({error}); define the type at module level") from error
 
 

@@ -1,7 +1,9 @@
 """Tools: typed functions a model may call."""
 
 import asyncio
+import functools
 import inspect
+import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast, overload
@@ -10,11 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AgentError, InvalidTool
-from swink.messages import ContentBlock, Cost, Extension, Image, Text, ToolResult, Usage, clean, plain
+from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean, plain
 from swink.schema import Shape, Signature, parse_docstring
 from swink.workers import run_in_process, run_in_thread
 
 __all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "Transfer", "as_result", "as_tool", "as_tools", "tool"]
+
+_OPTIONS = ("label", "requires_approval", "sequential", "priority", "timeout", "idempotent", "max_result")
+_RESULT_BLOCKS = Text | Image | Extension
 
 
 class ToolError(AgentError):
@@ -134,10 +139,12 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         except InvalidTool as error:
             raise InvalidTool(f"tool {name!r}: {error}") from error
 
+        is_async = _is_async(execute)
+
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
-            if inspect.iscoroutinefunction(execute) or inspect.iscoroutinefunction(getattr(execute, "__call__", None)):  # noqa: B004
+            if is_async:
                 return await execute(call_id, arguments, ctx)
-            value = await run_in_thread(execute, {"call_id": call_id, "arguments": arguments, "ctx": ctx}, name, ctx.cancel)
+            value = await run_in_thread(lambda: execute(call_id, arguments, ctx), {}, name, ctx.cancel)
             return await value if inspect.isawaitable(value) else value
 
         return _checked(cls(name=name, description=description, shape=shape, body=body, label=options.pop("label", "") or name, **options))
@@ -191,6 +198,9 @@ class InvalidArguments(ToolError):
         super().__init__("\n".join(problems))
         self.problems = list(problems)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
 
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
@@ -223,10 +233,14 @@ def as_tool(value: Any) -> Tool:
     """A `Tool` from whatever may stand in `tools=[…]`: a Tool, a typed function, or an object shaped like a tool."""
     if isinstance(value, Tool):
         return value
-    if (known := getattr(value, "__swink_tool__", None)) is not None:
+    known: Tool | None = getattr(value, "__swink_tool__", None)
+    if known is not None and known.function is value:  # functools.wraps copies the mark to a wrapper, which is another function
         return known
-    if callable(getattr(value, "execute", None)) and hasattr(value, "parameters_schema"):
-        options = {key: getattr(value, key) for key in ("label", "requires_approval", "sequential", "timeout") if hasattr(value, key)}
+    if callable(getattr(value, "execute", None)) and hasattr(value, "parameters_schema") and not inspect.isclass(value):
+        for key in ("name", "description"):
+            if not isinstance(getattr(value, key, None), str):
+                raise InvalidTool(f"{value!r} has no {key}; a tool has name, description, parameters_schema and execute")
+        options = {key: getattr(value, key) for key in _OPTIONS if hasattr(value, key)}
         return Tool.raw(value.name, value.description, value.parameters_schema, value.execute, **options)
     if not callable(value):
         raise InvalidTool(
@@ -264,21 +278,30 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult((value,))
         case list() | tuple() if (
             value
-            and all(isinstance(item, ContentBlock | str) for item in cast("list[Any]", value))
-            and any(isinstance(item, ContentBlock) for item in cast("list[Any]", value))
+            and all(isinstance(item, _RESULT_BLOCKS | str) for item in cast("list[Any]", value))
+            and any(isinstance(item, _RESULT_BLOCKS) for item in cast("list[Any]", value))
         ):
             return ToolResult(cast(Any, value))
         case _:
-            return ToolResult((Text(msgspec.json.encode(value, enc_hook=plain).decode()),))
+            return ToolResult((Text(_shown(value)),))
+
+
+def _shown(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value, enc_hook=plain).decode()
+    except UnicodeEncodeError:  # a lone surrogate somewhere inside, as in the name of a file
+        return clean(json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":")))
 
 
 def _from_function(function: Callable[..., Any], name: str | None, description: str | None, options: dict[str, Any]) -> Tool:
     if isinstance(function, Tool):
         raise InvalidTool(f"{function.name!r} is a tool already; remove one @tool")
+    if inspect.isclass(function):
+        raise InvalidTool(f"{function.__name__} is a class; pass an instance of it, or a function")
     name = name or getattr(function, "__name__", "")
     if not name or name == "<lambda>":
         raise InvalidTool("a tool needs a name: use a named function or @tool(name=...)")
-    text, parameters = parse_docstring(function.__doc__ if inspect.isroutine(function) else type(function).__call__.__doc__)
+    text, parameters = parse_docstring(_docstring(function))
     signature = Signature(function, name, parameters, ToolContext)
     body = _process_body(function, name, signature) if options.get("isolation") == "process" else _body(function, name, signature)
     label = options.pop("label", "") or name.replace("_", " ")
@@ -296,9 +319,21 @@ def _from_function(function: Callable[..., Any], name: str | None, description: 
     )
 
 
+def _docstring(function: Any) -> str | None:
+    """What the author wrote: not the docstring of `functools.partial`, nor that of a builtin `__call__`."""
+    while isinstance(function, functools.partial):
+        function = cast(Any, function).func
+    written = function if inspect.isroutine(function) else type(function).__call__
+    return written.__doc__ if inspect.isroutine(function) or inspect.isfunction(written) else None
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
 def _body(function: Callable[..., Any], name: str, signature: Signature) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
     injected = signature.injected
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    is_async = _is_async(function)
 
     async def body(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
         if injected is not None:
@@ -311,8 +346,8 @@ def _body(function: Callable[..., Any], name: str, signature: Signature) -> Call
 
 
 def _process_body(function: Callable[..., Any], name: str, signature: Signature) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
-    module, qualname = function.__module__, function.__qualname__
-    if "<" in qualname:
+    module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
+    if not inspect.isfunction(function) or "<" in qualname:
         raise InvalidTool(f"tool {name!r}: isolation='process' needs a function at module level, so that the child can import it")
     if signature.injected is not None:
         raise InvalidTool(f"tool {name!r}: a ToolContext cannot cross into a process; drop the parameter or the isolation")
