@@ -175,6 +175,14 @@ async def test_a_wrapped_function_runs_its_wrapper():
     assert await call(as_tool(guarded), a=1) == "guarded 3"
 
 
+async def test_a_plain_function_that_returns_something_to_await_is_awaited():
+    @functools.wraps(later)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return later(*args, **kwargs)
+
+    assert await call(as_tool(wrapper), text="x") == "X"
+
+
 async def test_the_context_is_injected_and_not_in_the_schema():
     seen: list[Any] = []
 

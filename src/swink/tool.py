@@ -340,7 +340,8 @@ def _body(function: Callable[..., Any], name: str, signature: Signature) -> Call
             arguments = {**arguments, injected: ctx}
         if is_async:
             return await function(**arguments)
-        return await run_in_thread(function, arguments, name, ctx.cancel)
+        value = await run_in_thread(function, arguments, name, ctx.cancel)
+        return await value if inspect.isawaitable(value) else value
 
     return body
 

@@ -3,20 +3,30 @@
 import asyncio
 import contextvars
 import importlib
+import json
 import os
 import pickle
 import runpy
 import signal
 import sys
 import threading
+import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
-from swink.errors import AgentError
+from swink.errors import AgentError, MisuseError
 
 GRACE = 0.05
 """Seconds a cancelled tool gets to stop by itself."""
+
+_CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from swink.workers import serve_one_call; serve_one_call()"
+_MAIN = "__swink_main__"
+_UNGUARDED = (
+    "an isolated tool imports the script it is defined in, and this script runs its agent when it is imported; "
+    'put what it does under `if __name__ == "__main__":`'
+)
+_loading_main = False
 
 
 class Abandoned(AgentError):
@@ -56,28 +66,52 @@ async def run_in_thread(function: Callable[..., Any], arguments: Mapping[str, An
             raise Abandoned(Abandoned.__doc__) from None
     value, failure = outcome.result()
     if failure is not None:
-        raise failure
+        raise _as_exception(failure)
     return value
 
 
 async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any]) -> Any:
     """Call a module-level tool in a fresh interpreter; cancellation kills it and all it started."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None) if module == "__main__" else None
-    payload = pickle.dumps((sys.path, main, module, qualname, dict(arguments)))
+    if _loading_main:
+        raise MisuseError(_UNGUARDED)
+    main = _main_script() if module == "__main__" else None
+    payload = pickle.dumps((main, module, qualname, dict(arguments)))
+    # -P: the child imports what this process would import, not what lies in the working directory.
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "swink.workers", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        *(sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         answer, _ = await process.communicate(payload)
     finally:
         _kill(process)
         await process.wait()
-    if not answer:
-        raise WorkerDied(f"the tool's process ended with code {process.returncode} and no result")
-    value, failure = pickle.loads(answer)
+    try:
+        value, failure = pickle.loads(answer)
+    except (EOFError, pickle.UnpicklingError):
+        raise WorkerDied(f"the tool's process ended with code {process.returncode} and no result") from None
     if failure is not None:
-        raise failure
+        raise _as_exception(failure)
     return value
+
+
+def _main_script() -> tuple[Literal["module", "path"], str]:
+    """How the child finds what this process runs as `__main__`; its types come back under the name `_MAIN`."""
+    main = sys.modules["__main__"]
+    sys.modules.setdefault(_MAIN, main)
+    spec, path = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return "module", spec.name
+    if path is None:
+        raise MisuseError("isolation='process' needs the tool in a file that the child can import; a prompt or a notebook has none")
+    return "path", path
+
+
+def _as_exception(failure: BaseException) -> Exception:
+    """What would end the program (a tool that calls `sys.exit`) ends only the tool."""
+    return failure if isinstance(failure, Exception) else RuntimeError(f"{type(failure).__name__}: {failure}")
 
 
 def _settle(outcome: "asyncio.Future[Any]", value: Any) -> None:
@@ -93,29 +127,47 @@ def _kill(process: asyncio.subprocess.Process) -> None:
             process.kill()
 
 
-def _serve_one_call() -> None:
+def serve_one_call() -> None:
     """The child's side: read one call from stdin, answer on what was stdout; prints of the tool go to stderr."""
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    path, main, module, qualname, arguments = pickle.load(sys.stdin.buffer)
-    sys.path[:] = path
     value, failure = None, None
     try:
+        main, module, qualname, arguments = pickle.load(sys.stdin.buffer)
         if main is not None:
-            sys.modules["__main__"].__dict__.update(runpy.run_path(main, run_name="__swink_worker__"))
-        target: Any = importlib.import_module(module)
-        for part in qualname.split("."):
-            target = getattr(target, part)
-        value = target.call_here(arguments)
+            _load_main(*main)
+        value = _find_tool(module, qualname).call_here(arguments)
     except BaseException as error:
         failure = error
+    with answer:
+        answer.write(_packed(value, failure))
+
+
+def _load_main(kind: Literal["module", "path"], name: str) -> None:
+    global _loading_main
+    _loading_main = True
+    loaded = types.ModuleType(_MAIN)
+    loaded.__dict__.update(runpy.run_module(name, run_name=_MAIN) if kind == "module" else runpy.run_path(name, run_name=_MAIN))
+    sys.modules[_MAIN] = sys.modules["__main__"] = loaded
+    _loading_main = False
+
+
+def _find_tool(module: str, qualname: str) -> Any:
+    target: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        target = getattr(target, part)
+    if not hasattr(target, "call_here"):
+        raise MisuseError(f"{module}.{qualname} is not a tool in the child process; decorate the function: @tool(isolation='process')")
+    return target
+
+
+def _packed(value: Any, failure: BaseException | None) -> bytes:
     try:
         data = pickle.dumps((value, failure))
-    except (pickle.PicklingError, TypeError, AttributeError):
-        data = pickle.dumps((None, RuntimeError(repr(failure) if failure else f"the result is not picklable: {value!r}"[:500])))
-    with answer:
-        answer.write(data)
-
-
-if __name__ == "__main__":
-    _serve_one_call()
+        if failure is not None:
+            pickle.loads(data)
+        return data
+    except Exception as error:
+        # Pickling runs code of the tool's own types, which may raise anything.
+        text = f"{type(failure).__name__}: {failure}" if failure is not None else f"the result is not picklable: {error}"
+        return pickle.dumps((None, RuntimeError(text)))
