@@ -82,7 +82,7 @@ ignore_files = st.lists(patterns, max_size=6).map("\n".join)
 
 
 @needs_git
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(paths, ignore_files, st.dictionaries(st.sampled_from(["a", "foo", "build", "a/b"]), ignore_files, max_size=2))
 @example(["build/x", "a/build/y", "foo.py"], "build/\n!a/build\n", {"a": "build\n"})
 @example(["a/b/c", "a/c", "x"], "a/**/c", {})

@@ -108,7 +108,7 @@ regexes = st.lists(
 
 
 @needs_ripgrep
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(contents, min_size=1, max_size=4), regexes, st.booleans())
 @example(["caf\u00e9".encode("cp1252")], "f\u00e9", False)
 @example(["\u0131".encode()], "i", True)

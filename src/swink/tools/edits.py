@@ -17,6 +17,7 @@ from swink.tool import ToolError
 
 SHOWN = 5
 _CLOSE = 0.6
+_SEARCHED = 20_000
 
 
 class Edit(Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,16 +203,25 @@ def _nearest(lines: _Lines, wanted: Sequence[str]) -> list[int]:
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted[0][:300])
     scores: list[tuple[float, int]] = []
-    for number in range(1, min(len(lines), 50_000) + 1):
-        line = lines.line(number).strip()
-        if not line:
-            continue
-        matcher.set_seq1(line[:300])
-        if line == wanted[0] or (matcher.real_quick_ratio() > _CLOSE and matcher.quick_ratio() > _CLOSE):
-            score = matcher.ratio()
-            if score > _CLOSE:
-                scores.append((score + _following(lines, number, wanted), -number))
+    for number in range(1, min(len(lines), _SEARCHED) + 1):
+        line = lines.line(number).strip()[:300]
+        if line and (score := _likeness(matcher, line, wanted[0][:300])) > _CLOSE:
+            scores.append((score + _following(lines, number, wanted), -number))
     return [-number for _, number in sorted(scores, reverse=True)[:3]]
+
+
+def _likeness(matcher: "difflib.SequenceMatcher[str]", line: str, wanted: str) -> float:
+    """How like the wanted text a line is, or, of a much longer line, the part of it that fits best."""
+    if line == wanted:
+        return 1.0
+    matcher.set_seq1(line)
+    if len(line) > 1.3 * len(wanted):
+        best = matcher.find_longest_match()
+        start = max(0, best.a - best.b)
+        matcher.set_seq1(line[start : start + len(wanted)])
+    elif matcher.real_quick_ratio() <= _CLOSE or matcher.quick_ratio() <= _CLOSE:
+        return 0.0
+    return matcher.ratio()
 
 
 def _following(lines: _Lines, number: int, wanted: Sequence[str]) -> float:
