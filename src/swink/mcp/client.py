@@ -1,0 +1,133 @@
+"""McpServers: MCP servers as a source of tools."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from swink.errors import InvalidTool, MisuseError
+from swink.mcp.connection import Connection
+from swink.mcp.naming import tool_names
+from swink.mcp.results import as_tool_result
+from swink.mcp.sdk import load_sdk
+from swink.mcp.servers import McpError, Server
+from swink.tool import Tool, ToolContext, ToolResult
+
+log = logging.getLogger("swink.mcp")
+
+_DESCRIPTION = 4_000
+
+
+class McpServers:
+    """Servers for as long as the `async with` block lasts; their tools are for agents that run in its event loop.
+
+    >>> async with McpServers([StdioServer("time", "mcp-server-time")]) as servers:
+    ...     agent = Agent(model, tools=servers.tools, approve=ask)
+    ...     await agent.run("What time is it in Oslo?")
+    """
+
+    def __init__(self, servers: Iterable[Server]) -> None:
+        self.servers = tuple(servers)
+        names = [server.name for server in self.servers]
+        if len(set(names)) != len(names) or not all(names):
+            raise MisuseError(f"MCP servers need different names, not {names}")
+        self._connections: list[Connection] = []
+        self._tools: tuple[Tool, ...] | None = None
+        self.problems: tuple[str, ...] = ()
+        """What was left out and why: tools with schemas that cannot be used, servers that are not required."""
+
+    async def __aenter__(self) -> "McpServers":
+        if self._connections:
+            raise MisuseError("these MCP servers are open already")
+        if not self.servers:
+            self._tools = ()
+            return self
+        sdk = await load_sdk()
+        self._connections = [Connection(server, sdk) for server in self.servers]
+        try:
+            await self._collect()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of all servers, named `server_tool`."""
+        if self._tools is None:
+            raise MisuseError("MCP servers have tools only inside `async with McpServers(...) as servers:`")
+        return self._tools
+
+    async def refresh(self) -> tuple[Tool, ...]:
+        """Ask every server for its tools again."""
+        for connection in self._connections:
+            await (await connection.connected()).refresh()
+        await self._collect()
+        return self.tools
+
+    async def aclose(self) -> None:
+        """Close every connection and stop every server that was started."""
+        connections, self._connections, self._tools = self._connections, [], None
+        closing = [asyncio.ensure_future(connection.close()) for connection in connections]
+        interrupted: asyncio.CancelledError | None = None
+        while waiting := [task for task in closing if not task.done()]:
+            try:
+                await asyncio.wait(waiting)
+            except asyncio.CancelledError as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
+
+    async def _collect(self) -> None:
+        opened = await asyncio.gather(*(connection.connected() for connection in self._connections), return_exceptions=True)
+        problems: list[str] = []
+        found: list[tuple[Connection, Any]] = []
+        for connection, session in zip(self._connections, opened, strict=True):
+            if not isinstance(session, BaseException):
+                found.extend((connection, tool) for tool in session.tools if connection.server.offers(tool.name))
+            elif isinstance(session, McpError) and not connection.server.required:
+                problems.append(str(session))
+            else:
+                raise session
+        self._tools = tuple(_made(found, problems))
+        self.problems = tuple(problems)
+        for problem in problems:
+            log.warning("%s", problem)
+
+
+def _made(found: Sequence[tuple[Connection, Any]], problems: list[str]) -> Iterable[Tool]:
+    """Tools of ours; what a server describes in a way that cannot be used, or twice, is left out and reported."""
+    names = tool_names((connection.server.name, tool.name) for connection, tool in found)
+    done: set[tuple[str, str]] = set()
+    for connection, tool in found:
+        pair = (connection.server.name, tool.name)
+        if pair in done:
+            problems.append(f"MCP server {pair[0]!r} lists {pair[1]!r} twice; the second is left out")
+            continue
+        done.add(pair)
+        try:
+            yield _tool(connection, tool, names[pair])
+        except InvalidTool as error:
+            problems.append(f"MCP server {pair[0]!r}: {pair[1]!r} is left out: {error}")
+
+
+def _tool(connection: Connection, tool: Any, name: str) -> Tool:
+    async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            ctx.update({"progress": done, "total": total, "message": message})
+
+        return as_tool_result(await connection.call(tool.name, arguments, progress))
+
+    title = tool.title or tool.name
+    return Tool.raw(
+        name,
+        (tool.description or title)[:_DESCRIPTION],
+        tool.input_schema,
+        execute,
+        label=f"{connection.server.name}: {title}"[:200],
+        requires_approval=connection.server.asks(tool.name),
+    )

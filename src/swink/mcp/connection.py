@@ -1,0 +1,254 @@
+"""A connection to one MCP server.
+
+The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in a task of
+its own; calls come from anywhere in the same event loop. A connection that is lost is made anew for the next call; the
+call that was under way is not repeated, since nobody knows how far it came.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any
+
+from swink.mcp.sdk import Sdk, leaf
+from swink.mcp.servers import HttpServer, McpError, Server, StdioServer
+from swink.mcp.stderr import Stderr
+from swink.redact import redact_text
+from swink.tool import ToolError
+
+log = logging.getLogger("swink.mcp")
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+_MAX_PAGES = 100
+_MAX_TEXT = 2_000
+
+
+class Connection:
+    """One server, connected when it is wanted."""
+
+    def __init__(self, server: Server, sdk: Sdk) -> None:
+        self.server = server
+        self._sdk = sdk
+        self._loop = asyncio.get_running_loop()
+        self._session: Session | None = None
+        self._sessions: list[Session] = []
+        self._closed = False
+
+    async def connected(self) -> "Session":
+        """A live session; raises `McpError` if there cannot be one."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise McpError(f"MCP server {self.server.name!r} belongs to the event loop it was opened in; use `await agent.run()` there")
+        if self._closed:
+            raise McpError(f"MCP server {self.server.name!r} is closed")
+        if self._session is None or self._session.lost:
+            self._session = Session(self.server, self._sdk)
+            self._sessions = [*(session for session in self._sessions if not session.task.done()), self._session]
+        session = self._session
+        await asyncio.shield(session.opened)
+        return session
+
+    async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        """Call a tool; whatever goes wrong is a `ToolError` that says what is known of the outcome."""
+        try:
+            session = await self.connected()
+        except McpError as error:
+            raise ToolError(f"error: {error}") from error
+        try:
+            async with asyncio.timeout(self.server.timeout):
+                return await session.client.call_tool(tool, arguments, progress_callback=progress)
+        except TimeoutError as error:
+            raise ToolError(f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s") from error
+        except self._sdk.failures as error:
+            raise self._failure(tool, session, leaf(error)) from error
+
+    async def close(self) -> None:
+        """Close the connection and wait until its process is gone, however often the waiter is cancelled."""
+        self._closed = True
+        interrupted: asyncio.CancelledError | None = None
+        for session in self._sessions:
+            session.stop()
+        while running := [session.task for session in self._sessions if not session.task.done()]:
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
+
+    def _failure(self, tool: str, session: "Session", error: BaseException) -> ToolError:
+        text = redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
+        answered = isinstance(error, self._sdk.McpFailure | ValueError | RuntimeError)
+        if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED and text != "Session terminated":
+            return ToolError(f"error: {self.server.name!r}: {text}")
+        session.stop()
+        return ToolError(f"error: the connection to {self.server.name!r} was lost ({text}); whether {tool!r} took effect is unknown")
+
+
+class Session:
+    """One connection from its opening to its end, in a task of its own."""
+
+    def __init__(self, server: Server, sdk: Sdk) -> None:
+        self.client: Any = None
+        self.tools: list[Any] = []
+        self._server = server
+        self._sdk = sdk
+        self._ended = asyncio.Event()
+        self._closing = False
+        self._stderr: Stderr | None = None
+        loop = asyncio.get_running_loop()
+        self.opened: asyncio.Future[None] = loop.create_future()
+        self.opened.add_done_callback(_look)
+        self.task = loop.create_task(self._own(), name=f"swink-mcp-{server.name}")
+
+    @property
+    def lost(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._closing or self.task.done() or (self.opened.done() and self._ended.is_set())
+
+    def stop(self) -> None:
+        """Close it, soon; one that is still being opened is given up."""
+        self._closing = True
+        self._ended.set()
+        if not self.opened.done():
+            self.task.cancel()
+
+    async def refresh(self) -> None:
+        """Ask for the list of tools."""
+        tools: list[Any] = []
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            page = await self.client.list_tools(cursor=cursor)
+            tools.extend(page.tools)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        self.tools = tools
+
+    async def _own(self) -> None:
+        error: BaseException | None = McpError("it was closed before it was open")
+        try:
+            error = await self._held("auto")
+            # A server of the old days may die of the question which protocol it speaks: it is asked the old way then.
+            if self._may_be_old(error):
+                self._ended = asyncio.Event()
+                error = await self._held("legacy")
+        finally:
+            self.client = None
+            self._report(error)
+
+    def _may_be_old(self, error: BaseException | None) -> bool:
+        code = getattr(error, "code", None)
+        return not self._closing and not self.opened.done() and code in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
+
+    async def _held(self, mode: str) -> BaseException | None:
+        try:
+            await self._hold(mode)
+        except self._sdk.failures as failure:
+            return leaf(failure)
+        return None
+
+    async def _hold(self, mode: str) -> None:
+        """Open, wait for the end, close."""
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(self._server.connect_timeout):
+                transport = _Watched(await self._transport(stack), self._ended)
+                us = self._sdk.Implementation(name="swink", version="1")
+                self.client = await stack.enter_async_context(self._sdk.Client(transport, mode=mode, cache=None, client_info=us))
+                await self.refresh()
+            if self._stderr is not None:
+                self._stderr.close()
+            self.opened.set_result(None)
+            await self._ended.wait()
+
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        server, sdk = self._server, self._sdk
+        if isinstance(server, HttpServer):
+            # Calls are bounded by the server's `timeout`, so that a slow tool is not cut off by the HTTP client.
+            limits = sdk.httpx.Timeout(server.connect_timeout, read=None)
+            http = await stack.enter_async_context(sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits))
+            return sdk.http_client(server.url, http_client=http)
+        self._stderr = Stderr(server.name, server.secrets)
+        stack.callback(self._stderr.close)
+        return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)
+
+    def _report(self, error: BaseException | None) -> None:
+        name = self._server.name
+        if self.opened.done():
+            if error is not None:
+                log.warning("the connection to MCP server %r ended: %s", name, redact_text(str(error), *self._server.secrets))
+            return
+        said = self._stderr.last_words if self._stderr is not None else ""
+        what = (
+            f"no answer within {self._server.connect_timeout:g} s"
+            if isinstance(error, TimeoutError)
+            else str(error) or type(error).__name__
+        )
+        text = redact_text(what, *self._server.secrets)
+        self.opened.set_exception(McpError(f"MCP server {name!r} cannot be reached: {text}" + (f"; it said:\n{said}" if said else "")))
+
+
+class _Watched:
+    """A transport that tells when the server has closed its end."""
+
+    def __init__(self, transport: Any, ended: asyncio.Event) -> None:
+        self._transport = transport
+        self._ended = ended
+
+    async def __aenter__(self) -> tuple[Any, Any]:
+        read, write = await self._transport.__aenter__()
+        return _WatchedStream(read, self._ended), write
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+        return await self._transport.__aexit__(kind, error, trace)
+
+
+class _WatchedStream:
+    """The reading end of a transport."""
+
+    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> "_WatchedStream":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._ended.set()
+            raise
+
+    async def __aenter__(self) -> "_WatchedStream":
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+        return await self._stream.__aexit__(kind, error, trace)
+
+
+def _parameters(server: StdioServer, sdk: Sdk) -> Any:
+    """How to start the server, with PATH and what is configured in its environment, and nothing of ours."""
+    env = {"PATH": os.environ.get("PATH", os.defpath), **server.env}
+    command = server.command if os.path.dirname(server.command) else shutil.which(server.command, path=env["PATH"])
+    if command is None:
+        raise FileNotFoundError(f"there is no command {server.command!r} in its PATH")
+    if os.name != "posix":
+        return sdk.Parameters(command=command, args=list(server.args), env=env, cwd=server.cwd)
+    # The SDK adds HOME and others to what it is given; env(1) takes them out again before the server starts.
+    unwanted = [f"-u{name}" for name in sdk.inherited if name not in env]
+    return sdk.Parameters(command=shutil.which("env") or "/usr/bin/env", args=[*unwanted, command, *server.args], env=env, cwd=server.cwd)
+
+
+def _look(future: "asyncio.Future[None]") -> None:
+    """A failure that nobody waits for any more is not an error of the event loop."""
+    if not future.cancelled():
+        future.exception()

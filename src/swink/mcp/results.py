@@ -1,0 +1,53 @@
+"""What an MCP tool gave back, as a result of ours; nothing in it can break a request to a provider."""
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from swink.messages import Base64Source, Image, Text, ToolResult, clean
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+def as_tool_result(result: Any) -> ToolResult:
+    """The blocks of a `CallToolResult`; structured content goes to details, and to the text if there is no other."""
+    blocks = tuple(_block(block) for block in result.content)
+    structured = result.structured_content
+    if not blocks and structured is not None:
+        blocks = (Text(msgspec.json.encode(structured).decode()),)
+    return ToolResult(blocks, None if structured is None else {"structured": structured}, bool(result.is_error))
+
+
+def _block(block: Any) -> Text | Image:
+    match block.type:
+        case "text":
+            return Text(clean(block.text))
+        case "image":
+            return _image(block.data, block.mime_type)
+        case "resource":
+            return _resource(block.resource)
+        case "resource_link":
+            return Text(clean(f"[resource {block.name}: {block.uri}]"))
+        case kind:
+            return Text(f"[{kind}: not shown]")
+
+
+def _resource(resource: Any) -> Text | Image:
+    if (text := getattr(resource, "text", None)) is not None:
+        return Text(clean(f"[resource {resource.uri}]\n{text}"))
+    if resource.mime_type in _IMAGES:
+        return _image(resource.blob, resource.mime_type)
+    return Text(clean(f"[resource {resource.uri}: {resource.mime_type or 'binary'}, not shown]"))
+
+
+def _image(data: str, media_type: str) -> Text | Image:
+    """The image, if a provider will take it: a bad one would stay in the history and fail every later request."""
+    try:
+        size = len(base64.b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return Text("[image: not valid base64, not shown]")
+    if media_type not in _IMAGES or not size:
+        return Text(f"[image: {media_type}, {size} bytes, not shown]")
+    return Image(Base64Source(data, media_type))

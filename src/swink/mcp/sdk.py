@@ -1,0 +1,60 @@
+"""The door to the official SDK: imported when a server is first opened, since it takes more than a second."""
+
+import asyncio
+import importlib
+from types import ModuleType
+from typing import Any, cast
+
+from swink.mcp.servers import McpError
+
+
+class Sdk:
+    """The few names of the SDK that are used here."""
+
+    def __init__(self) -> None:
+        mcp = _module("mcp")
+        types = _module("mcp_types")
+        anyio = _module("anyio")
+        self.httpx: Any = _module("httpx2")
+        self.Client: Any = mcp.Client
+        self.McpFailure: type[Exception] = mcp.MCPError
+        self.Parameters: Any = mcp.StdioServerParameters
+        self.Implementation: Any = types.Implementation
+        self.Page: Any = types.PaginatedRequestParams
+        self.stdio_client: Any = mcp.stdio_client
+        self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
+        self.inherited: tuple[str, ...] = tuple(_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
+        self.CLOSED: int = types.CONNECTION_CLOSED
+        self.TIMED_OUT: int = types.REQUEST_TIMEOUT
+        # What the SDK, its transports and the operating system raise; pydantic's errors are ValueErrors.
+        self.failures: tuple[type[BaseException], ...] = (
+            mcp.MCPError,
+            OSError,
+            ValueError,
+            RuntimeError,
+            self.httpx.HTTPError,
+            anyio.ClosedResourceError,
+            anyio.BrokenResourceError,
+            anyio.EndOfStream,
+            ExceptionGroup,
+        )
+
+
+async def load_sdk() -> Sdk:
+    """The SDK, imported in a thread so that the event loop goes on."""
+    try:
+        return await asyncio.to_thread(Sdk)
+    except ImportError as error:
+        raise McpError(f"MCP servers need the extra: pip install 'swink[mcp]' ({error})") from error
+
+
+def leaf(error: BaseException) -> BaseException:
+    """The first real error inside the groups that task groups wrap around it."""
+    inner: Any = error
+    while isinstance(inner, BaseExceptionGroup):
+        inner = cast(Any, inner).exceptions[0]
+    return inner
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(name)

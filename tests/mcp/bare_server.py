@@ -1,0 +1,98 @@
+"""A server without the SDK, for what the SDK's own would never do; it starts in no time. The first argument says how."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+HOW = sys.argv[1]
+PLAIN = {"type": "object", "properties": {"x": {"type": "string"}}}
+
+
+def tool(name: str, schema: object = PLAIN, **more: object) -> dict[str, object]:
+    return {"name": name, "description": f"does {name}", "inputSchema": schema, **more}
+
+
+TOOLS = {
+    "schemas": [
+        tool("fine"),
+        tool("remote", {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/x.json"}}}),
+        tool("nonsense", {"type": "object", "properties": {"x": {"type": "no such type"}}}),
+        tool("fine"),
+        tool("drafty", {"$schema": "http://json-schema.org/draft-07/schema#", **PLAIN}),
+    ],
+    "names": [tool("a b"), tool("a_b"), tool("a.b"), tool("x" * 100), tool("x" * 101), tool("ünïcode"), tool("ok-1")],
+}
+
+
+def answer(message: dict[str, object]) -> object:
+    method = message["method"]
+    params: dict[str, object] = message.get("params") or {}  # type: ignore[assignment]
+    if method == "initialize":
+        version = params["protocolVersion"]
+        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "0"}}
+    if method == "tools/list" and HOW == "pages":
+        page = int(str(params.get("cursor") or 0))
+        return {"tools": [tool(f"t{page}")], **({"nextCursor": str(page + 1)} if page < 4 else {})}
+    if method == "tools/list":
+        return {"tools": TOOLS.get(HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")])}
+    if method == "tools/call":
+        return call(str(params["name"]))
+    raise LookupError(method)
+
+
+calls = 0
+
+
+def call(name: str) -> object:
+    global calls
+    calls += 1
+    if name == "env":
+        return {"content": [{"type": "text", "text": json.dumps(dict(os.environ))}]}
+    if name == "die":
+        os._exit(1)
+    if name == "count":
+        return {"content": [{"type": "text", "text": f"call {calls} of process {os.getpid()}"}]}
+    if name == "leak":
+        return {"content": [{"type": "text", "text": f"key {os.environ.get('API_KEY')}"}], "isError": True}
+    if name == "blocks":
+        return {
+            "content": [
+                {"type": "image", "data": "not base64!", "mimeType": "image/png"},
+                {"type": "image", "data": "aGk=", "mimeType": "image/tiff"},
+                {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+                {"type": "resource", "resource": {"uri": "file:///x", "text": "inside"}},
+                {"type": "resource", "resource": {"uri": "file:///y", "blob": "aGk=", "mimeType": "image/png"}},
+                {"type": "resource", "resource": {"uri": "file:///z", "blob": "aGk="}},
+                {"type": "resource_link", "name": "doc", "uri": "file:///d"},
+            ]
+        }
+    return {"content": []}
+
+
+def main() -> None:
+    if HOW == "exit":
+        print(f"no luck with {os.environ.get('API_KEY')}", file=sys.stderr)
+        sys.exit(1)
+    if HOW == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if HOW == "garbage":
+        print("Welcome to my server!", flush=True)
+    for line in sys.stdin:
+        message = json.loads(line)
+        if HOW == "mute" or "id" not in message:
+            continue
+        reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
+        try:
+            reply["result"] = answer(message)
+        except LookupError as error:
+            if HOW == "old":
+                sys.exit("what is that?")
+            reply["error"] = {"code": -32601, "message": f"unknown method {error}"}
+        print(json.dumps(reply), flush=True)
+    while HOW == "stubborn":
+        time.sleep(1)
+
+
+main()
