@@ -2,6 +2,8 @@
 
 import difflib
 import importlib
+import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -37,6 +39,7 @@ PROVIDERS: Mapping[str, str] = {
 ENTRY_POINTS = "swink.providers"
 """Third parties register a stream function, or a function that makes one, under this entry point group."""
 
+_DATED = re.compile(r"[-@]20\d\d-?\d\d-?\d\d\b")
 _registered: dict[str, Callable[[], StreamFn]] = {}
 
 
@@ -44,7 +47,7 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
     """A `ModelSpec` from "provider:model", with the limits the catalog knows."""
     if isinstance(model, ModelSpec):
         return model
-    provider, separator, model_id = model.partition(":")
+    provider, separator, model_id = model.partition(":") if isinstance(model, str) else ("", "", "")
     if not separator or not provider or not model_id:
         raise UnknownModel(f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"')
     return known(ModelSpec(provider, model_id))
@@ -77,7 +80,7 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
     if target is None:
         for point in entry_points(group=ENTRY_POINTS):
             if point.name == spec.provider:
-                return point.load()()
+                return _made(point.load())
         raise UnknownModel(_no_such_provider(spec.provider))
     path, _, preset = target.partition("#")
     module, _, name = path.partition(":")
@@ -106,12 +109,21 @@ def catalog_date() -> str:
     return str(_load()["checked"])
 
 
+def _made(found: Any) -> StreamFn:
+    """What an entry point names, if that is a stream function; otherwise what it makes."""
+    parameters = inspect.signature(found).parameters.values()
+    required = any(
+        item.default is item.empty and item.kind is not item.VAR_KEYWORD and item.kind is not item.VAR_POSITIONAL for item in parameters
+    )
+    return found if required else found()
+
+
 def _entry(spec: ModelSpec) -> dict[str, Any] | None:
-    """The exact entry, or the one the id is a dated or suffixed version of."""
+    """The exact entry, or the one the id is a dated version of."""
     table: dict[str, dict[str, Any]] = _tables().get(spec.provider, {})
     if spec.model_id in table:
         return table[spec.model_id]
-    family = [name for name in table if spec.model_id.startswith(f"{name}-2") or spec.model_id.startswith(f"{name}@")]
+    family = [name for name in table if spec.model_id.startswith(name) and _DATED.match(spec.model_id, len(name))]
     return table[max(family, key=len)] if family else None
 
 
