@@ -1,0 +1,143 @@
+"""The layers: imports point down only, packages of one line never meet, and `import swink` stays light."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import swink
+
+ROOT = Path(swink.__file__).parent
+
+# From the top down. A module imports from lower lines only; what stands on one line does not import each other.
+LAYERS = """
+__main__
+tui  cli
+eval  serve  scale
+providers  policies  tools  memory  local  teams  mcp  telemetry
+swink
+agent
+structured  catalog  wrappers  testing  checkpoint  subscribers
+loop
+reply
+eventstream  transform  dispatch
+run
+config  account  state  watch
+events  tool  context
+stream  history  schema  workers  retry  policy
+messages  errors  redact
+"""
+RELATIVE = "swink.<relative>"
+RANKS = {name: -number for number, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path) for path in TREES}
+
+
+def part_of(module: str) -> str:
+    """The drawn name a module belongs to: `swink.providers.http` is part of providers, `swink` stands for itself."""
+    _, *rest = module.split(".")
+    return rest[0] if rest else "swink"
+
+
+def imported(tree: ast.Module) -> list[tuple[int, str]]:
+    """Every module of ours a file imports, at the top, lazily or for type checking alike, with its line."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found += [(node.lineno, alias.name) for alias in names]
+            case ast.ImportFrom(level=level) if level:
+                found.append((node.lineno, RELATIVE))
+            case ast.ImportFrom(module=module, level=0, names=names) if module is not None:
+                # `from swink import catalog` imports a module, `from swink import Agent` the package itself.
+                found += [(node.lineno, name if (name := f"{module}.{alias.name}") in MODULES else module) for alias in names]
+            case _:
+                pass
+    return [(line, name) for line, name in found if name.split(".")[0] == "swink"]
+
+
+def test_every_module_is_in_the_drawing():
+    assert {part_of(module) for module in MODULES} <= set(RANKS), "draw the new module into LAYERS and the design"
+
+
+def test_imports_are_absolute_and_point_down_only():
+    wrong: list[str] = []
+    for path, tree in TREES.items():
+        own = part_of(module_of(path))
+        for line, name in imported(tree):
+            part = part_of(name)
+            if name == RELATIVE:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: imports are absolute")
+            elif part != own and not RANKS.get(part, 0) < RANKS.get(own, 0):
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {own} must not import {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_rule_sees_what_it_should():
+    code = "import swink.agent\ndef f():\n    from swink import catalog, Agent\n    from swink.providers.http import Request\n    from . import x\n"
+    assert [name for _, name in imported(ast.parse(code))] == ["swink.agent", "swink.catalog", "swink", "swink.providers.http", RELATIVE]
+    assert RANKS["messages"] < RANKS["stream"] < RANKS["events"] < RANKS["run"] < RANKS["agent"] < RANKS["providers"] < RANKS["tui"]
+    assert RANKS["providers"] == RANKS["tools"]
+
+
+def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
+    code = "import sys, swink; print('\\n'.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = (
+        "aiohttp",
+        "httpx",
+        "requests",
+        "textual",
+        "rich",
+        "jsonschema_rs",
+        "jiter",
+        "pydantic",
+        "yaml",
+        "mcp",
+        "xllamacpp",
+        "opentelemetry",
+    )
+    assert not [name for name in loaded if name.split(".")[0] in heavy]
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    assert not [name for name in loaded if name.startswith("swink.") and name.split(".")[1] in {*packages, "testing", "wrappers"}]
+
+
+def test_the_public_names_are_few_and_each_is_there():
+    assert len(swink.__all__) <= 65
+    assert sorted(swink.__all__) == swink.__all__
+    assert len(set(swink.__all__)) == len(swink.__all__)
+    for name in swink.__all__:
+        assert hasattr(swink, name), name
+
+
+@pytest.mark.parametrize("name", swink.__all__)
+def test_every_public_name_has_a_docstring(name: str):
+    value = getattr(swink, name)
+    assert (inspect.getdoc(value) or "").strip()
+    if inspect.isclass(value):
+        assert value.__dict__.get("__doc__"), f"{name} only inherits its docstring"
+
+
+def test_every_public_class_and_function_has_a_docstring():
+    bare: list[str] = []
+    for path, tree in TREES.items():
+        if not ast.get_docstring(tree) and tree.body:
+            bare.append(f"{path.relative_to(ROOT)}: the module")
+        for node in tree.body:
+            is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+            if is_named and not ast.get_docstring(node) and not is_overload(node):
+                bare.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}")
+    assert not bare, "\n".join(bare)
+
+
+def is_overload(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(item, ast.Name) and item.id == "overload" for item in node.decorator_list)
