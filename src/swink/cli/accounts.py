@@ -52,10 +52,17 @@ ACCOUNTS: Mapping[str, Account] = {
         ),
         Account("mistral", ("MISTRAL_API_KEY",), "https://api.mistral.ai", default_model="mistral-large-latest"),
         Account("xai", ("XAI_API_KEY",), "https://api.x.ai/v1", default_model="grok-4"),
+        Account("deepseek", ("DEEPSEEK_API_KEY",), "https://api.deepseek.com", default_model="deepseek-chat"),
+        Account("openrouter", ("OPENROUTER_API_KEY",), "https://openrouter.ai/api/v1", default_model="openrouter/auto"),
+        Account("groq", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1"),
+        Account("together", ("TOGETHER_API_KEY",), "https://api.together.xyz/v1"),
         Account("openai-responses", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL", shares="openai"),
         Account("azure", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT"),
         Account("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
         Account("ollama", ("OLLAMA_API_KEY",), url_variable="OLLAMA_HOST"),
+        Account("vllm", ("VLLM_API_KEY",), "http://127.0.0.1:8000/v1"),
+        Account("llamacpp", ("LLAMA_API_KEY",), "http://127.0.0.1:8080/v1"),
+        Account("lmstudio", ("LM_STUDIO_API_KEY",), "http://127.0.0.1:1234/v1"),
         Account("proxy", ("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL"),
     )
 }

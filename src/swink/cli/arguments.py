@@ -99,6 +99,8 @@ def _add_keys(commands: Any) -> None:
     actions = _group(commands, "keys", "store API keys, in the keychain if there is one")
     keep = _command(actions, "set", "swink.cli.keys:set_command", "store a key: asked for on the terminal, or read from standard input")
     keep.add_argument("provider", metavar="PROVIDER")
+    # Taken only to be refused: the usage error for a word too many would show the key.
+    keep.add_argument("key", nargs="*", help=argparse.SUPPRESS)
     _command(actions, "list", "swink.cli.keys:list_command", "which keys there are, and where; never the keys themselves")
     remove = _command(actions, "rm", "swink.cli.keys:remove_command", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")

@@ -32,14 +32,12 @@ def choose_model(named: str | None) -> Choice:
     if settings.default_model:
         return Choice(_from(str(settings.path), settings.default_model), f"default_model in {settings.path}")
     stored = key_places()
-    for account in ACCOUNTS.values():
-        if account.default_model is None:
-            continue
-        if account.variable is not None:
-            return Choice(parse_model(f"{account.provider}:{account.default_model}"), f"{account.variable} is set; another with --model")
-        if account.key_name in stored:
-            return Choice(parse_model(f"{account.provider}:{account.default_model}"), "its key is stored; another with --model")
-    return Choice(parse_model(LOCAL), "no model is configured and no API key found; see swink keys set, or --model")
+    keyed = [account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored]
+    for account in keyed:
+        if account.default_model is not None:
+            because = f"{account.variable} is set" if account.variable is not None else f"the key of {account.key_name} is stored"
+            return Choice(parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model")
+    return Choice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
 
 
 def parse_model(text: str) -> ModelSpec:
@@ -73,6 +71,12 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     if text in near:
         near.sort(key=lambda name: name != text)
     return near[:count]
+
+
+def _why_local(keyed: list[str]) -> str:
+    if keyed:
+        return f"there is a key for {_list(keyed)}, but which model? --model {keyed[0]}:MODEL"
+    return "no model is configured and no API key found; see swink keys set, or --model"
 
 
 def _from(source: str, text: str) -> ModelSpec:

@@ -40,6 +40,8 @@ def walk(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterato
     options: list[Option] = []
     below: dict[str, argparse.ArgumentParser] = {}
     for action in parser._actions:
+        if action.help == argparse.SUPPRESS:
+            continue
         help_text = _plain(action, parser)
         if isinstance(action, argparse._SubParsersAction):
             below = dict(action.choices)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

@@ -13,6 +13,10 @@ from swink.errors import MisuseError
 def set_command(arguments: argparse.Namespace) -> int:
     """Store a key."""
     account = account_for(arguments.provider)
+    if arguments.key:
+        raise MisuseError(
+            f"a key is no argument: others see it, and your shell remembers it. Change that key, then: swink keys set {account.provider}"
+        )
     key = _read_key(account.provider)
     place = store_key(account.provider, key)
     say(f"the key of {account.provider} is stored in {'your keychain' if place == 'keychain' else keys_file()}")

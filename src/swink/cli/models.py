@@ -30,7 +30,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 def pull_command(arguments: argparse.Namespace) -> int:
     """Fetch a local model."""
-    from swink.local import Downloading, Progress, Unloaded, locate, megabytes, pull, say_on_stderr
+    from swink.local import Unloaded, locate, megabytes, pull, say_on_stderr
 
     name = local_name(arguments.name)
     if (found := locate(name)) is not None:
@@ -38,12 +38,8 @@ def pull_command(arguments: argparse.Namespace) -> int:
         print(found)
         return 0 if found.exists() else 1
     hear = say_on_stderr()
-
-    def report(progress: Progress) -> None:
-        hear(Downloading(progress.model, progress.done, progress.total, progress.rate, progress.step))
-
     try:
-        path = pull(name, progress=report)
+        path = pull(name, progress=hear)
     except KeyboardInterrupt:
         hear(Unloaded())
         say(f"interrupted; the next swink models pull {name} starts over, or goes on where the source allows it")

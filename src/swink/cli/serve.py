@@ -28,12 +28,7 @@ _TOKENS = "SWINK_PROXY_TOKENS"
 
 def serve_model_command(arguments: argparse.Namespace) -> int:
     """Serve a local model until a signal comes."""
-    from swink.local import Downloading, Progress, Unloaded, say_on_stderr, serve_model
-
-    hear = say_on_stderr()
-
-    def report(progress: Progress) -> None:
-        hear(Downloading(progress.model, progress.done, progress.total, progress.rate, progress.step))
+    from swink.local import serve_model
 
     name = local_name(arguments.name)
     key = os.environ.get(_MODEL_KEY, "").strip() or None
@@ -44,15 +39,8 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         with serve_model(
-            name,
-            host=arguments.host,
-            port=arguments.port,
-            api_key=key,
-            context=arguments.context,
-            threads=arguments.threads,
-            progress=report,
+            name, host=arguments.host, port=arguments.port, api_key=key, context=arguments.context, threads=arguments.threads
         ) as served:
-            hear(Unloaded())
             print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
             say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
             while True:

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
-from swink.errors import MisuseError
+from swink.errors import InvalidTool, MisuseError
 from swink.tool import Tool, as_tools
 
 
 def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
     """The tools, in order; modules of the current directory are found. Raises `MisuseError` with what to write instead."""
-    found: list[Any] = []
+    found: list[Tool] = []
     for name in names:
         module, colon, attribute = name.partition(":")
         if not colon or not module or not attribute:
@@ -23,8 +23,11 @@ def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
             dotted = module.removesuffix(".py").removeprefix("./").replace(os.sep, ".")
             raise MisuseError(f"--tool {name}: name the module, not its file: --tool {dotted}:{attribute}")
         value = _attribute(_module(module, name), attribute, name)
-        found.extend(value if isinstance(value, list | tuple) else [value])  # pyright: ignore[reportUnknownArgumentType]
-    return tuple(as_tools(found))
+        try:
+            found.extend(as_tools(value if isinstance(value, list | tuple) else [value]))  # pyright: ignore[reportUnknownArgumentType]
+        except InvalidTool as error:
+            raise MisuseError(f"--tool {name}: {error}") from error
+    return tuple(found)
 
 
 def _module(module: str, name: str) -> ModuleType:

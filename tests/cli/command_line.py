@@ -1,0 +1,263 @@
+"""What the tests of the command line share: the real command in an empty place, a terminal to run it in, a server to talk to.
+
+Place       an empty directory and an empty HOME; `place.swink(...)` runs the command there to its end
+Screen      the command in a pseudo-terminal: type, wait for what it shows
+Provider    an OpenAI-compatible server on loopback that answers from a script
+"""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+CACHE = Path(__file__).parents[2] / ".cache" / "swink"
+KEY = "sk-test-0123456789abcdef"
+SECONDS = 90
+
+
+class Done:
+    """How a command ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n--- stdout\n{self.out}--- stderr\n{self.err}"
+
+
+class Place:
+    """An empty directory with an empty HOME, and nothing of the tester's own environment but the way to Python."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.here = root / "here"
+        self.home.mkdir()
+        self.here.mkdir()
+        self.config = self.home / ".config" / "swink"
+        keep = ("PATH", "SYSTEMROOT", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "COVERAGE_PROCESS_START")
+        self.environ = {name: os.environ[name] for name in keep if name in os.environ}
+        self.environ |= {
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "SWINK_CACHE_DIR": str(CACHE),
+            "LANG": "C.UTF-8",
+            "PYTHONWARNINGS": "error",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        }
+
+    def swink(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None, traceback: bool = False) -> Done:
+        """Run the command to its end; a traceback is a failure of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "swink", *arguments],
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            cwd=self.here,
+            env={**self.environ, **(env or {})},
+        )
+        ended = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert traceback == ("Traceback" in ended.err), ended
+        assert "Exception ignored" not in ended.err, ended
+        return ended
+
+    def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+        """Start the command; it is the caller's to end it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "swink", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.here,
+            env={**self.environ, **(env or {})},
+        )
+
+    def write(self, name: str, text: str) -> Path:
+        """A file in the directory."""
+        path = self.here / name
+        path.write_text(text, "utf-8")
+        return path
+
+    def configure(self, text: str) -> Path:
+        """The settings file."""
+        self.config.mkdir(parents=True, exist_ok=True)
+        path = self.config / "config.toml"
+        path.write_text(text, "utf-8")
+        return path
+
+
+class Screen:
+    """The command in a pseudo-terminal of its own."""
+
+    def __init__(self, place: Place, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self.text = ""
+        self._read_up_to = 0
+        self._pid, self._fd = pty.fork()
+        if self._pid == 0:
+            os.chdir(place.here)
+            os.execve(sys.executable, [sys.executable, "-m", "swink", *arguments], {**place.environ, "TERM": "xterm", **(env or {})})
+
+    def wait_for(self, wanted: str) -> str:
+        """Everything shown up to a text, counted from the last one waited for."""
+        deadline = time.monotonic() + SECONDS
+        while (found := self.text.find(wanted, self._read_up_to)) < 0:
+            if not self._read(deadline):
+                raise AssertionError(f"{wanted!r} did not come; the screen shows:\n{self.text}")
+        shown = self.text[self._read_up_to : found + len(wanted)]
+        self._read_up_to = found + len(wanted)
+        return shown
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._fd, text.encode())
+
+    def end(self) -> int:
+        """Wait for the command's end; its exit code."""
+        deadline = time.monotonic() + SECONDS
+        while self._read(deadline):
+            pass
+        os.close(self._fd)
+        _, status = os.waitpid(self._pid, 0)
+        assert "Traceback" not in self.text, self.text
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self, deadline: float) -> bool:
+        if not select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            os.kill(self._pid, signal.SIGKILL)
+            raise AssertionError(f"too slow; the screen shows:\n{self.text}")
+        try:
+            piece = os.read(self._fd, 4096)
+        except OSError:  # how Linux says that nobody is left on the other side
+            return False
+        self.text += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(piece)
+
+
+def without_styles(text: str) -> str:
+    """The text without escape sequences."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\x01\x02]", "", text)
+
+
+class Call:
+    """A tool call in a script."""
+
+    def __init__(self, name: str, **arguments: Any) -> None:
+        self.name = name
+        self.arguments = arguments
+
+
+class Refusal:
+    """A status instead of a reply."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        self.status = status
+        self.body = json.dumps({"error": {"message": message, "code": code}}).encode()
+
+
+STALL = object()
+"""In a script: say no more until the test is over."""
+BREAK = object()
+"""In a script: break the connection off."""
+
+
+class Provider:
+    """What the server says, reply by reply (the last one stays), and what it was asked."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.replies: list[Sequence[Any] | Refusal] = [["Hello ", "there."]]
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.over = threading.Event()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """An environment in which this is OpenAI, with a key."""
+        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": KEY}
+
+    def next_reply(self) -> "Sequence[Any] | Refusal":
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+@contextmanager
+def serving() -> Iterator[Provider]:
+    """The server while the block runs."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            provider.requests.append(json.loads(body))
+            provider.keys.append(self.headers.get("authorization"))
+            reply = provider.next_reply()
+            if isinstance(reply, Refusal):
+                self.send_response(reply.status)
+                self.send_header("content-length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            try:
+                self._stream(reply)
+            except OSError:  # the client is gone
+                return
+
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def _stream(self, reply: Sequence[Any]) -> None:
+            calls = 0
+            for piece in reply:
+                if piece is STALL:
+                    provider.over.wait(SECONDS)
+                    return
+                if piece is BREAK:
+                    return
+                if isinstance(piece, Call):
+                    function = {"name": piece.name, "arguments": json.dumps(piece.arguments)}
+                    self._delta({"tool_calls": [{"index": calls, "id": f"call_{calls}", "type": "function", "function": function}]})
+                    calls += 1
+                else:
+                    self._delta({"content": piece})
+            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]})
+            self._send({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def _delta(self, delta: dict[str, Any]) -> None:
+            self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+        def _send(self, chunk: dict[str, Any]) -> None:
+            data = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", **chunk}
+            self.wfile.write(f"data: {json.dumps(data)}\n\n".encode())
+            self.wfile.flush()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.daemon_threads = False
+    provider = Provider(f"http://127.0.0.1:{server.server_address[1]}/v1")
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield provider
+    finally:
+        provider.over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,71 @@
+"""`swink doctor`: what it finds, and when it calls something a problem."""
+
+import socket
+
+from command_line import KEY, Place, Provider
+from test_cli_models import SIZE, own_cache
+
+
+def findings(text: str) -> dict[str, tuple[str, str]]:
+    """Level and text by subject; of several lines the last one."""
+    lines = [line.split(maxsplit=1) for line in text.splitlines()]
+    return {rest[:12].strip(): (level, rest[12:].strip()) for level, rest in lines}
+
+
+def test_a_fresh_machine_has_warnings_but_no_problem(place: Place):
+    env, _ = own_cache(place)
+    done = place.swink("doctor", env=env)
+    found = findings(done.out)
+    assert done.code == 0, done
+    assert found["python"][0] == "ok"
+    assert found["terminal"] == ("ok", "none here: swink run works, swink alone cannot chat")
+    assert found["keys"] == ("warning", "none: only local models work; store one with: swink keys set PROVIDER")
+    assert found["local model"][0] in ("warning", "ok")
+    assert found["model"][1].startswith("local:smollm2-135m unless --model says otherwise")
+    assert found["sandbox"][0] in ("ok", "warning")
+
+
+def test_a_reachable_provider_is_well_and_its_key_stays_at_home(place: Place, provider: Provider):
+    env, _ = own_cache(place)
+    done = place.swink("doctor", env={**env, **provider.env})
+    found = findings(done.out)
+    assert done.code == 0, done
+    assert found["openai"] == ("ok", f"{provider.url} answers")
+    assert found["keys"] == ("ok", "openai: OPENAI_API_KEY")
+    assert provider.keys == []
+    assert KEY not in done.out
+
+
+def test_everything_that_is_wrong_is_a_problem_with_its_remedy(place: Place):
+    env, file = own_cache(place, size=SIZE)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        env["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        place.configure('default_model = "opnai:gpt-5"\n')
+        (place.config / "keys.json").write_text('{"anthropic": {"place": "file", "key": "sk-ant-0123456789"}}')
+        (place.config / "keys.json").chmod(0o644)
+        done = place.swink("doctor", env=env)
+    found = findings(done.out)
+    assert done.code == 1
+    assert found["anthropic"][0] == "problem"
+    assert "cannot be reached" in found["anthropic"][1]
+    assert found["keys"] == ("problem", f"others may read the stored keys; close the file with: chmod 600 '{place.config / 'keys.json'}'")
+    assert found["local model"] == ("problem", f"{file} is damaged: its checksum is wrong; delete it with: swink models rm smollm2-135m")
+    assert found["model"][0] == "problem"
+    assert "did you mean openai:gpt-5" in found["model"][1]
+    assert "sk-ant" not in done.out
+
+
+def test_without_llama_cpp_and_without_a_key_nothing_can_run(place: Place):
+    place.write("xllamacpp.py", "raise ImportError('no llama.cpp here')\n")
+    done = place.swink("doctor")
+    assert done.code == 1
+    assert findings(done.out)["local model"] == ("problem", 'llama.cpp is not installed; install it with: pip install "swink[local]"')
+
+
+def test_a_broken_settings_file_is_a_problem(place: Place):
+    place.write("xllamacpp.py", "raise ImportError('no llama.cpp here')\n")
+    path = place.configure("default_model = \n")
+    found = findings(place.swink("doctor").out)
+    assert found["settings"][0] == "problem"
+    assert str(path) in found["settings"][1]

@@ -1,0 +1,309 @@
+"""`swink run`: what goes in, what comes out, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from command_line import BREAK, KEY, STALL, Call, Done, Place, Provider, Refusal, Screen, without_styles
+
+from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
+
+TOOLS = '''
+from pathlib import Path
+from swink import tool
+
+def weather(city: str, password: str = "") -> str:
+    """Current weather."""
+    return f"18 degrees in {city}"
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    """Delete a file."""
+    Path("deleted.txt").write_text(path)
+    return "deleted"
+
+both = [weather, delete]
+'''
+
+
+def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):
+    done = place.swink("run", "Say", "hello", env=provider.env)
+    assert (done.code, done.out) == (0, "Hello there.\n")
+    assert done.err == "swink: using openai:gpt-5 (OPENAI_API_KEY is set; another with --model)\n"
+    assert provider.requests[0]["messages"] == [{"role": "user", "content": "Say hello"}]
+    assert provider.keys == [f"Bearer {KEY}"]
+
+
+def test_a_named_model_needs_no_explanation(place: Place, provider: Provider):
+    done = place.swink("run", "--model", "openai:m", "hi", env=provider.env)
+    assert (done.code, done.out, done.err) == (0, "Hello there.\n", "")
+    assert provider.requests[0]["model"] == "m"
+
+
+def test_the_prompt_may_come_from_standard_input(place: Place, provider: Provider):
+    assert place.swink("run", stdin="What is this?\n", env=provider.env).code == 0
+    assert provider.requests[0]["messages"][-1]["content"] == "What is this?\n"
+
+
+def test_standard_input_is_added_to_the_prompt(place: Place, provider: Provider):
+    assert place.swink("run", "Sum this up:", stdin="long text\n", env=provider.env).code == 0
+    assert provider.requests[0]["messages"][-1]["content"] == "Sum this up:\n\nlong text\n"
+
+
+def test_the_options_reach_the_provider(place: Place, provider: Provider):
+    options = ("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "7", "--model", "openai:m")
+    assert place.swink("run", *options, "hi", env=provider.env).code == 0
+    request = provider.requests[0]
+    assert request["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (request["temperature"], request["max_tokens"]) == (0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "there is no prompt"),
+        (["run", "hi", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["run", "hi", "--model", "opnai:gpt-5"], "unknown provider 'opnai' in 'opnai:gpt-5'; did you mean openai:gpt-5"),
+        (["run", "hi", "--model", "local:smolm2"], "there is local:smollm2-135m"),
+        (["run", "hi", "--tool", "broken:f", "--model", "openai:m"], "importing broken failed: ZeroDivisionError"),
+    ],
+)
+def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, arguments: list[str], said: str):
+    place.write("broken.py", "1 / 0")
+    done = place.swink(*arguments)
+    assert done.code == 2, done
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
+    done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "hi")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == ("swink: error: no API key for anthropic: set ANTHROPIC_API_KEY, or store one with: swink keys set anthropic\n")
+
+
+def test_a_refused_key_is_named_by_its_source_and_never_shown(place: Place, provider: Provider):
+    provider.replies = [Refusal(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")]
+    done = place.swink("run", "hi", env=provider.env)
+    assert done.code == 1
+    assert "the key is that of OPENAI_API_KEY" in done.err
+    assert KEY not in done.out + done.err
+
+
+def test_a_model_the_provider_does_not_know_brings_the_nearest_names(place: Place, provider: Provider):
+    provider.replies = [Refusal(404, "The model `gpt-5-mni` does not exist", "model_not_found")]
+    done = place.swink("run", "--model", "openai:gpt-5-mni", "hi", env=provider.env)
+    assert done.code == 1
+    assert "near it are openai:gpt-5-mini" in done.err
+
+
+def test_an_unreachable_provider_is_an_error_without_a_traceback(place: Place):
+    done = place.swink("run", "--model", "azure:m", "hi")
+    assert done.code == 2
+    assert "AZURE_OPENAI_ENDPOINT" in done.err
+
+
+def test_only_debug_shows_a_traceback(place: Place):
+    done = place.swink("--debug", "run", "--model", "nobody:m", "hi", traceback=True)
+    assert done.code == 2
+    assert "UnknownModel" in done.err
+
+
+def test_what_nobody_foresaw_is_one_line_too(place: Place):
+    place.write("sitecustomize.py", "import swink.cli.choice\nswink.cli.choice.choose_model = None\n")
+    done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
+    assert done.code == 1
+    assert done.err == "swink: error: this should not happen: TypeError: 'NoneType' object is not callable; --debug shows where\n"
+
+
+def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [["Let me look.", Call("weather", city="Oslo", password="hunter22")], ["18 degrees."]]
+    done = place.swink("run", "--tool", "tools:both", "--model", "openai:m", "Weather?", env=provider.env)
+    assert (done.code, done.out) == (0, "Let me look.\n18 degrees.\n")
+    assert done.err == '→ weather(city="Oslo", password="[redacted]")\n'
+    assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
+
+
+@pytest.mark.parametrize(("mode", "deleted"), [("always", True), ("never", False), ("ask", False)])
+def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(place: Place, provider: Provider, mode: str, deleted: bool):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    arguments = ("run", "--tool", "tools:delete", "--approve", mode, "--model", "openai:m", "Delete x")
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert done.code == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+    if mode == "ask":
+        assert "--approve always" in done.err
+
+
+@pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("\n", False)])
+def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider, typed: str, deleted: bool):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x\x1b[2J")], ["Done."]]
+    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    question = screen.wait_for("[y/N] ")
+    assert "\x1b[2J" not in question
+    screen.type(typed)
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+
+
+def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen.wait_for("[y/N] ")
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert not (place.here / "deleted.txt").exists()
+
+
+def test_a_run_stopped_by_its_turns_says_so_and_exits_with_1(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("weather", city="Oslo")]]
+    done = place.swink("run", "--tool", "tools:weather", "--max-turns", "2", "--model", "openai:m", "hi", env=provider.env)
+    assert done.code == 1
+    assert "max turns: 2 model calls made" in done.err
+    assert len(provider.requests) == 2
+
+
+def test_a_budget_too_small_for_the_call_stops_it_before_it_is_made(place: Place, provider: Provider):
+    done = place.swink("run", "--budget", "0.000001", "--model", "openai:gpt-5", "hi", env=provider.env)
+    assert done.code == 1
+    assert "budget" in done.err
+    assert provider.requests == []
+
+
+def test_json_is_one_event_a_line_and_ends_with_the_result(place: Place, provider: Provider):
+    done = place.swink("run", "--output", "json", "--model", "openai:gpt-5", "hi", env=provider.env)
+    assert done.code == 0
+    *lines, last = done.out.splitlines()
+    events = [decode_agent_event(line) for line in lines]
+    assert isinstance(events[0], AgentStart)
+    assert isinstance(events[-1], AgentEnd)
+    assert "".join(event.delta.text for event in events if isinstance(event, MessageUpdate)) == "Hello there."
+    result = json.loads(last)
+    assert (result["type"], result["text"], result["stop_reason"]) == ("result", "Hello there.", "stop")
+    assert result["usage"]["total"] == 15
+    assert result["cost"]["total"] > 0
+
+
+def test_a_failure_is_a_result_in_json_too(place: Place, provider: Provider):
+    provider.replies = [Refusal(400, "no good")]
+    failed = place.swink("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
+    assert failed.code == 1
+    assert "no good" in json.loads(failed.out.splitlines()[-1])["error"]
+    refused = place.swink("run", "--output", "json", "--model", "nobody:m", "hi")
+    assert refused.code == 2
+    assert json.loads(refused.out)["error_kind"] == "misuse"
+
+
+def test_a_retry_is_told_and_the_reply_starts_on_a_new_line(place: Place, provider: Provider):
+    provider.replies = [["Half a", BREAK], ["Whole."]]
+    done = place.swink("run", "--model", "openai:m", "hi", env=provider.env)
+    assert (done.code, done.out) == (0, "Half a\nWhole.\n")
+    assert "starts anew" in done.err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider, number: signal.Signals, code: int):
+    provider.replies = [["Once upon a time", STALL]]
+    process = place.start("run", "--model", "openai:m", "Tell me a story", env=provider.env)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 100) == b"Once upon a time"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code, err
+    assert (out, err) == (b"\n", b"swink: interrupted\n")
+
+
+def test_an_interrupted_run_is_a_valid_history_in_json(place: Place, provider: Provider):
+    provider.replies = [["Once", STALL]]
+    process = place.start("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
+    assert process.stdout is not None
+    lines: list[bytes] = []
+    for line in process.stdout:
+        lines.append(line)
+        if b"text_delta" in line:
+            process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    end = decode_agent_event(lines[-2])
+    assert isinstance(end, AgentEnd)
+    assert [message.text for message in end.messages] == ["hi", "Once"]
+    assert json.loads(lines[-1])["stop_reason"] == "aborted"
+    assert process.returncode == 130
+
+
+def test_a_reader_that_leaves_is_no_error_to_talk_about(place: Place, provider: Provider):
+    provider.replies = [["word "] * 20_000]
+    process = place.start("run", "--model", "openai:m", "hi", env=provider.env)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(5)
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_a_reply_cannot_play_tricks_on_the_terminal(place: Place, provider: Provider):
+    provider.replies = [["\x1b]0;title\x07\x1b[2Jred \x9b31m", "line\n\ttab"]]
+    screen = Screen(place, "run", "--model", "openai:m", "hi", env=provider.env)
+    assert screen.end() == 0
+    assert "]0;title[2Jred 31mline\n" in screen.text
+    assert "\x1b" not in screen.text
+
+
+@pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_that_want_them(place: Place, no_colour: str, coloured: bool):
+    screen = Screen(place, "run", "--model", "nobody:m", "hi", env={"NO_COLOR": no_colour})
+    assert screen.end() == 2
+    assert "error: unknown provider" in without_styles(screen.text)
+    assert ("\x1b[31m" in screen.text) == coloured
+    assert ("\x1b" in screen.text) == coloured
+
+
+def test_a_terminal_without_the_characters_gets_others(place: Place, provider: Provider):
+    provider.replies = [["18 °C → 🌤"]]
+    done = place.swink("run", "--model", "openai:m", "hi", env={**provider.env, "PYTHONIOENCODING": "ascii"})
+    assert (done.code, done.out) == (0, "18 ?C ? ?\n")
+
+
+def test_standard_input_that_stays_silent_is_explained(place: Place, provider: Provider):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swink", "run", "--model", "openai:m", "hi"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place.here,
+        env={**place.environ, **provider.env},
+    )
+    assert process.stderr is not None
+    assert b"reading standard input until it ends" in process.stderr.readline()
+    out, _ = process.communicate(b"", timeout=30)
+    assert (process.returncode, out) == (0, b"Hello there.\n")
+
+
+def test_standard_input_may_be_closed(place: Place, provider: Provider):
+    line = f"{sys.executable} -m swink run --model openai:m hi <&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, cwd=place.here, env={**place.environ, **provider.env}, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"Hello there.\n", b"")
+
+
+def _without_terminal(place: Place, *arguments: str, env: dict[str, str]) -> Done:
+    """In a session of its own, so that there is no terminal even where the tests have one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "swink", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=place.here,
+        env={**place.environ, **env},
+        start_new_session=True,
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
