@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mcp_servers import call, http_server, leftovers, results
+from session_server import SessionServer
 
 from swink import Image
 from swink.mcp import HttpServer, McpError, McpServers
@@ -70,6 +71,13 @@ async def test_a_server_that_was_away_is_reached_again():
             assert "cannot be reached" in away.text
             with http_server(port):
                 assert (await results(servers, call("web_add", a=2, b=2)))[0].text == "4"
+
+
+async def test_a_session_the_server_has_forgotten_is_opened_anew_and_no_call_is_lost():
+    async with SessionServer() as server, McpServers([web(server.url)]) as servers:
+        assert (await results(servers, call("web_who")))[0].text == "session-1"
+        server.sessions.clear()
+        assert (await results(servers, call("web_who")))[0].text == "session-2"
 
 
 async def test_nobody_at_the_address_is_an_error_without_the_key():

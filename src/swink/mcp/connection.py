@@ -26,6 +26,8 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 _MAX_PAGES = 100
 _MAX_TEXT = 2_000
+_FORGOTTEN = "Session terminated"
+"""What the SDK says where a server answers 404 to a session."""
 
 
 class Connection:
@@ -55,6 +57,13 @@ class Connection:
     async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
         """Call a tool; whatever goes wrong is a `ToolError` that says what is known of the outcome."""
         try:
+            return await self._call(tool, arguments, progress)
+        except _SessionForgotten:
+            # The server refused the session, so nothing was run: the call may be made again in a new one.
+            return await self._call(tool, arguments, progress)
+
+    async def _call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        try:
             session = await self.connected()
         except McpError as error:
             raise ToolError(f"error: {error}") from error
@@ -82,11 +91,18 @@ class Connection:
 
     def _failure(self, tool: str, session: "Session", error: BaseException) -> ToolError:
         text = redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
+        if text == _FORGOTTEN:
+            session.stop()
+            return _SessionForgotten(f"error: {self.server.name!r} has no session for us")
         answered = isinstance(error, self._sdk.McpFailure | ValueError | RuntimeError)
-        if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED and text != "Session terminated":
+        if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED:
             return ToolError(f"error: {self.server.name!r}: {text}")
         session.stop()
         return ToolError(f"error: the connection to {self.server.name!r} was lost ({text}); whether {tool!r} took effect is unknown")
+
+
+class _SessionForgotten(ToolError):
+    """The server no longer knows the session."""
 
 
 class Session:

@@ -1,0 +1,57 @@
+"""An HTTP server of the older protocol, with sessions that it can forget."""
+
+import asyncio
+import json
+from types import TracebackType
+from typing import Any
+
+
+class SessionServer:
+    def __init__(self) -> None:
+        self.sessions: set[str] = set()
+        self.opened = 0
+        self._server: asyncio.Server
+
+    async def __aenter__(self) -> "SessionServer":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        status, answer, extra = self._answer(head.split(" ")[0], headers.get("mcp-session-id"), json.loads(body or "{}"))
+        data = json.dumps(answer).encode() if answer is not None else b""
+        writer.write(
+            f"HTTP/1.1 {status} x\r\ncontent-type: application/json\r\nconnection: close\r\n{extra}content-length: {len(data)}\r\n\r\n".encode()
+            + data
+        )
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    def _answer(self, verb: str, session: str | None, message: dict[str, Any]) -> tuple[int, Any, str]:
+        if verb != "post":
+            return 405, None, ""
+        method, id = message.get("method"), message.get("id")
+        if method == "initialize":
+            self.opened += 1
+            new = f"session-{self.opened}"
+            self.sessions.add(new)
+            info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "0"}}
+            return 200, {"jsonrpc": "2.0", "id": id, "result": info}, f"mcp-session-id: {new}\r\n"
+        if session not in self.sessions:
+            return 404, None, ""
+        if id is None:
+            return 202, None, ""
+        tools = {"tools": [{"name": "who", "inputSchema": {"type": "object"}}]}
+        said = {"content": [{"type": "text", "text": session}]}
+        return 200, {"jsonrpc": "2.0", "id": id, "result": tools if method == "tools/list" else said}, ""
