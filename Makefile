@@ -9,7 +9,7 @@ run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .
