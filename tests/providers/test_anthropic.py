@@ -555,7 +555,7 @@ async def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_goes
         ]
     )
     results = [block for block in body["messages"][2]["content"] if block["type"] == "tool_result"]
-    assert [(block["tool_use_id"], block.get("is_error")) for block in results] == [("b", None), ("a", True)]
+    assert [(block["tool_use_id"], block.get("is_error")) for block in results] == [("a", True), ("b", None)]
     assert len(body["messages"]) == 3
 
 

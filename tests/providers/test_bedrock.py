@@ -13,12 +13,12 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials as BotoCredentials
-from botocore.validate import ParamValidator
 from frames import encode_frame, event_frame, exception_frame, framed_events
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read, recorded
+from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
 from swink.messages import (
@@ -73,7 +73,7 @@ async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
     got = await read(adapter(), model, messages, system=system, tools=tools, options=StreamOptions(transport=memory, **options))
     if not memory.requests:
         return got.terminal
-    check_request(memory.sent, model)
+    check_bedrock(memory.sent, model)
     return memory.sent
 
 
@@ -184,28 +184,6 @@ async def test_tools_that_the_provider_runs_itself_are_not_ours():
 # Requests
 
 
-def check_request(body, model):
-    """The body fits the service model, in botocore's eyes."""
-    report = ParamValidator().validate({**parameters(body), "modelId": model.model_id}, INPUT)
-    assert not report.has_errors(), report.generate_report()
-    for message in body["messages"]:
-        assert message["content"]
-        assert all(block.get("text", "x").strip() for block in message["content"])
-
-
-def parameters(value, key=""):
-    """A JSON body as boto3 takes it: bytes where the wire has base64."""
-    match value:
-        case dict():
-            return {name: parameters(item, name) for name, item in value.items()}
-        case list():
-            return [parameters(item) for item in value]
-        case str() if key in ("bytes", "redactedContent"):
-            return base64.b64decode(value)
-        case _:
-            return value
-
-
 HISTORY = [
     UserMessage([Text("What is this?"), Image(Base64Source("aGk=", "image/png")), Image(UrlSource("s3://bucket/a.jpg"))]),
     AssistantMessage(
@@ -297,7 +275,7 @@ async def test_the_request_is_exactly_this():
         "inferenceConfig": {"topP": 0.9, "temperature": 0.5, "maxTokens": 3000},
         "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
     }
-    check_request(memory.sent, CLAUDE)
+    check_bedrock(memory.sent, CLAUDE)
 
 
 async def test_boto3_sends_the_same_bytes(server):
@@ -306,7 +284,7 @@ async def test_boto3_sends_the_same_bytes(server):
 
     def send():
         client = boto_client(server.url)
-        list(client.converse_stream(modelId=CLAUDE.model_id, **parameters(sent))["stream"])
+        list(client.converse_stream(modelId=CLAUDE.model_id, **boto_parameters(sent))["stream"])
         client.close()
 
     await asyncio.to_thread(send)

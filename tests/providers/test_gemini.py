@@ -12,6 +12,7 @@ from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, framed, own_fixtures, read, recorded, sse
+from validators import check_gemini
 
 from swink.errors import MisuseError, NetworkError
 from swink.messages import (
@@ -335,21 +336,7 @@ async def test_the_request_is_exactly_this():
         },
         "labels": {"a": "b"},
     }
-    check_request(memory.sent)
-
-
-def check_request(body):
-    """Every part of a body fits the SDK's types, which refuse unknown fields."""
-    for content in body["contents"]:
-        types.Content.model_validate_json(json.dumps(content))
-        assert content["parts"]
-        assert all(part.get("text") != "" or "thoughtSignature" in part for part in content["parts"])
-    for tool in body.get("tools", []):
-        types.Tool.model_validate_json(json.dumps(tool))
-    types.GenerationConfig.model_validate_json(json.dumps(body.get("generationConfig", {})))
-    types.ToolConfig.model_validate_json(json.dumps(body.get("toolConfig", {})))
-    if "systemInstruction" in body:
-        types.Content.model_validate_json(json.dumps(body["systemInstruction"]))
+    check_gemini(memory.sent)
 
 
 async def test_the_sdk_sends_the_same_contents(server):
@@ -401,7 +388,7 @@ async def test_pictures_in_results_stand_beside_them_before_gemini_3():
     assert (await sent_for(history[:-1], model=OLDER))["contents"][3]["parts"] == [
         {"inlineData": {"mimeType": "image/jpeg", "data": "eW8="}}
     ]
-    check_request(sent)
+    check_gemini(sent)
 
 
 async def test_a_history_that_begins_with_the_model_gets_a_beginning():
@@ -449,7 +436,7 @@ async def test_tool_choice(choice, config):
 async def test_thinking_levels(name, level, config):
     sent = await sent_for("Hi", model=ModelSpec("gemini", name, level))
     assert sent.get("generationConfig", {}).get("thinkingConfig") == config
-    check_request(sent)
+    check_gemini(sent)
 
 
 async def test_a_budget_of_the_callers_wins_and_leaves_room_for_the_answer():
@@ -572,7 +559,7 @@ async def test_a_malformed_call_comes_back_to_the_model_as_its_own_error():
     assert call.partial_json == "Malformed function call: print(default_api.weather(city='Oslo)"
     sent = await sent_for([UserMessage("Hi"), got.message, ToolResultMessage(call.id, call.name, "not JSON", True)], tools=[WEATHER])
     assert sent["contents"][1]["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
-    check_request(sent)
+    check_gemini(sent)
 
 
 async def test_a_call_cut_off_by_length_stays_incomplete():
@@ -774,7 +761,7 @@ def shape(events):
 async def test_a_conversation_of_any_other_provider_goes_on(provider):
     for model in (MODEL, OLDER):
         sent = await sent_for(foreign_history(provider, "some-model"), model=model, tools=[WEATHER])
-        check_request(sent)
+        check_gemini(sent)
         parts = [part for content in sent["contents"] for part in content["parts"]]
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]

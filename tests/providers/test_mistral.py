@@ -18,7 +18,7 @@ from loopback import (
     sse,
 )
 from mistralai.client import Mistral
-from mistralai.client.models import ChatCompletionStreamRequest
+from validators import check_mistral
 
 from swink.messages import AssistantMessage, Base64Source, Image, ModelSpec, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
 from swink.providers.mistral import MistralStreamFn
@@ -35,17 +35,8 @@ async def sent(messages: Any, *, model: ModelSpec = MODEL, **options: Any) -> di
     transport = MemoryTransport(DONE)
     result = await read(FN, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options))
     assert isinstance(result.terminal, Done), result.terminal
-    check_request(transport.sent)
+    check_mistral(transport.sent)
     return transport.sent
-
-
-def check_request(body: dict[str, Any]) -> None:
-    """The SDK takes the body for one of its requests, and knows every field of it."""
-    known = ChatCompletionStreamRequest.model_validate(body).model_dump(mode="json", by_alias=True, exclude_unset=True)
-    assert set(known) == set(body)
-    assert [message["role"] for message in known["messages"]] == [message["role"] for message in body["messages"]]
-    for ours, theirs in zip(body["messages"], known["messages"], strict=True):
-        assert set(ours) <= set(theirs)
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read
 from ollama._client import _parse_host
-from ollama._types import ChatRequest, Message
-from ollama._types import Tool as OllamaTool
+from validators import check_ollama
 
 from swink.errors import MisuseError, NetworkError
 from swink.messages import (
@@ -56,7 +55,7 @@ async def sent_for(messages, *, fn=None, model=MODEL, system="", tools=(), **opt
     got = await read(fn or OllamaStreamFn(), model, messages, system=system, tools=tools, options=options)
     if not memory.requests:
         return got.terminal
-    check_request(memory.sent)
+    check_ollama(memory.sent)
     return memory.sent
 
 
@@ -168,18 +167,7 @@ async def test_the_request_is_exactly_this():
             },
         ],
     }
-    check_request(memory.sent)
-
-
-def check_request(body):
-    """The body fits the SDK's types, and no message is blank."""
-    ChatRequest.model_validate(body)
-    for message in body["messages"]:
-        assert set(message) <= set(Message.model_fields)
-        Message.model_validate({**message, "images": [{"value": image} for image in message.get("images", [])]})
-        assert message["content"].strip() or message.get("tool_calls") or message.get("images")
-    for tool in body.get("tools", []):
-        OllamaTool.model_validate(tool)
+    check_ollama(memory.sent)
 
 
 async def test_the_sdk_sends_the_same_body(server):

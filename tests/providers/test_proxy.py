@@ -130,7 +130,7 @@ async def on_uvicorn(stream_fns, tokens, **keywords):
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn tells nobody
+    while not server.started:
         await asyncio.sleep(0.005)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"

@@ -23,6 +23,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.convert import NO_OUTPUT, CallIds, data_url, input_schema, joined_text, own, thinking_level
+from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -184,7 +185,7 @@ def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialec
 
 
 def _call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
-    arguments = msgspec.json.encode(call.arguments).decode()
+    arguments = encode_body(call.arguments, {}).decode()
     return {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 

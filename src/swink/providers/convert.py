@@ -36,6 +36,7 @@ from swink.stream import ToolSpec
 NO_OUTPUT = "(no output)"
 INTERRUPTED = "error: no result; the call was interrupted"
 
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -58,27 +59,30 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
             content = tuple([await _loaded(block) for block in content])
         if any(type(block) is Text and not block.text.strip() for block in content):
             content = tuple(block for block in content if type(block) is not Text or block.text.strip())
+        if any(type(block) is ToolCall and not _NAME.fullmatch(block.name) for block in content):
+            content = tuple(
+                msgspec.structs.replace(block, name=_named(block.name)) if type(block) is ToolCall else block for block in content
+            )
+        if isinstance(message, ToolResultMessage) and not _NAME.fullmatch(message.tool_name):
+            message = msgspec.structs.replace(message, tool_name=_named(message.tool_name))
         if content or isinstance(message, ToolResultMessage):
             prepared.append(message if content is message.content else msgspec.structs.replace(message, content=content))
     return prepared
 
 
 def paired(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
-    """The history with one result for every call, directly after it: lost results are made up, stray ones left out."""
+    """The history with one result for every call, right after it and in call order: lost ones are made up, stray ones left out."""
     result: list[LlmMessage] = []
-    waiting: list[ToolCall] = []
+    calls: Sequence[ToolCall] = ()
+    given: list[ToolResultMessage] = []
     for message in messages:
         if isinstance(message, ToolResultMessage):
-            call = next((call for call in waiting if call.id == message.tool_call_id), None)
-            if call is None:
-                continue
-            waiting.remove(call)
-        else:
-            result.extend(map(_interrupted, waiting))
-            waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
+            given.append(message)
+            continue
+        result += _in_call_order(calls, given)
         result.append(message)
-    result.extend(map(_interrupted, waiting))
-    return result
+        calls, given = message.tool_calls if isinstance(message, AssistantMessage) else (), []
+    return result + _in_call_order(calls, given)
 
 
 def own(message: AssistantMessage, model: ModelSpec) -> bool:
@@ -161,6 +165,22 @@ def read_image(source: FileSource) -> Base64Source:
     except OSError as error:
         raise StreamError(f"cannot read image {source.path}: {error.strerror or error}") from error
     return Base64Source(base64.b64encode(data).decode(), source.media_type or _media_type(data, path))
+
+
+def _in_call_order(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> list[ToolResultMessage]:
+    left = list(results)
+    ordered: list[ToolResultMessage] = []
+    for call in calls:
+        at = next((at for at, result in enumerate(left) if result.tool_call_id == call.id), None)
+        found = _interrupted(call) if at is None else left.pop(at)
+        # Some targets match by name, which not every history has.
+        ordered.append(found if found.tool_name == call.name else msgspec.structs.replace(found, tool_name=call.name))
+    return ordered
+
+
+def _named(name: str) -> str:
+    """A name that no tool of ours has: the model made it up, and no provider takes it back as it is."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
 def _interrupted(call: ToolCall) -> ToolResultMessage:

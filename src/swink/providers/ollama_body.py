@@ -8,11 +8,10 @@ conversation makes the server load the model anew only a few times.
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from swink.errors import StreamError
-from swink.messages import AssistantMessage, Base64Source, Image, LlmMessage, ModelSpec, ToolResultMessage, plain
+from swink.messages import AssistantMessage, Base64Source, Image, LlmMessage, ModelSpec, ToolResultMessage
 from swink.providers.convert import NO_OUTPUT, input_schema, joined_text, own, thinking_level
+from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -46,11 +45,11 @@ def request_body(
 
 def estimated_tokens(body: dict[str, Any]) -> int:
     """How many tokens the prompt takes, at four characters each; images aside."""
-    characters = len(msgspec.json.encode(body["tools"], enc_hook=plain)) if body.get("tools") else 0
+    characters = len(encode_body({"tools": body["tools"]}, {})) if body.get("tools") else 0
     for message in body["messages"]:
         characters += len(message["content"]) + len(message.get("thinking", ""))
         if calls := message.get("tool_calls"):
-            characters += len(msgspec.json.encode(calls, enc_hook=plain))
+            characters += len(encode_body({"tool_calls": calls}, {}))
     return characters // 4
 
 
@@ -93,7 +92,8 @@ def _messages(system: str, messages: Sequence[LlmMessage], model: ModelSpec) -> 
                 asked: dict[str, Any] = {"role": "user", "content": joined_text(message.content)}
                 if images := _images(message.content):
                     asked["images"] = images
-                sent.append(asked)
+                if asked["content"] or images:
+                    sent.append(asked)
     return [*sent, _picture_message(pictures)] if pictures else sent
 
 

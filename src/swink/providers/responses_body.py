@@ -23,6 +23,7 @@ from swink.messages import (
 )
 from swink.providers.chat_body import is_reasoning_model, openai_effort
 from swink.providers.convert import NO_OUTPUT, CallIds, data_url, input_schema, joined_text, own, thinking_level
+from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -84,7 +85,7 @@ def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds) 
             case Text(text):
                 items.append({"role": "assistant", "content": text})
             case ToolCall(id, name, arguments):
-                encoded = msgspec.json.encode(arguments).decode()
+                encoded = encode_body(arguments, {}).decode()
                 items.append({"type": "function_call", "call_id": ids.call(id), "name": name, "arguments": encoded})
             case Thinking(_, str() as signature) if mine:
                 items += _reasoning_item(signature)

@@ -1,0 +1,307 @@
+"""A conversation begun with one provider goes on with any other: every ordered pair gives a request that the target accepts."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adapters import ADAPTERS, KEY, Adapter
+from frames import framed_events
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from loopback import OWN_FIXTURES, WEATHER, MemoryTransport, Tool, read
+from validators import calls_and_results, check_request
+
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    Extension,
+    FileSource,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+    UserMessage,
+)
+from swink.stream import Done, Error, StreamOptions
+
+PNG = "iVBORw0KGgo="
+INLINE = Image(Base64Source(PNG, "image/png"))
+AS_DATA_URL = Image(UrlSource(f"data:image/png;base64,{PNG}"))
+ON_THE_WEB = Image(UrlSource("https://example.com/cat.png"))
+NO_WEB_IMAGES = ("ollama", "bedrock")
+TOOLS = [WEATHER, Tool("clock", "The time.", {"type": "object"})]
+
+# Which recorded reply of each provider has the most to carry over: thinking, signatures, parallel calls.
+REPLIES = {
+    "anthropic": ["anthropic/thinking_and_calls"],
+    "openai": ["openai/parallel_calls", "openai/reasoning"],
+    "openai-responses": ["responses/reasoning_and_calls"],
+    "azure": ["azure/text"],
+    "xai": ["xai/reasoning_call"],
+    "mistral": ["mistral/thinking", "mistral/calls"],
+    "ollama": ["ollama/thinking", "ollama/calls", "ollama/calls-with-ids"],
+    "gemini": ["gemini/thinking", "gemini/parallel-calls", "gemini/calls-without-ids"],
+    "bedrock": ["bedrock/thinking", "bedrock/parallel-calls"],
+    "proxy": [],
+}
+ODD_IDS = [
+    "call_" + "x" * 450,
+    "call:1|fc:2",
+    "ид-№1 ü",
+    "",
+    " ",
+    "a" * 64,
+    "a" * 65,
+    "call_1.0",
+    "chatcmpl-tool-0123456789abcdef0123456789abcdef",
+]
+
+lean = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+pairs = pytest.mark.parametrize(
+    ("source", "target"),
+    [(source, target) for source in ADAPTERS.values() for target in ADAPTERS.values()],
+    ids=[f"{source}-{target}" for source in ADAPTERS for target in ADAPTERS],
+)
+targets = pytest.mark.parametrize("target", ADAPTERS.values(), ids=ADAPTERS)
+
+
+async def sent(target: Adapter, messages: Sequence[LlmMessage], *, model: ModelSpec | None = None, **options: Any) -> dict[str, Any]:
+    """The body that a target is sent for a history; it must be acceptable, and its answer must be read."""
+    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    options = {"cache": True, **options}
+    fn = target.make("https://provider.example", KEY)
+    result = await read(
+        fn, model or target.model, messages, system="Be brief.", tools=TOOLS, options=StreamOptions(transport=transport, **options)
+    )
+    assert isinstance(result.terminal, Done), result.terminal
+    check_request(target, transport.sent)
+    return transport.sent
+
+
+async def replies_of(source: Adapter) -> list[AssistantMessage]:
+    """What the adapter of a provider really makes of its streams."""
+    made: list[AssistantMessage] = []
+    for name in REPLIES[source.name]:
+        path = OWN_FIXTURES / f"{name}.txt"
+        body = framed_events(path) if source.name == "bedrock" else path.read_bytes()
+        transport = MemoryTransport(body, headers={"content-type": source.media_type})
+        fn = source.make("https://provider.example", KEY)
+        result = await read(fn, source.model, tools=TOOLS, options=StreamOptions(transport=transport))
+        assert isinstance(result.terminal, Done), result.terminal
+        made.append(result.message)
+    if not made:  # a proxy passes on what others said
+        transport = MemoryTransport(b"".join(source.calls))
+        made.append((await read(source.make("https://p.example", KEY), source.model, options=StreamOptions(transport=transport))).message)
+    return made
+
+
+def results_for(message: AssistantMessage) -> list[LlmMessage]:
+    """A result for every call, of every sort."""
+    sorts: list[tuple[Any, bool]] = [
+        ("18 °C", False),
+        ([Text("Here."), INLINE], False),
+        ([], False),
+        ("error: no such city", True),
+        ([INLINE], True),
+    ]
+    return [
+        ToolResultMessage(call.id, call.name, *sorts[number % len(sorts)], details={"private": "never-sent"})
+        for number, call in enumerate(message.tool_calls)
+    ]
+
+
+async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
+    """A conversation that the source really had, with everything that can go wrong in one."""
+    picture = tmp_path / "picture.bin"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    provider, model = source.model.provider, source.model.model_id
+    history: list[LlmMessage] = [UserMessage([Text("Look at these."), INLINE, AS_DATA_URL, Image(FileSource(str(picture)))])]
+    for reply in await replies_of(source):
+        history += [reply, *results_for(reply), UserMessage([Text(" "), Text("Go on."), Extension("something", {"x": 1})])]
+    first, second, third = ODD_IDS[:3]
+    history += [
+        AssistantMessage([Text("")], provider, model),
+        UserMessage("Anyone there?"),
+        AssistantMessage([Thinking("only", "c2ln"), Thinking("", "b3BhcXVl", True)], provider, model),
+        AssistantMessage([], provider, model, "error", error_message="boom", error_kind="network"),
+        UserMessage("Again."),
+        AssistantMessage([Thinking("cut"), Text("par"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"),
+        UserMessage("And again."),
+        AssistantMessage([ToolCall(id, "weather", {"city": id}) for id in (first, second, third)], provider, model, "tool_use"),
+        *[ToolResultMessage(id, "weather", id) for id in (second, first, third)],
+        AssistantMessage([ToolCall(first, "clock", {})], provider, model, "tool_use"),
+        ToolResultMessage(first, "clock", "noon"),
+        ToolResultMessage("stray", "clock", "never asked for"),
+        UserMessage("Thanks."),
+    ]
+    return history
+
+
+# --- all ordered pairs -------------------------------------------------------------------------------------------------
+
+
+@pairs
+async def test_a_conversation_goes_on_with_any_provider(source: Adapter, target: Adapter, tmp_path: Path):
+    history = await history_of(source, tmp_path)
+    body = await sent(target, history)
+    calls, results = calls_and_results(target.name, body)
+    made = [call for message in history if isinstance(message, AssistantMessage) for call in message.tool_calls]
+    assert [name for _, name in calls] == [call.name for call in made]
+    assert "never-sent" not in json.dumps(body)
+    if target.name != "proxy":
+        assert len(results) == len(calls)
+        assert "never asked for" not in json.dumps(body)
+
+
+@pairs
+async def test_ids_are_the_same_in_every_request_and_a_longer_history_only_adds(source: Adapter, target: Adapter, tmp_path: Path):
+    history = await history_of(source, tmp_path)
+    whole = calls_and_results(target.name, await sent(target, history))
+    assert calls_and_results(target.name, await sent(target, history)) == whole
+    at = next(at for at in range(len(history) - 5, 0, -1) if history[at].role == "user")
+    part = calls_and_results(target.name, await sent(target, history[: at + 1]))
+    assert part[0] == whole[0][: len(part[0])]
+    assert part[1] == whole[1][: len(part[1])]
+
+
+@pairs
+async def test_thinking_and_signatures_go_back_to_their_author_alone(source: Adapter, target: Adapter):
+    replies = await replies_of(source)
+    history: list[LlmMessage] = [UserMessage("Hello")]
+    for reply in replies:
+        history += [reply, *results_for(reply)]
+    body = json.dumps(await sent(target, history), ensure_ascii=False)
+    thoughts = [block for reply in replies for block in reply.content if isinstance(block, Thinking)]
+    signatures = [block.signature for block in thoughts if block.signature and len(block.signature) > 4]
+    signatures += [call.signature for reply in replies for call in reply.tool_calls if call.signature]
+    if target.name not in (source.name, "proxy"):
+        assert not [thought.text for thought in thoughts if len(thought.text) > 4 and thought.text.strip() in body]
+        assert not [signature for signature in signatures if signature in body]
+    elif target.name in ("anthropic", "bedrock", "gemini"):
+        assert all(json.dumps(thought.text, ensure_ascii=False)[1:-1] in body for thought in thoughts)
+        assert all(signature.removeprefix("text:").removeprefix("empty:") in body for signature in signatures)
+
+
+@targets
+async def test_another_model_of_the_same_provider_is_another_author(target: Adapter):
+    provider = target.model.provider
+    history = [
+        UserMessage("Hi"),
+        AssistantMessage([Thinking("private-thought", "c2lnbmF0dXJl"), Text("Hello.")], provider, "an-older-model"),
+        UserMessage("?"),
+    ]
+    body = json.dumps(await sent(target, history))
+    assert ("c2lnbmF0dXJl" in body) == (target.name == "proxy")
+
+
+# --- images ------------------------------------------------------------------------------------------------------------
+
+
+@targets
+async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_where_it_does_not(target: Adapter):
+    history = [
+        UserMessage([Text("What is this?"), ON_THE_WEB]),
+        AssistantMessage([ToolCall("c1", "weather", {"city": "Oslo"})], "elsewhere", "m", "tool_use"),
+        ToolResultMessage("c1", "weather", [ON_THE_WEB]),
+    ]
+    if target.name not in NO_WEB_IMAGES:
+        assert "https://example.com/cat.png" in json.dumps(await sent(target, history))
+        return
+    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    result = await read(target.make("https://p.example", KEY), target.model, history, options=StreamOptions(transport=transport))
+    assert isinstance(result.terminal, Error)
+    assert result.terminal.kind == "stream"
+    assert "image" in result.terminal.message
+    assert transport.requests == []
+
+
+@targets
+async def test_an_image_file_that_is_gone_is_a_clear_error(target: Adapter, tmp_path: Path):
+    history = [UserMessage([Text("?"), Image(FileSource(str(tmp_path / "gone.png")))])]
+    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    result = await read(target.make("https://p.example", KEY), target.model, history, options=StreamOptions(transport=transport))
+    assert isinstance(result.terminal, Error)
+    assert "gone.png" in result.terminal.message
+    assert transport.requests == []
+
+
+# --- any history at all ------------------------------------------------------------------------------------------------
+
+# Surrogates too: text that a tool decoded carelessly may hold half a pair.
+words = st.text(max_size=8) | st.sampled_from(["", " ", "\n", "Grüße 🦊", "a\ud83d"])
+providers = st.sampled_from([*ADAPTERS, "elsewhere"])
+ids = st.sampled_from([*ODD_IDS, "c1", "c2"]) | st.text(max_size=70)
+names = st.sampled_from(["weather", "clock", "gone", "multi_tool_use.parallel", "mcp:server/tool", "функция", "x" * 80, ""])
+arguments = st.dictionaries(
+    words.filter(lambda word: word != "text"), st.none() | st.integers(-9, 9) | words | st.lists(words, max_size=2), max_size=2
+)
+cut_off = st.none() | st.sampled_from(["", '{"ci', "[1]"])
+pictures = st.sampled_from([INLINE, AS_DATA_URL])
+extensions = st.builds(Extension, st.just("of-an-application"), words)
+user_content = st.lists(st.builds(Text, words) | pictures | extensions, max_size=3)
+REASONING = '{"type":"reasoning","encrypted_content":"x","id":"rs","summary":[]}'
+
+
+def thoughts_of(provider: str) -> st.SearchStrategy[Thinking]:
+    """Thinking in the shapes that the adapter of a provider makes."""
+    match provider:
+        case "gemini":
+            redacted = st.builds(Thinking, st.just(""), st.sampled_from(["c2ln", "text:c2ln", "empty:c2ln"]), st.just(True))
+            return redacted | st.builds(Thinking, words, st.none() | st.just("c2ln"))
+        case "openai-responses":
+            return st.builds(Thinking, words, st.none() | st.just(REASONING))
+        case "elsewhere":
+            return st.builds(Thinking, words, st.none() | words, st.booleans())
+        case _:
+            return st.builds(Thinking, words, st.none() | st.just("c2ln")) | st.just(Thinking("", "b3BhcXVl", True))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[LlmMessage]:
+    """Turns in any order; most calls get their result, some get none, some results come from nowhere."""
+    history: list[LlmMessage] = []
+    for kind in draw(st.lists(st.sampled_from(["user", "reply", "tools", "stray"]), max_size=6)):
+        provider = draw(providers)
+        model = draw(st.sampled_from([ADAPTERS[provider].model.model_id if provider in ADAPTERS else "m", "another"]))
+        if kind == "user":
+            history.append(UserMessage(draw(user_content)))
+        elif kind == "stray":
+            history.append(ToolResultMessage(draw(ids), "weather", draw(user_content)))
+        else:
+            content: list[Any] = draw(st.lists(st.builds(Text, words) | thoughts_of(provider) | extensions, max_size=3))
+            calls: list[ToolCall] = []
+            if kind == "tools":
+                calls = draw(st.lists(st.builds(ToolCall, ids, names, arguments, cut_off, st.none() | st.just("c2ln")), max_size=4))
+                content = draw(st.permutations([*content, *calls]))
+            history.append(AssistantMessage(content, provider, model, draw(st.sampled_from(["stop", "length", "aborted", "error"]))))
+            calls = [block for block in content if isinstance(block, ToolCall)]
+            answered = calls[: draw(st.integers(0, len(calls)))]
+            if len({call.id for call in calls}) == len(calls):  # an id used twice at once is told apart by its place alone
+                answered = draw(st.permutations(answered))
+            history += [ToolResultMessage(call.id, call.name, draw(user_content), draw(st.booleans())) for call in answered]
+    return [*history, UserMessage("Go on.")]
+
+
+@lean
+@given(history=histories())
+async def test_any_history_becomes_a_request_that_every_target_accepts(history: list[LlmMessage]):
+    for target in ADAPTERS.values():
+        note(target.name)
+        await sent(target, history)
+
+
+@targets
+async def test_a_history_of_nothing_but_failures_is_still_a_request(target: Adapter):
+    history = [
+        UserMessage(""),
+        AssistantMessage([], "elsewhere", "m", "error"),
+        ToolResultMessage("x", "weather", "y"),
+        UserMessage("Hello"),
+    ]
+    assert "Hello" in json.dumps(await sent(target, history))
