@@ -47,6 +47,7 @@ def test_what_looks_like_a_key_is_replaced_wherever_it_stands(secret, around):
         ('{\\"password\\": \\"hunter22\\"}', "hunter22"),
         ('password = "correct horse battery"', "horse"),
         ("db_password: correct,horse", "correct"),
+        ('{"password": "§"}', "§"),
         ("?access_token=abc.def.ghi&next=1", "abc.def.ghi"),
         ("postgres://user:p4ss@host/db", "p4ss"),
         ("https://:p4ss@host/", "p4ss"),

@@ -285,6 +285,16 @@ def test_keys_that_are_no_text_are_checked_as_keys():
         made.prepare({"by_id": {"seven": "x"}})
 
 
+@pytest.mark.parametrize("value", ["aGk", "a", "====", "aGk=\n", "äöü=", 5])
+def test_bytes_are_base64(value):
+    made = make_tool({"raw": bytes})
+    assert made.prepare({"raw": "aGk="}) == {"raw": b"hi"}
+    assert made.prepare({"raw": ""}) == {"raw": b""}
+    assert made.shape.violations({"raw": value})
+    with pytest.raises(InvalidArguments):
+        made.prepare({"raw": value})
+
+
 @pytest.mark.parametrize("value", [1.5, True, "1", None, [1]])
 def test_an_integer_is_an_integer(value):
     with pytest.raises(InvalidArguments):

@@ -34,10 +34,11 @@ async def test_a_function_runs_in_a_thread_of_its_own_with_the_callers_context_v
     variable.set("seen")
 
     def look(x: int) -> tuple[int, str, str]:
+        found = variable.get()
         variable.set("changed")
-        return x, threading.current_thread().name, variable.get()
+        return x, threading.current_thread().name, found
 
-    assert await run_in_thread(look, {"x": 5}, "look", nothing) == (5, "swink-tool-look", "changed")
+    assert await run_in_thread(look, {"x": 5}, "look", nothing) == (5, "swink-tool-look", "seen")
     assert variable.get() == "seen", "what a tool sets stays with the tool"
 
 
@@ -269,7 +270,7 @@ async def test_a_module_that_is_not_there_is_the_callers_to_hear():
 
 
 async def test_files_of_the_working_directory_are_not_imported_by_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("pickle", "runpy", "asyncio", "swink"):
+    for name in ("json", "pickle", "runpy", "asyncio", "swink"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the working directory')")
     monkeypatch.chdir(tmp_path)
     assert await isolated(worker_tools.add, a=1) == 3
