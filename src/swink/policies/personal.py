@@ -10,8 +10,19 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def find(kind: Kind, text: str) -> Iterator[tuple[int, int]]:
-    """Where some text holds data of a kind (keys aside, which `swink.redact` knows)."""
-    pattern, is_one = _SEARCHES[kind]
+    """Where some text holds data of a kind (keys aside, which `swink.redact` knows), in order."""
+    match kind:
+        case "email":
+            return _emails(text)
+        case "phone":
+            return iter(sorted(span for pattern in _PHONES for span in _matches(pattern, _is_any, text)))
+        case "ipv6":
+            return _ipv6(text)
+        case _:
+            return _matches(*_NUMBERS[kind], text)
+
+
+def _matches(pattern: re.Pattern[str], is_one: Callable[[str], bool], text: str) -> Iterator[tuple[int, int]]:
     position = 0
     while (match := pattern.search(text, position)) is not None:
         if is_one(match.group()):
@@ -20,6 +31,31 @@ def find(kind: Kind, text: str) -> Iterator[tuple[int, int]]:
         else:
             # A number before a card number must not hide it: look again from the next character.
             position = match.start() + 1
+
+
+def _emails(text: str) -> Iterator[tuple[int, int]]:
+    """From each `@` outwards, since it is rare."""
+    end = 0
+    for match in _DOMAIN.finditer(text):
+        start = match.start()
+        while start > end and _LOCAL.match(text[start - 1]):
+            start -= 1
+        # `git@host:path` is the address of a repository, not of a person.
+        if start < match.start() and text[start : match.start()] != "git":
+            yield start, match.end()
+            end = match.end()
+
+
+def _ipv6(text: str) -> Iterator[tuple[int, int]]:
+    end = 0
+    for run in _HEX_RUN.finditer(text):
+        if run.group().count(":") >= 2:
+            position = max(run.start(), end)
+            while (match := _IPV6.search(text, position)) is not None and match.start() < run.end():
+                position = match.start() + 1
+                if _is_ipv6(match.group()):
+                    yield match.span()
+                    position = end = match.end()
 
 
 def _is_card(text: str) -> bool:
@@ -63,33 +99,30 @@ _NETWORKS = re.compile(
     r"|35\d{14}|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}"
 )
 
-_SEARCHES: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
-    # `git@host:path` is the address of a repository, not of a person.
-    "email": (re.compile(r"(?<![\w.+-])(?!git@)[\w.%+-]{1,255}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])"), _is_any),
+# Each pattern begins with what it must consume, and looks behind only then: that is what the regex engine is quick at.
+_DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
+_LOCAL = re.compile(r"[\w.%+-]")
+_HEX_RUN = re.compile(r"[0-9A-Fa-f:.]{2,}")
+_IPV6 = re.compile(
+    r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}|:)(?!\w)(?!:[\w:])(?!\.\d)",
+    re.ASCII,
+)
+_PHONES = tuple(
+    re.compile(pattern + r"(?![\w-]|\.\d)", re.ASCII)
+    for pattern in (
+        r"\+(?<![\w.+-]\+)\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d(?:[ .-]?\d){5,12}",  # +44 20 7946 0958
+        r"\((?<![\w.+-]\()\d{3}\) ?\d{3}[ .-]\d{4}",  # (212) 555-0123
+        r"[1-9](?<![\w.+-]\d)(?:(?<=1)[ .-]\(\d{3}\) ?|(?:(?<=1)[ .-][2-9])?\d{2}[ .-])\d{3}[ .-]\d{4}",  # 212-555-0123, 1-800-555-0199
+    )
+)
+_NUMBERS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
     "card": (
         re.compile(
-            r"(?<!\d)(?<!\d\.)(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)", re.ASCII
+            r"\d(?<!\d\d)(?<!\d\.\d)(?:\d{12,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{3}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)",
+            re.ASCII,
         ),
         _is_card,
     ),
-    "ssn": (re.compile(r"(?<![\w-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII), _is_any),
-    "phone": (
-        re.compile(
-            r"(?<![\w.+-])(?:"
-            r"\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d(?:[ .-]?\d){5,12}"  # +44 20 7946 0958
-            r"|(?:1[ .-])?\(\d{3}\) ?\d{3}[ .-]\d{4}"  # (212) 555-0123
-            r"|(?:1[ .-])?[2-9]\d{2}([ .-])\d{3}\1\d{4}"  # 212-555-0123
-            r")(?![\w-]|\.\d)",
-            re.ASCII,
-        ),
-        _is_any,
-    ),
-    "ipv6": (
-        re.compile(
-            r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}|:)(?!\w)(?!:[\w:])(?!\.\d)",
-            re.ASCII,
-        ),
-        _is_ipv6,
-    ),
-    "ipv4": (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w)(?!\.\d)", re.ASCII), _is_ipv4),
+    "ssn": (re.compile(r"\d(?<![\w-]\d)(?<!9)\d{2}(?<!000)(?<!666)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII), _is_any),
+    "ipv4": (re.compile(r"\d(?<![\w.]\d)\d{0,2}(?:\.\d{1,3}){3}(?!\w)(?!\.\d)", re.ASCII), _is_ipv4),
 }
