@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,12 +47,7 @@ def need(troubles: dict[str, str]):
 @pytest.fixture(autouse=True, scope="module")
 def nothing_in_temp() -> Iterator[None]:
     """No directory of a sandbox outlives it."""
-    temp = Path(tempfile.gettempdir())
-    before = set(temp.glob("swink-*"))
     yield
     gc.collect()
-    mine = {path for path in set(temp.glob("swink-*")) - before if path.stat().st_uid == os.getuid()}
-    assert not mine, f"left in the temp directory: {mine}"
-
-
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX system")
+    left = list(Path(tempfile.gettempdir()).glob(f"swink-{os.getpid()}-*"))
+    assert not left, f"left in the temp directory: {left}"

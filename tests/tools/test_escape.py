@@ -141,18 +141,26 @@ async def test_killing_everybody_kills_nobody_outside(tmp_path: Path, need):
     await outside.wait()
 
 
-async def test_hooks_and_configuration_of_the_repository_stay(tmp_path: Path, need):
-    """They run programs when a person uses git later, outside."""
+async def test_hooks_and_configuration_of_the_repository_stay(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+    """They run programs when a person uses git later, outside. Commits work, in the user's name, without their configuration."""
     need("bubblewrap")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        '[credential]\n\tname = not this\n[user]\n\tname = "Ann Other"\n\temail = ann@example.org\n[url "x"]\n\tname = nor this\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    tmp_path = tmp_path / "repository"
+    tmp_path.mkdir()
     await (await asyncio.create_subprocess_exec("git", "init", "-q", str(tmp_path))).wait()
     before = (tmp_path / ".git/config").read_text()
     code, output = await shell(
         Sandbox(tmp_path),
         "echo '[core] fsmonitor = evil' >> .git/config; echo evil > .git/hooks/post-commit; rm -rf .git/hooks; mv .git moved; rm -rf .git/config;"
-        "git config core.fsmonitor evil; touch file && git add file && git -c user.name=n -c user.email=e commit -qm works && git log --oneline",
+        "git config core.fsmonitor evil; touch file && git add file && git commit -qm works && git log --format='%s by %an %ce'",
     )
     assert code == 0, output
-    assert "works" in output
+    assert "works by Ann Other ann@example.org" in output
     assert (tmp_path / ".git/config").read_text() == before
     assert not (tmp_path / "moved").exists()
     assert not (tmp_path / ".git/hooks/post-commit").exists()

@@ -115,6 +115,7 @@ regexes = st.lists(
 @example(["a\r\nb"], "a$", False)
 @example([b"\n\na"], "^$", False)
 @example(["K".encode("utf-16")], "K", False)
+@example(["K".encode("utf-32"), "K and more of it".encode("utf-16-le")], "K", False)
 def test_both_engines_find_what_python_finds(tmp_path_factory: pytest.TempPathFactory, files: list[bytes], pattern: str, ignore_case: bool):
     flags = re.IGNORECASE if ignore_case else 0
     try:

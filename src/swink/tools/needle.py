@@ -8,6 +8,8 @@ cannot be said becomes "anything". A file that ripgrep does not name has no matc
 import re
 from typing import Any
 
+from msgspec import Struct
+
 try:
     from re import _parser as _sre  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 except ImportError:  # a Python that hides its parser: every file is read
@@ -18,6 +20,7 @@ _ANY_CHARACTER = f"(?:.|{_RAW})"
 _ANYTHING = f"{_ANY_CHARACTER}*"
 _CATEGORIES = {"CATEGORY_DIGIT": r"\d\p{N}", "CATEGORY_SPACE": r"\s\x{1c}-\x{1f}", "CATEGORY_WORD": r"\w\p{L}\p{N}\p{M}"}
 _DOTTED = r"\x{130}\x{131}"  # to Python the i's with and without dot are cases of i, to ripgrep they are not
+_CASES_BEYOND_ASCII = "iIkKsS"  # dotted and dotless i, the Kelvin sign, the long s
 _MAX_REPEAT = 50
 
 
@@ -38,24 +41,35 @@ def ripgrep_pattern(pattern: str, *, ignore_case: bool) -> str | None:
     return f"(?i:{wide})" if flags & re.IGNORECASE else wide
 
 
-def required_text(pattern: str, *, ignore_case: bool) -> bytes:
-    """A literal that every match contains, to rule files out without ripgrep; empty if there is none to rely on."""
-    if _sre is None or ignore_case:
-        return b""
+class Literal(Struct, frozen=True):
+    """Some text that every match contains, to rule files out without ripgrep; empty if there is none to rely on."""
+
+    text: bytes = b""
+    ignore_case: bool = False
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether there can be a match in these bytes."""
+        return not self.text or self.text in (data.lower() if self.ignore_case else data)
+
+
+def required_literal(pattern: str, *, ignore_case: bool) -> Literal:
+    """The longest text that the pattern requires as it stands."""
+    if _sre is None:
+        return Literal()
     try:
-        tree = _sre.parse(pattern)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        tree = _sre.parse(pattern, re.IGNORECASE if ignore_case else 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     except (re.error, RecursionError, OverflowError):
-        return b""
-    if tree.state.flags & (re.IGNORECASE | re.VERBOSE):  # pyright: ignore[reportUnknownMemberType]
-        return b""
+        return Literal()
+    flags: int = tree.state.flags  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    folds = bool(flags & re.IGNORECASE)  # pyright: ignore[reportUnknownArgumentType]
     best = run = ""
     for name, value in _named(list(tree)):  # pyright: ignore[reportUnknownArgumentType]
-        if name == "LITERAL" and value < 128:  # beyond ASCII the bytes depend on the file's encoding
+        if name == "LITERAL" and value < 128 and not (folds and chr(value) in _CASES_BEYOND_ASCII):
             run += chr(value)
             best = max(best, run, key=len)
         elif name != "AT":
             run = ""
-    return best.encode()
+    return Literal(best.lower().encode() if folds else best.encode(), folds)
 
 
 def _wide(nodes: list[Any]) -> str:

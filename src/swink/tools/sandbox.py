@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools import bubblewrap, landlock, seccomp
+from swink.tools.environment import command_environment, git_identity
 from swink.tools.process import CannotStart, Launch, Limits, run
-from swink.tools.secrets import clean_environment
 from swink.tools.view import View, view_of
 
 Level = Literal["none", "workspace", "workspace+net"]
@@ -86,16 +86,8 @@ class Sandbox:
         return self._launch(await self.backend(), argv, str(cwd or self.root), limits)
 
     def environment(self) -> dict[str, str]:
-        """Our environment without its secrets, set for programs that no terminal watches."""
-        quiet = {
-            "TERM": "dumb",
-            "NO_COLOR": "1",
-            "PAGER": "cat",
-            "GIT_PAGER": "cat",
-            "GIT_TERMINAL_PROMPT": "0",
-            "DEBIAN_FRONTEND": "noninteractive",
-        }
-        return {**clean_environment(os.environ), **quiet, **self._environment}
+        """What a command gets to see of our environment."""
+        return command_environment(self._environment)
 
     def _launch(self, backend: Backend, argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True) -> Launch:
         plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()))
@@ -120,7 +112,7 @@ class Sandbox:
             plain,
             argv=(str(shutil.which("bwrap")), *options, *_counted(plain)),
             cwd="/",
-            env={**plain.env, "TMPDIR": "/tmp", "HOME": home},
+            env={**git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home},
             guards=bubblewrap.GUARDS,
             landlock=landlock.scopes() if scoped else None,
             seccomp=seccomp.program(families, namespaces=True),
@@ -136,7 +128,7 @@ class Sandbox:
         families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if self.level == "workspace+net" else ()
         return replace(
             plain,
-            env={**_tool_homes(view), **plain.env, "TMPDIR": f"{private}/tmp", "HOME": f"{private}/home"},
+            env={**git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": f"{private}/tmp", "HOME": f"{private}/home"},
             landlock=landlock.ruleset(rules, view.hidden),
             seccomp=seccomp.program(families, namespaces=False),
             drop_privileges=True,
@@ -148,7 +140,7 @@ class Sandbox:
     def _own_directory(self) -> str:
         """Our directory for the command's temp files and home; it lives as long as this object."""
         if self._private is None:
-            self._private = os.path.realpath(tempfile.mkdtemp(prefix="swink-"))
+            self._private = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-"))
             weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
             for name in ("tmp", "home", "nothing"):
                 os.mkdir(os.path.join(self._private, name))
@@ -204,7 +196,7 @@ class _Trial:
     """A scratch workspace with a canary beside it."""
 
     def __init__(self) -> None:
-        self._scratch = tempfile.mkdtemp(prefix="swink-probe-")
+        self._scratch = tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-probe-")
         self._canary = Path(self._scratch, "canary")
         self._inside = Path(self._scratch, "workspace", "inside")
         self._inside.parent.mkdir()
@@ -245,5 +237,7 @@ def _tool_homes(view: View) -> dict[str, str]:
 
 
 def _counted(launch: Launch) -> tuple[str, ...]:
-    """The command under a limit of processes, which the kernel counts per user namespace, so it is set inside."""
+    """The command under a limit of processes, which the kernel counts per user namespace, so it is set inside; not for root."""
+    if os.getuid() == 0:
+        return launch.argv
     return (_shell(), "-c", f'ulimit -u {launch.limits.processes} 2>/dev/null; exec "$@"', "sh", *launch.argv)

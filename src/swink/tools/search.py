@@ -7,6 +7,7 @@ import stat
 import subprocess
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, Annotated
 
 from msgspec import Meta, Struct
@@ -16,15 +17,16 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.ignore import glob_regex
 from swink.tools.listing import shown
 from swink.tools.matching import Matcher
-from swink.tools.needle import required_text, ripgrep_pattern
+from swink.tools.needle import Literal, required_literal, ripgrep_pattern
 from swink.tools.text import SAMPLE, Encoding, detect, printable
 from swink.tools.walk import walk
-from swink.tools.workspace import Workspace
+from swink.tools.workspace import Spot, Workspace
 
 MAX_MATCHES = 200
 MAX_LINE = 400
 BLOCK = 4 << 20
 """Bytes of a file that are searched at a time."""
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BATCH = 500_000
 """Characters of file names given to one ripgrep."""
 
@@ -106,30 +108,34 @@ class Search:
 
     def rows(self) -> Iterator[Row]:
         """Every match with the lines around it, in the order of paths and lines."""
-        required = required_text(self._query.pattern, ignore_case=self._query.ignore_case)
+        literal = required_literal(self._query.pattern, ignore_case=self._query.ignore_case)
         with Matcher(self._query.pattern, self._query.flags, self._heed) as matcher:
-            for path in self._worth_reading():
-                yield from self._in_file(path, required, matcher)
+            for spot in self._worth_reading():
+                yield from self._in_file(spot, literal, matcher)
 
-    def _worth_reading(self) -> Iterator[str]:
+    def _worth_reading(self) -> Iterator[Spot]:
+        """The files to read; each is open only while the search stands on it."""
         needle = ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
         if needle is None:
-            yield from self._paths()
+            yield from self._files()
             return
-        paths = list(self._paths())
+        paths = [spot.path for spot in self._files()]
         named = self._named_by_ripgrep(needle, paths)
-        yield from paths if named is None else (path for path in paths if path in named)
+        for path in paths:
+            if named is None or path in named:
+                with suppress(ToolError), self._workspace.at(path) as spot:
+                    yield spot
 
-    def _paths(self) -> Iterator[str]:
-        """The files to search."""
+    def _files(self) -> Iterator[Spot]:
+        """The files the query is about."""
         with self._workspace.at(self._query.path) as spot:
             found = spot.stat()
             if found is None:
                 raise ToolError(f"{spot.path} does not exist")
+            if not stat.S_ISDIR(found.st_mode):
+                yield spot
+                return
             start = spot.path
-        if not stat.S_ISDIR(found.st_mode):
-            yield start
-            return
         regex = glob_regex(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
         for entry in walk(self._workspace, start):
@@ -137,7 +143,7 @@ class Search:
             if entry.is_directory or entry.is_link:
                 continue
             if regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path):
-                yield entry.path
+                yield Spot(entry.parent, entry.name, entry.path)
 
     def _named_by_ripgrep(self, needle: str, paths: list[str]) -> set[str] | None:
         """The files ripgrep finds something in; None if it will not have the pattern."""
@@ -168,26 +174,27 @@ class Search:
             named.update(os.fsdecode(name)[2:] for name in done.stdout.split(b"\0") if name)
         return named
 
-    def _in_file(self, path: str, required: bytes, matcher: Matcher) -> Iterator[Row]:
+    def _in_file(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[Row]:
         before: deque[tuple[int, str]] = deque(maxlen=self._query.context)
         after = 0
-        for number, line, is_match in self._judged(path, required, matcher):
+        for number, line, is_match in self._judged(spot, literal, matcher):
             if is_match:
-                yield from (Row(path, at, text, False) for at, text in before)
+                yield from (Row(spot.path, at, text, False) for at, text in before)
                 before.clear()
-                yield Row(path, number, line)
+                yield Row(spot.path, number, line)
                 after = self._query.context
             elif after:
-                yield Row(path, number, line, False)
+                yield Row(spot.path, number, line, False)
                 after -= 1
             else:
                 before.append((number, line))
 
-    def _judged(self, path: str, required: bytes, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
+    def _judged(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
         """The lines of a file and whether each matches; blocks of which nothing can be shown are passed over."""
+        self._heed()
         number = 0
-        for data, encoding in self._blocks(path):
-            is_ruled_out = bool(required) and not encoding.name.startswith("utf-16") and required not in data
+        for data, encoding in _blocks(spot, literal):
+            is_ruled_out = not _is_wide(encoding) and not literal.may_be_in(data)
             matching = frozenset(() if is_ruled_out else matcher.lines(data, encoding))
             if matching or self._query.context:
                 lines = encoding.decode(data).removesuffix("\n").split("\n")
@@ -195,37 +202,44 @@ class Search:
                     yield number + index + 1, line.removesuffix("\r"), index in matching
             number += data.count(b"\n")
 
-    def _blocks(self, path: str) -> Iterator[tuple[bytes, Encoding]]:
-        """The text of a file in blocks of whole lines; nothing if it is binary, unreadable or gone."""
-        self._heed()
-        try:
-            with self._workspace.at(path) as spot, os.fdopen(spot.open_file(), "rb") as file:
-                data = file.read(BLOCK)
-                encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
-                if data and encoding is not None and _is_searchable(encoding):
-                    yield from _whole_lines(data, file, encoding)
-        except (ToolError, OSError):
-            return
-
     def _heed(self) -> None:
         if self._ctx is not None and self._ctx.cancelled:
             raise ToolError("cancelled")
 
 
+def _blocks(spot: Spot, literal: Literal) -> Iterator[tuple[bytes, Encoding]]:
+    """The text of a file in blocks of whole lines; nothing if it is binary, unreadable, gone, or has no match for sure."""
+    try:
+        with os.fdopen(spot.open_file(), "rb") as file:
+            data = file.read(BLOCK)
+            if len(data) < BLOCK and not data.startswith(_WIDE_MARKS) and not literal.may_be_in(data):
+                return
+            encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
+            if data and encoding is not None and _is_searchable(encoding):
+                yield from _whole_lines(data, file, encoding)
+    except (ToolError, OSError):
+        return
+
+
 def _is_searchable(encoding: Encoding) -> bool:
-    """Whether ripgrep would read it as we do: it knows UTF-16 by its mark alone."""
-    return encoding.name in ("utf-8", "cp1252") or (encoding.name.startswith("utf-16") and bool(encoding.bom))
+    """Whether ripgrep reads it as we do: of wide text it knows UTF-16 alone, and that by its mark alone."""
+    return not _is_wide(encoding) or (encoding.name.startswith("utf-16") and bool(encoding.bom))
+
+
+def _is_wide(encoding: Encoding) -> bool:
+    return encoding.name.startswith(("utf-16", "utf-32"))
 
 
 def _whole_lines(data: bytes, file: IO[bytes], encoding: Encoding) -> Iterator[tuple[bytes, Encoding]]:
     data = data[len(encoding.bom) :]
     plain = Encoding(encoding.name)
-    while len(data) >= BLOCK - 4 and not plain.name.startswith("utf-16"):
+    if _is_wide(plain):
+        yield data + file.read(), plain
+        return
+    while len(data) >= BLOCK - 4:
         end = data.rfind(b"\n") + 1 or len(data)
         yield data[:end], plain
         data = data[end:] + file.read(BLOCK)
-    if plain.name.startswith("utf-16"):
-        data += file.read()
     if data:
         yield data, plain
 

@@ -1,11 +1,8 @@
-"""What counts as a secret: places on disk and variables in the environment that no command and no file tool may see."""
+"""What counts as a secret on disk: places that no sandboxed command and no file tool may see."""
 
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-
-from swink.redact import redact_text
 
 _IN_HOME = (
     ".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains", ".config/op",
@@ -30,21 +27,6 @@ _IN_SYSTEM = (
 
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
-_SECRET_NAME = re.compile(
-    r"""
-      (?:^|_)(?:KEY|KEYS|TOKEN|TOKENS|PAT|PASS|PASSWD|PWD|AUTH|CREDS?|DSN|COOKIES?|SAS|PIN|JWT)\d*$
-    | SECRET | PASSWORD | PASSPHRASE | CREDENTIAL | PRIVATE_?KEY | API_?KEY | ACCESS_?KEY | ENCRYPTION_?KEY
-    | SIGNING | WEBHOOK | CONNECTION_?STRING
-    | (?:AUTH|ACCESS|REFRESH|SESSION|BEARER|ID)_?TOKEN
-    | ^(?:AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DIGITALOCEAN|DO|CLOUDFLARE|CF|HEROKU|VAULT|CONSUL|NOMAD|OCI)_
-    | ^(?:ALICLOUD|SWINK|SSH|GPG|KUBE|DOCKER|DBUS|KRB5)_
-    | ^(?:KUBECONFIG|NETRC|PGPASSFILE|BASH_ENV|ENV|PROMPT_COMMAND|XAUTHORITY|WAYLAND_DISPLAY|DISPLAY|SHELLOPTS|BASHOPTS)$
-    | ^BASH_FUNC_
-    """,
-    re.X | re.I,
-)
-_HARMLESS_NAME = re.compile(r"^(?:PWD|OLDPWD)$|^(?:AWS|AZURE|GOOGLE)_(?:REGION|DEFAULT_REGION)$|^(?:TOKENIZERS_PARALLELISM)$", re.I)
-
 
 def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
     """Every secret place that exists, with symlinks resolved."""
@@ -57,18 +39,6 @@ def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
         places += [path for path in ssh.iterdir() if path.name.endswith("_key")]
     places += [Path(path) for path in extra]
     return tuple(sorted({os.path.realpath(place) for place in places if _exists(place)}))
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are neither named like a secret nor look like one."""
-    return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
-
-
-def is_secret_variable(name: str, value: str) -> bool:
-    """Whether a variable should stay outside."""
-    if _HARMLESS_NAME.search(name):
-        return False
-    return bool(_SECRET_NAME.search(name)) or redact_text(value) != value
 
 
 def _exists(path: Path) -> bool:

@@ -1,0 +1,68 @@
+"""The environment of commands: ours, without its secrets, set for programs that no terminal watches."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from swink.redact import redact_text
+
+QUIET = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+
+_SECRET_NAME = re.compile(
+    r"""
+      (?:^|_)(?:KEY|KEYS|TOKEN|TOKENS|PAT|PASS|PASSWD|PWD|AUTH|CREDS?|DSN|COOKIES?|SAS|PIN|JWT)\d*$
+    | SECRET | PASSWORD | PASSPHRASE | CREDENTIAL | PRIVATE_?KEY | API_?KEY | ACCESS_?KEY | ENCRYPTION_?KEY
+    | SIGNING | WEBHOOK | CONNECTION_?STRING
+    | (?:AUTH|ACCESS|REFRESH|SESSION|BEARER|ID)_?TOKEN
+    | ^(?:AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DIGITALOCEAN|DO|CLOUDFLARE|CF|HEROKU|VAULT|CONSUL|NOMAD|OCI)_
+    | ^(?:ALICLOUD|SWINK|SSH|GPG|KUBE|DOCKER|DBUS|KRB5)_
+    | ^(?:KUBECONFIG|NETRC|PGPASSFILE|BASH_ENV|ENV|PROMPT_COMMAND|XAUTHORITY|WAYLAND_DISPLAY|DISPLAY|SHELLOPTS|BASHOPTS)$
+    | ^BASH_FUNC_
+    """,
+    re.X | re.I,
+)
+_HARMLESS_NAME = re.compile(r"^(?:PWD|OLDPWD)$|^(?:AWS|AZURE|GOOGLE)_(?:REGION|DEFAULT_REGION)$|^(?:TOKENIZERS_PARALLELISM)$", re.I)
+_GIT_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]")
+_GIT_SETTING = re.compile(r"\s*(name|email)\s*=\s*(.*?)\s*$", re.I)
+
+
+def command_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """What a command gets: what is harmless of our environment, quiet settings, and whatever it is given on purpose."""
+    return {**clean_environment(os.environ), **QUIET, **extra}
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are neither named like a secret nor look like one."""
+    return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable should stay outside."""
+    if _HARMLESS_NAME.search(name):
+        return False
+    return bool(_SECRET_NAME.search(name)) or redact_text(value) != value
+
+
+def git_identity(home: str) -> dict[str, str]:
+    """Name and address for commits, from a git configuration that a sandboxed command cannot read: the rest may hold secrets."""
+    found: dict[str, str] = {}
+    for path in (Path(home, ".config/git/config"), Path(home, ".gitconfig")):
+        try:
+            lines = path.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+        section = ""
+        for line in lines:
+            if header := _GIT_SECTION.match(line):
+                section = header[1].lower()
+            elif section == "user" and (setting := _GIT_SETTING.match(line)):
+                found[setting[1].lower()] = setting[2].strip('"')
+    return {f"GIT_{role}_{kind.upper()}": value for kind, value in found.items() for role in ("AUTHOR", "COMMITTER") if value}
