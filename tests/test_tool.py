@@ -409,6 +409,13 @@ def test_approval_may_depend_on_the_arguments():
     assert not as_tool(add).needs_approval({})
 
 
+def test_a_rule_of_approval_that_fails_asks_and_cannot_change_the_arguments():
+    assert tool(requires_approval=lambda arguments: arguments["path"] == "/")(add).needs_approval({})
+    arguments = {"a": [1]}
+    assert not tool(requires_approval=lambda given: given["a"].clear() is not None)(add).needs_approval(arguments)
+    assert arguments == {"a": [1]}
+
+
 # Results
 
 

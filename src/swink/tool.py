@@ -171,8 +171,14 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         return await self.body(call_id, self.prepare(arguments), ctx)
 
     def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether this call asks for approval in smart mode."""
-        return self.requires_approval(arguments) if callable(self.requires_approval) else self.requires_approval
+        """Whether this call asks for approval in smart mode; a rule that fails (on arguments it did not expect) asks."""
+        if not callable(self.requires_approval):
+            return self.requires_approval
+        try:
+            return bool(self.requires_approval(_copy(arguments)))
+        except Exception:
+            # Somebody else's code, before the arguments are validated: what cannot be judged is asked about.
+            return True
 
     def call_here(self, arguments: Mapping[str, Any]) -> Any:
         """Run the function in this very thread: what the child process of an isolated tool does."""
