@@ -269,6 +269,20 @@ except KeyboardInterrupt:
     assert await _run("-c", TALKING + ending) == (130, b"", b"")
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound to a processor here")
+async def test_a_model_can_be_closed_as_soon_as_it_is_open(weights: Path):
+    program = f"""
+import os
+from pathlib import Path
+from swink.local.gguf import read_head
+from swink.local.runtime import Settings, open_model
+os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})  # on one processor llama.cpp's loop never begins before we go on
+path = Path({str(weights)!r})
+open_model(path, read_head(path), Settings(context=256, parallel=1))
+"""
+    assert await _run("-c", program) == (0, b"", b"")
+
+
 async def test_a_forked_child_leaves_the_model_to_its_parent(weights: Path):
     program = """
 import asyncio, os, sys

@@ -166,8 +166,12 @@ def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> A
 
 def _open(parameters: Any, path: Path) -> Server:
     runtime = require_runtime()
+    parameters.endpoint_metrics = True
     try:
-        return cast(Server, runtime.Server(parameters))
+        server = runtime.Server(parameters)
+        # An answer means that its loop runs. A server that is closed before its loop has begun waits for ever.
+        server.handle_metrics()
+        return cast(Server, server)
     except RuntimeError as error:
         raise LoadFailed(
             f"llama.cpp could not load {path}: the file may be damaged, of a kind that xllamacpp {runtime.__version__} does not know, "

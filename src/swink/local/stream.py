@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Se
 from contextlib import aclosing
 from typing import Any
 
+from msgspec.structs import replace
+
 from swink.errors import StreamError
 from swink.local.calls import CallParser, call_grammar
 from swink.local.gguf import Head
@@ -141,6 +143,8 @@ def _violations(reply: Reply, shapes: Mapping[str, Shape]) -> list[str]:
 def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head) -> dict[str, Any]:
     """What llama.cpp is asked."""
     known = KNOWN.get(model.model_id)
+    if known and not context.system_prompt and context.messages:
+        context = replace(context, system_prompt=known.system_prompt)
     request: dict[str, Any] = {
         "messages": chat_messages(context, wanted, options),
         "max_tokens": options.max_tokens or model.max_output or MAX_TOKENS,
@@ -152,10 +156,10 @@ def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, want
     }
     match wanted:
         case Call(varied=True):
-            request |= _VARIED | {"logit_bias": _ONE_TOKEN}
+            request |= {**_VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Call():
             # At temperature 0 small models choose twice as often the right tool and arguments as at 0.8.
-            request |= {"temperature": 0.0, "repeat_penalty": 1.0, "logit_bias": _ONE_TOKEN}
+            request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Answer(after_calls):
             if after_calls:
                 request["grammar"] = _NO_CALL

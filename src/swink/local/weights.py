@@ -36,6 +36,8 @@ class KnownModel(Struct, frozen=True):
     licence: str
     context_window: int
     sampling: dict[str, float]
+    system_prompt: str
+    """What it is told where the caller says nothing."""
 
     @property
     def requirement(self) -> str:
@@ -56,8 +58,11 @@ KNOWN: Mapping[str, KnownModel] = {
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             licence="Apache-2.0",
             context_window=8192,
-            # So small a model is best taken at its word; the penalty keeps it from going round in circles.
-            sampling={"temperature": 0.0, "repeat_penalty": 1.05},
+            # Greedy, as so small a model rarely has a good second choice; DRY keeps it from going round in circles. A penalty
+            # on single words would punish those of the question too.
+            sampling={"temperature": 0.0, "dry_multiplier": 0.8, "dry_allowed_length": 4},
+            # Under the introduction in its template it answers plain questions worse, some of them in French.
+            system_prompt="You are a helpful assistant.",
         ),
     )
 }
