@@ -99,6 +99,7 @@ async def test_verifying_spends_nothing_of_a_session_budget():
         Budget(max_cost=0.01),
         Budget(max_tokens=1, scope="session"),
         MaxTurns(1),
+        MaxTurns(1_000_000),
         ToolDenyList("fs_[rw]*", re.compile(r"db_.+")),
         LoopDetection(2, action="stop"),
         LoopDetection(5),
