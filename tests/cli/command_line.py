@@ -1,10 +1,12 @@
 """What the tests of the command line share: the real command in an empty place, a terminal to run it in, a server to talk to.
 
+call        one command in the test's own process, for what needs no process
 Place       an empty directory and an empty HOME; `place.swink(...)` runs the command there to its end
 Screen      the command in a pseudo-terminal: type, wait for what it shows
 Provider    an OpenAI-compatible server on loopback that answers from a script
 """
 
+import importlib
 import json
 import os
 import pty
@@ -21,9 +23,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from swink.cli.arguments import parse_arguments
+
 CACHE = Path(__file__).parents[2] / ".cache" / "swink"
 KEY = "sk-test-0123456789abcdef"
-SECONDS = 90
+SECONDS = 60
 
 
 class Done:
@@ -98,6 +102,13 @@ class Place:
         return path
 
 
+def call(*argv: str) -> int:
+    """One command in this process, where what it prints and reads is the test's to arrange; its exit code."""
+    arguments = parse_arguments(argv)
+    module, _, name = arguments.command.partition(":")
+    return getattr(importlib.import_module(module), name)(arguments)
+
+
 class Screen:
     """The command in a pseudo-terminal of its own."""
 
@@ -118,6 +129,15 @@ class Screen:
         shown = self.text[self._read_up_to : found + len(wanted)]
         self._read_up_to = found + len(wanted)
         return shown
+
+    def wait_for_prompt(self) -> None:
+        """Wait until the chat reads keys and is at rest; a Ctrl-C while it handles another key waits for the next one."""
+        self.wait_for("> ")
+        self.type("x")
+        self.wait_for("x")
+        self.type("\x7f")
+        self.wait_for("\b")
+        time.sleep(0.3)
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -216,6 +236,7 @@ def serving() -> Iterator[Provider]:
                 return
 
         def do_GET(self) -> None:
+            provider.keys.append(self.headers.get("authorization"))
             self.send_response(404)
             self.send_header("content-length", "0")
             self.end_headers()

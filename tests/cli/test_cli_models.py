@@ -3,10 +3,12 @@
 import os
 from pathlib import Path
 
-from command_line import Place
+import pytest
+from command_line import Place, call
 
 from swink import catalog
-from swink.local import KNOWN
+from swink.errors import UnknownModel
+from swink.local import KNOWN, LocalModelError, PullFailed
 
 SIZE = KNOWN["smollm2-135m"].size
 
@@ -21,6 +23,25 @@ def own_cache(place: Place, *, size: int | None = None) -> tuple[dict[str, str],
     return {"SWINK_CACHE_DIR": str(place.home / "cache")}, file
 
 
+@pytest.fixture
+def file(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process keeps the default model: an empty cache, and an empty configuration."""
+    env, file = own_cache(place)
+    for name, value in {**env, "XDG_CONFIG_HOME": str(place.home)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return file
+
+
+@pytest.fixture
+def pulled(file: Path) -> Path:
+    """A file of the right size under the name of the default model."""
+    file.parent.mkdir(parents=True)
+    with file.open("wb") as sparse:
+        os.truncate(sparse.fileno(), SIZE)
+    return file
+
+
 def test_the_list_shows_limits_prices_their_date_and_what_is_here(place: Place):
     env, file = own_cache(place, size=SIZE)
     done = place.swink("models", "list", env=env)
@@ -33,43 +54,52 @@ def test_the_list_shows_limits_prices_their_date_and_what_is_here(place: Place):
     assert "\x1b" not in done.out
 
 
-def test_the_list_of_one_provider_knows_who_has_a_key(place: Place):
-    done = place.swink("models", "list", "xai", env={"XAI_API_KEY": "x"})
-    assert [line.split()[-1] for line in done.out.splitlines() if line.startswith("xai:")] == ["yes"]
-    assert "openai:" not in done.out
+def test_the_list_of_one_provider_knows_who_has_a_key(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("XAI_API_KEY", "x")
+    assert call("models", "list", "xai") == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[-1] for line in shown.splitlines() if line.startswith("xai:")] == ["yes"]
+    assert "openai:" not in shown
 
 
-def test_a_model_that_is_here_is_not_pulled_again(place: Place):
-    env, file = own_cache(place, size=SIZE)
-    done = place.swink("models", "pull", "local:smollm2-135m", env=env)
-    assert (done.code, done.out) == (0, f"{file}\n")
-    assert done.err == "swink: local:smollm2-135m is already here\n"
+def test_a_provider_without_a_catalog_and_one_that_is_none(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert call("models", "list", "azure") == 0
+    assert "name yours as azure:MODEL" in capsys.readouterr().out
+    with pytest.raises(UnknownModel, match="no provider 'nobody'"):
+        call("models", "list", "nobody")
 
 
-def test_a_broken_download_says_what_is_kept_and_how_to_go_on(place: Place):
-    env, file = own_cache(place)
-    nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(place.here), "PIP_CONFIG_FILE": os.devnull, "PYTHONWARNINGS": "default"}
-    done = place.swink("models", "pull", "smollm2-135m", env={**env, **nowhere})
-    assert done.code == 1
-    assert "No half file is kept. Start it again with: swink models pull smollm2-135m" in done.err
+def test_a_price_that_is_unknown_is_not_nought():
+    from swink.cli.models import _prices
+
+    assert _prices(None) == ("?", "?", "?")
+
+
+def test_a_model_that_is_here_is_not_pulled_again(pulled: Path, capsys: pytest.CaptureFixture[str]):
+    assert call("models", "pull", "local:smollm2-135m") == 0
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == (f"{pulled}\n", "swink: local:smollm2-135m is already here\n")
+
+
+def test_a_broken_download_says_what_is_kept_and_how_to_go_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(PullFailed, match=r"No half file is kept. Start it again with: swink models pull smollm2-135m"):
+        call("models", "pull", "smollm2-135m")
     assert not file.exists()
 
 
-def test_a_pulled_model_is_deleted(place: Place):
-    env, file = own_cache(place, size=SIZE)
-    done = place.swink("models", "rm", "smollm2-135m", env=env)
-    assert (done.code, done.err) == (0, "swink: local:smollm2-135m deleted, 98.4 MB freed\n")
-    assert not file.exists()
+def test_a_pulled_model_is_deleted(pulled: Path, capsys: pytest.CaptureFixture[str]):
+    assert call("models", "rm", "smollm2-135m") == 0
+    assert capsys.readouterr().err == "swink: local:smollm2-135m deleted, 98.4 MB freed\n"
+    assert not pulled.exists()
 
 
-def test_what_was_never_pulled_cannot_be_deleted(place: Place):
-    env, _ = own_cache(place)
-    done = place.swink("models", "rm", "smollm2-135m", env=env)
-    assert done.code == 1
-    assert "nothing to remove" in done.err or "pip uninstall" in done.err
+def test_what_was_never_pulled_cannot_be_deleted(file: Path):
+    with pytest.raises(LocalModelError, match=r"nothing to remove|pip uninstall"):
+        call("models", "rm", "smollm2-135m")
 
 
-def test_only_local_models_are_pulled(place: Place):
-    done = place.swink("models", "pull", "openai:gpt-5")
-    assert done.code == 2
-    assert "nothing to keep on this machine" in done.err
+def test_only_local_models_are_pulled():
+    with pytest.raises(UnknownModel, match="nothing to keep on this machine"):
+        call("models", "pull", "openai:gpt-5")

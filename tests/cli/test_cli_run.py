@@ -1,15 +1,21 @@
 """`swink run`: what goes in, what comes out, and how it ends."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from typing import cast
 
 import pytest
 from command_line import BREAK, KEY, STALL, Call, Done, Place, Provider, Refusal, Screen, without_styles
 
+from swink.cli.asking import approver
+from swink.cli.run import read_prompt
+from swink.dispatch import ApprovalRequest, Rejected
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
+from swink.policy import PolicyContext
 
 TOOLS = '''
 from pathlib import Path
@@ -43,22 +49,22 @@ def test_a_named_model_needs_no_explanation(place: Place, provider: Provider):
     assert provider.requests[0]["model"] == "m"
 
 
-def test_the_prompt_may_come_from_standard_input(place: Place, provider: Provider):
-    assert place.swink("run", stdin="What is this?\n", env=provider.env).code == 0
-    assert provider.requests[0]["messages"][-1]["content"] == "What is this?\n"
-
-
-def test_standard_input_is_added_to_the_prompt(place: Place, provider: Provider):
-    assert place.swink("run", "Sum this up:", stdin="long text\n", env=provider.env).code == 0
-    assert provider.requests[0]["messages"][-1]["content"] == "Sum this up:\n\nlong text\n"
-
-
-def test_the_options_reach_the_provider(place: Place, provider: Provider):
+def test_the_options_reach_the_provider_and_standard_input_is_added_to_the_prompt(place: Place, provider: Provider):
     options = ("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "7", "--model", "openai:m")
-    assert place.swink("run", *options, "hi", env=provider.env).code == 0
+    assert place.swink("run", *options, "Sum this up:", stdin="long text\n", env=provider.env).code == 0
     request = provider.requests[0]
-    assert request["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert request["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Sum this up:\n\nlong text\n"}]
     assert (request["temperature"], request["max_tokens"]) == (0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "prompt"),
+    [([], "only this\n", "only this\n"), (["a", "b"], " \n", "a b"), (["a"], "b", "a\n\nb"), (["a"], b"\xff", "a\n\n\ufffd")],
+)
+def test_words_and_standard_input_make_the_prompt(words: list[str], typed: str | bytes, prompt: str, monkeypatch: pytest.MonkeyPatch):
+    data = typed if isinstance(typed, bytes) else typed.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert read_prompt(words) == prompt
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Pl
     assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
 
 
-@pytest.mark.parametrize(("mode", "deleted"), [("always", True), ("never", False), ("ask", False)])
+@pytest.mark.parametrize(("mode", "deleted"), [("always", True), ("ask", False)])
 def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(place: Place, provider: Provider, mode: str, deleted: bool):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
@@ -136,8 +142,12 @@ def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(place: Place,
     done = _without_terminal(place, *arguments, env=provider.env)
     assert done.code == 0
     assert (place.here / "deleted.txt").exists() == deleted
-    if mode == "ask":
-        assert "--approve always" in done.err
+    assert ("--approve always" in done.err) == (not deleted)
+
+
+async def test_approval_can_be_refused_once_and_for_all():
+    request = ApprovalRequest("c", "delete", {}, True, cast(PolicyContext, None))
+    assert isinstance(await approver("never")(request), Rejected)
 
 
 @pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("\n", False)])
@@ -210,19 +220,18 @@ def test_a_retry_is_told_and_the_reply_starts_on_a_new_line(place: Place, provid
     assert "starts anew" in done.err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider, number: signal.Signals, code: int):
+def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider):
     provider.replies = [["Once upon a time", STALL]]
     process = place.start("run", "--model", "openai:m", "Tell me a story", env=provider.env)
     assert process.stdout is not None
     assert os.read(process.stdout.fileno(), 100) == b"Once upon a time"
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == code, err
+    assert process.returncode == 130, err
     assert (out, err) == (b"\n", b"swink: interrupted\n")
 
 
-def test_an_interrupted_run_is_a_valid_history_in_json(place: Place, provider: Provider):
+def test_a_terminated_run_is_a_valid_history_in_json(place: Place, provider: Provider):
     provider.replies = [["Once", STALL]]
     process = place.start("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
     assert process.stdout is not None
@@ -230,13 +239,13 @@ def test_an_interrupted_run_is_a_valid_history_in_json(place: Place, provider: P
     for line in process.stdout:
         lines.append(line)
         if b"text_delta" in line:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     end = decode_agent_event(lines[-2])
     assert isinstance(end, AgentEnd)
     assert [message.text for message in end.messages] == ["hi", "Once"]
     assert json.loads(lines[-1])["stop_reason"] == "aborted"
-    assert process.returncode == 130
+    assert process.returncode == 143
 
 
 def test_a_reader_that_leaves_is_no_error_to_talk_about(place: Place, provider: Provider):

@@ -1,0 +1,73 @@
+"""The chat: `swink` without a command, in a terminal and without one."""
+
+from command_line import STALL, Place, Provider, Refusal, Screen, without_styles
+
+
+def test_a_conversation_line_by_line(place: Place, provider: Provider):
+    provider.replies = [["Hello!"], ["Fine."], Refusal(400, "no good"), ["Who?"]]
+    screen = Screen(place, env=provider.env)
+    assert "swink: using openai:gpt-5 (OPENAI_API_KEY is set" in screen.wait_for("/help")
+    screen.wait_for("> ")
+    screen.type("hi\n")
+    screen.wait_for("Hello!\n")
+    screen.type("how are you?\n")
+    screen.wait_for("Fine.\n")
+    screen.type("what?\n")
+    screen.wait_for("no good")
+    screen.type("/clear\n")
+    screen.wait_for("forgotten")
+    screen.type("/model\n")
+    screen.wait_for("openai:gpt-5\n")
+    screen.type("/model opnai:x\n")
+    assert "unknown provider 'opnai'" in without_styles(screen.wait_for("did you mean"))
+    screen.type("/model openai:other\n")
+    screen.wait_for("(openai:other goes on)")
+    screen.type("remember me?\n")
+    screen.wait_for("Who?\n")
+    screen.type("/nonsense\n")
+    screen.wait_for("there is no /nonsense")
+    screen.type("/quit\n")
+    assert screen.end() == 0
+    assert [len(request["messages"]) for request in provider.requests] == [1, 3, 5, 1]
+    assert [request["model"] for request in provider.requests] == ["gpt-5", "gpt-5", "gpt-5", "other"]
+
+
+def test_ctrl_c_stops_the_reply_and_the_conversation_goes_on(place: Place, provider: Provider):
+    provider.replies = [["Once upon", STALL], ["The end."]]
+    screen = Screen(place, "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("a story\n")
+    screen.wait_for("Once upon")
+    screen.type("\x03")
+    screen.wait_for("interrupted")
+    screen.wait_for("> ")
+    screen.type("go on\n")
+    screen.wait_for("The end.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert [message["content"] for message in provider.requests[1]["messages"]] == ["a story", "Once upon", "go on"]
+
+
+def test_the_second_ctrl_c_leaves(place: Place, provider: Provider):
+    provider.replies = [["Once upon", STALL]]
+    screen = Screen(place, "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("a story\n")
+    screen.wait_for("Once upon")
+    screen.type("\x03")
+    screen.wait_for("interrupted")
+    screen.wait_for_prompt()
+    screen.type("\x03")
+    assert screen.end() == 130
+
+
+def test_one_ctrl_c_at_the_prompt_only_says_how_to_leave(place: Place, provider: Provider):
+    screen = Screen(place, "--model", "openai:m", env=provider.env)
+    screen.wait_for_prompt()
+    screen.type("\x03")
+    screen.wait_for("(Ctrl-C again, Ctrl-D or /quit leaves)")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert provider.requests == []
