@@ -254,6 +254,18 @@ async def test_an_error_inside_the_stream_is_typed_and_keeps_what_arrived(type: 
     assert result.message.text == "partly"
 
 
+OWN_ERROR = '{"code": 500, "message": "It broke.", "type": "server_error"}'
+"""An error in a server's own shape: llama.cpp names it in the event, gateways wrap it."""
+
+
+@pytest.mark.parametrize("event", [f"event: error\ndata: {OWN_ERROR}\n\n", f'data: {{"error": {OWN_ERROR}}}\n\n'])
+async def test_an_error_in_another_shape_is_not_lost(event: str):
+    body = sse(start(), *text("partly")[:2], names=True) + event.encode()
+    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))
+    assert result.terminal == Error("It broke.", "network", usage=Usage(5, 1))
+    assert result.message.text == "partly"
+
+
 @pytest.mark.parametrize(
     "payload",
     [

@@ -205,6 +205,8 @@ async def test_a_call_without_arguments_is_a_call():
         (completed("failed"), "stream"),
         ({"type": "error", "code": "server_error", "message": "oops", "param": None}, "network"),
         ({"type": "error", "error": {"type": "server_error", "code": "server_error", "message": "oops"}}, "network"),
+        ({"error": {"code": 500, "message": "It broke.", "type": "server_error"}}, "network"),
+        ({"error": {"code": 400, "message": "It is too strange."}}, "stream"),
         ("{not json", "stream"),
         ({"type": "response.output_text.delta", "output_index": 9, "delta": "x"}, "stream"),
         ({"type": "response.output_text.delta", "output_index": 0, "delta": 5}, "stream"),

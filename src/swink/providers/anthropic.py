@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.errors import ContentFiltered, ContextWindowOverflow, NetworkError, StreamError
+from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec, Usage
 from swink.providers.anthropic_body import request_body
 from swink.providers.convert import prepare
@@ -121,9 +121,9 @@ class _Content(Struct):
 
 
 class _Event(Struct):
-    """Any event of the stream."""
+    """Any event of the stream; what gateways say when they fail has no type."""
 
-    type: str
+    type: str = ""
     index: int = -1
     delta: _Delta | None = None
     content_block: _Content | None = None
@@ -158,6 +158,8 @@ class _Decoder:
         for event in self._parser.feed(chunk):
             if self._raw is not None:
                 self._raw(decode_json(event.data))
+            if event.event == "error":  # the data of some servers does not say so itself
+                raise _failure(event.data)
             decoded = decode_known(_events, _KNOWN, event.data)
             if decoded is not None:
                 self._take(decoded, event.data)
@@ -193,9 +195,8 @@ class _Decoder:
                 self._count(usage)
             case _Event("message_stop"):
                 self._stop(self._end_of_turn)
-            case _Event("error", error=error):
-                message, code = describe_error({"error": error})
-                raise failure(message, code=code)
+            case _Event(type, error=error) if type == "error" or error:
+                raise _failure(data)
             case _Event(type) if type in _KNOWN:
                 raise malformed(data, ValueError(f"{type} out of place"))
             case _:
@@ -305,6 +306,11 @@ class _Block:
         if self.content.signature:
             block["signature"] = self.content.signature
         return block
+
+
+def _failure(data: bytes) -> ModelError:
+    message, code = describe_error(decode_json(data))
+    return failure(message, code=code)
 
 
 def _usage(counts: _Counts) -> Usage:

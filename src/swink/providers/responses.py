@@ -88,14 +88,15 @@ class _Response(Struct):
 
 
 class _Event(Struct):
-    """Any event of the stream."""
+    """Any event of the stream; what other servers say when they fail has no type."""
 
-    type: str
+    type: str = ""
     output_index: int | None = None
     item_id: str | None = None
     delta: str | None = None
     item: _Item | None = None
     response: _Response | None = None
+    error: Any = None
 
 
 _events = msgspec.json.Decoder(_Event)
@@ -159,7 +160,7 @@ class _Decoder:
                 self._finish_item(_key(event), event.item)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._finish(event.response or _Response())
-            case "error":
+            case _ if event.type == "error" or event.error:
                 message, code = describe_error(decode_json(data))
                 raise failure(message, code=code)
             case _:
