@@ -218,6 +218,7 @@ def test_a_retry_is_told_and_the_reply_starts_on_a_new_line(place: Place, provid
     done = place.swink("run", "--model", "openai:m", "hi", env=provider.env)
     assert (done.code, done.out) == (0, "Half a\nWhole.\n")
     assert "starts anew" in done.err
+    assert "fallback_models" not in done.err
 
 
 def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider):

@@ -12,7 +12,7 @@ from swink.agent import Agent
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import make_agent
 from swink.cli.run import answer
-from swink.cli.terminal import on_terminal, say, styled
+from swink.cli.terminal import say, styled
 from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError
 
@@ -27,7 +27,7 @@ Ctrl-C         stop the reply"""
 
 def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
-    if not on_terminal(sys.stdin):
+    if not sys.stdin.isatty():
         return _answer_sample(arguments)
     agent = make_agent(arguments)
     print(f"{styled(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")

@@ -17,7 +17,7 @@ from swink.cli.accounts import ACCOUNTS, Account
 from swink.cli.choice import choose_model
 from swink.cli.keystore import KeyStoreError, Place, key_places, keys_file, open_to_others
 from swink.cli.settings import load_settings
-from swink.cli.terminal import Style, harmless, on_terminal, styled
+from swink.cli.terminal import Style, harmless, styled
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.redact import redact_text
 
@@ -67,7 +67,7 @@ def _terminal() -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     if encoding != "utf8":
         yield Finding("warning", "terminal", f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1")
-    if not on_terminal(sys.stdin) or not on_terminal(sys.stdout):
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
         yield Finding("ok", "terminal", "none here: swink run works, swink alone cannot chat")
     elif os.environ.get("TERM", "") in ("", "dumb") and sys.platform != "win32":
         yield Finding("warning", "terminal", "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color")

@@ -4,20 +4,36 @@ from swink.cli.accounts import ACCOUNTS
 from swink.cli.choice import nearest_models
 from swink.cli.keystore import key_places
 from swink.config import AgentResult
+from swink.errors import AuthError, ContextWindowOverflow, ModelError, ModelRetired, ModelThrottled, NetworkError
 from swink.messages import ModelSpec
+
+_FOR_PROGRAMS: tuple[type[ModelError], ...] = (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ModelRetired)
 
 
 def explain(result: AgentResult, model: ModelSpec) -> str:
     """Why a run did not end well, and what to do about it."""
-    error = result.error or result.reason or "the run ended without a reply"
+    error = plainly(result.error or result.reason or "the run ended without a reply")
     match result.error_kind:
         case "auth":
             return _about_the_key(error, model)
         case "model_retired":
             near = [name for name in nearest_models(str(model)) if name != str(model)]
             return f"{error}; {'near it are ' + ', '.join(near) if near else 'swink models list shows what is known'}"
+        case "network" if model.provider != "local":
+            return f"{error}; swink doctor tells whether {model.provider} can be reached"
+        case "throttled":
+            return f"{error}; wait a while, or take another model with --model"
+        case "context_window_exceeded":
+            return f"{error}; shorten the prompt, or take a model with a larger window (swink models list)"
         case _:
             return error
+
+
+def plainly(error: str) -> str:
+    """An error's text without its advice to programmers."""
+    for kind in _FOR_PROGRAMS:
+        error = error.removesuffix(f" ({kind.advice})")
+    return error
 
 
 def _about_the_key(error: str, model: ModelSpec) -> str:

@@ -6,7 +6,7 @@ import sys
 
 from swink.cli.accounts import ACCOUNTS, account_for
 from swink.cli.keystore import key_places, keys_file, open_to_others, remove_key, store_key
-from swink.cli.terminal import on_terminal, say, table
+from swink.cli.terminal import say, table
 from swink.errors import MisuseError
 
 
@@ -55,7 +55,10 @@ def remove_command(arguments: argparse.Namespace) -> int:
 
 def _read_key(provider: str) -> str:
     question = f"API key of {provider} (not shown): "
-    key = (getpass.getpass(question) if on_terminal(sys.stdin) else sys.stdin.readline()).strip()
+    try:
+        key = (getpass.getpass(question) if sys.stdin.isatty() else sys.stdin.readline()).strip()
+    except EOFError:
+        key = ""
     if not key:
         raise MisuseError("no key was given; nothing was changed")
     if not key.isascii() or not key.isprintable() or " " in key:

@@ -10,7 +10,7 @@ from swink.agent import Agent
 from swink.cli.conversation import make_agent
 from swink.cli.explain import explain
 from swink.cli.interrupts import interruptible
-from swink.cli.terminal import is_closed, on_terminal, say
+from swink.cli.terminal import say
 from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
 from swink.errors import AgentError, MisuseError
@@ -23,8 +23,8 @@ _PATIENCE = 2.0
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer the prompt."""
     transcript = JsonTranscript() if arguments.output == "json" else TextTranscript()
-    prompt = read_prompt(arguments.prompt)
     try:
+        prompt = read_prompt(arguments.prompt)
         agent = make_agent(arguments)
     except AgentError as error:
         if arguments.output == "json":
@@ -47,7 +47,8 @@ async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:
     if result.stop_reason == "error" or result.reason is not None:
         say(explain(result, agent.model), "error")
         return 2 if result.error_kind == "misuse" else 1
-    if isinstance(result.messages[-1], AssistantMessage) and result.messages[-1].stop_reason == "length":
+    last = result.messages[-1] if result.messages else None
+    if isinstance(last, AssistantMessage) and last.stop_reason == "length":
         say("the reply was cut off at its length limit (--max-tokens)", "warning")
     return 0
 
@@ -55,7 +56,7 @@ async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:
 def read_prompt(words: Sequence[str]) -> str:
     """The prompt of the command line, followed by the text on standard input if that is no terminal."""
     prompt = " ".join(words)
-    text = "" if on_terminal(sys.stdin) or is_closed(sys.stdin) else _read_stdin()
+    text = "" if sys.stdin.isatty() else _read_stdin()
     if not prompt.strip() and not text.strip():
         raise MisuseError('there is no prompt; write swink run "…", or give it on standard input')
     return f"{prompt}\n\n{text}" if prompt.strip() and text.strip() else prompt if prompt.strip() else text

@@ -118,9 +118,13 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
             raise MisuseError(
                 f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"
             )
-    if any("*" in name for name in patterns):
-        wanted |= ready
-    return {name: _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name) for name in sorted(wanted)}
+    found = {name: _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name) for name in sorted(wanted)}
+    for name in sorted(ready - wanted) if any("*" in name for name in patterns) else ():
+        try:
+            found[name] = _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name)
+        except MisuseError as error:
+            say(f"{name} is not served: {error}", "warning")
+    return found
 
 
 def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:

@@ -15,20 +15,16 @@ _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) n
 
 
 def prepare_streams() -> None:
-    """Have characters that the terminal's encoding lacks replaced, instead of an error in the middle of a reply."""
+    """Make the standard streams fit for use, however this process was started.
+
+    One that is closed is empty instead; characters that an encoding lacks are replaced, no error in the middle of a reply.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-
-
-def on_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is at the other end of a stream."""
-    return stream is not None and stream.isatty()
-
-
-def is_closed(stream: TextIO | None) -> bool:
-    """Whether there is nothing behind a stream: it was closed before this process began."""
-    return stream is None
 
 
 def say(text: str, style: Style | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from swink.cli.asking import call_text
+from swink.cli.explain import plainly
 from swink.cli.terminal import harmless, say, shortened, styled
 from swink.config import AgentResult
 from swink.events import (
@@ -61,10 +62,10 @@ class TextTranscript:
                 self._note(f"✗ {name}: {result.text}")
             case MessageDiscarded(reason=reason):
                 self._close_line()
-                say(f"the reply broke off and starts anew: {reason}", "warning")
+                say(f"the reply broke off and starts anew: {plainly(reason)}", "warning")
             case RetryScheduled(delay=delay, error=error):
                 self._close_line()
-                say(f"{error}; trying again in {delay:.1f} s", "warning")
+                say(f"{plainly(error)}; trying again in {delay:.1f} s", "warning")
             case ContextCompacted(report=report):
                 say(f"the conversation is longer than the model's window: {report.dropped} older messages are left out", "dim")
             case _:
