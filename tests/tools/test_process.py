@@ -4,14 +4,18 @@ import asyncio
 import os
 import resource
 import signal
+import socket
+import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from calling import eventually
 
+from swink.tools import process
 from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run
 from swink.tools.sandbox import Level, Sandbox, shell_argv
 
@@ -20,9 +24,11 @@ places = pytest.mark.parametrize(("level", "backend"), PLACES, ids=[backend for 
 
 
 @pytest.fixture
-def box(level: Level, backend: str, tmp_path: Path, need) -> Sandbox:
+def box(level: Level, backend: str, tmp_path: Path, need) -> Iterator[Sandbox]:
     need(backend)
-    return Sandbox(tmp_path, level, backends=(backend,))
+    box = Sandbox(tmp_path, level, backends=(backend,))
+    yield box
+    box.close()
 
 
 async def run_shell(box: Sandbox, command: str, limits: Limits | None = None, size: int = 100_000):
@@ -118,6 +124,30 @@ async def test_background_processes_end_with_the_command(box: Sandbox, tmp_path:
     ending, output = await run_shell(box, f"{family(tmp_path)} parent-leaves; echo done")
     assert (ending.code, output.text()) == (0, "done\n")
     await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
+
+
+async def test_a_writer_out_of_reach_does_not_hang_the_run(tmp_path: Path):
+    """The command hands its output pipe to somebody who is no descendant of it, and who keeps it."""
+    held: list[int] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        server.listen()
+        server.setblocking(False)
+
+        async def take() -> None:
+            connection, _ = await asyncio.get_running_loop().sock_accept(server)
+            with connection:
+                connection.setblocking(True)
+                held.extend(socket.recv_fds(connection, 1, 1)[1])
+
+        taking = asyncio.create_task(take())
+        hand_over = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('socket'); socket.send_fds(s, [b'x'], [1])"
+        async with asyncio.timeout(10):
+            ending, output = await run_shell(Sandbox(tmp_path, "none"), f'echo out; {sys.executable} -c "{hand_over}"')
+            await taking
+    assert (ending.code, output.text()) == (0, "out\n")
+    assert len(held) == 1
+    os.close(held[0])
 
 
 async def test_death_of_the_program_around_ends_the_command(tmp_path: Path):
@@ -313,3 +343,23 @@ def test_head_and_tail_keep_what_they_promise():
     short = HeadAndTail(10)
     short.add(b"0123456789")
     assert (short.text(), short.cut) == ("0123456789", 0)
+
+
+def test_without_a_list_of_children_from_the_kernel_ps_is_asked(tmp_path: Path):
+    """As on macOS: the tree is found and ended all the same, with the process group of the command in place of adopted orphans."""
+    program = f"""
+import os, subprocess, sys, time
+sys.path.insert(0, {str(Path(process.__file__).with_name("supervisor"))!r})
+import tree
+tree._LISTED_BY_KERNEL = False
+child = subprocess.Popen(["sh", "-c", "sleep 71 & sh -c 'sleep 72' & (sleep 73 &) ; wait"], start_new_session=True)
+deadline = time.monotonic() + 5
+while len(tree.descendants(child.pid)) < 4 and time.monotonic() < deadline:
+    time.sleep(0.02)
+print(len(tree.descendants(child.pid)))
+print(tree.end(child.pid, 0, 0.2), len(tree.descendants(child.pid)))
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    found, left = done.stdout.splitlines()
+    assert int(found) >= 4
+    assert left == "0 0"

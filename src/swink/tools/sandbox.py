@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -65,6 +65,7 @@ class Sandbox:
         self._environment = dict(environment or {})
         self._backends: Sequence[Backend] = backends if level != "none" else ("none",)
         self._private: str | None = None
+        self._forget: Callable[[], object] = lambda: None
 
     async def backend(self) -> Backend:
         """The way this level is had here; raises `SandboxUnavailable` with every reason if there is none."""
@@ -84,6 +85,11 @@ class Sandbox:
     async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
         """A command as this sandbox runs it."""
         return self._launch(await self.backend(), argv, str(cwd or self.root), limits)
+
+    def close(self) -> None:
+        """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
+        self._private = None
+        self._forget()
 
     def environment(self) -> dict[str, str]:
         """What a command gets to see of our environment."""
@@ -141,7 +147,7 @@ class Sandbox:
         """Our directory for the command's temp files and home; it lives as long as this object."""
         if self._private is None:
             self._private = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-"))
-            weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
+            self._forget = weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
             for name in ("tmp", "home", "nothing"):
                 os.mkdir(os.path.join(self._private, name))
             Path(self._private, "empty").touch(0o444)

@@ -147,11 +147,11 @@ def _children(pid: int) -> list[int]:
 def _descendants_by_listing(leader: int) -> dict[int, int]:
     import subprocess
 
-    done = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], capture_output=True, text=True, check=False)
+    ps = subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], stdout=subprocess.PIPE, text=True)
     below: dict[int, list[int]] = {}
-    for line in done.stdout.splitlines():
+    for line in ps.communicate()[0].splitlines():
         pid, parent, group, state = line.split(None, 3)
-        if not state.startswith("Z"):
+        if int(pid) != ps.pid and not state.startswith("Z"):
             below.setdefault(int(parent), []).append(int(pid))
             if leader and int(group) == leader and int(pid) != leader:
                 below.setdefault(leader, []).append(int(pid))
