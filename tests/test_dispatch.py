@@ -119,6 +119,40 @@ async def test_a_tool_that_raises_cancelled_by_itself_is_just_an_error():
     assert agent.messages[-1].text == "end"
 
 
+async def test_a_tool_that_exits_or_cancels_itself_is_an_error_of_its_own():
+    @tool
+    async def leaves() -> str:
+        raise SystemExit(3)
+
+    @tool
+    async def cancels() -> str:
+        raise asyncio.CancelledError
+
+    results, _, agent = await dispatch([ToolCall("1", "leaves"), ToolCall("2", "cancels")], [leaves, cancels])
+    assert "SystemExit" in results[0].text
+    assert results[1].text == "error: the tool cancelled itself"
+    assert agent.messages[-1].text == "end"
+
+
+async def test_a_rewrite_does_not_slip_past_the_guards_before_it():
+    class Guard(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Skip("guarded") if call.arguments["text"] == "bad" else None
+
+    class Meddler(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": "bad"})
+
+    class Restless(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": call.arguments["text"] + "x"})
+
+    results, _, _ = await dispatch([ToolCall("1", "echo", {"text": "good"})], [echo], policies=[Guard(), Meddler()])
+    assert results[0].text == "guarded"
+    results, _, _ = await dispatch([ToolCall("1", "echo", {"text": "good"})], [echo], policies=[Restless()])
+    assert "still rewrite" in results[0].text
+
+
 async def test_secrets_in_an_exception_do_not_reach_the_model():
     @tool
     async def leaky() -> str:
@@ -502,6 +536,16 @@ async def test_a_large_result_is_cut_in_the_middle_and_kept_whole_in_details():
     assert text.endswith("b" * 50)
     assert "900 of 1000 characters cut" in text
     assert results[0].details == {"full_text": "a" * 500 + "b" * 500}
+
+
+async def test_the_smallest_cut_still_cuts():
+    @tool(max_result=1)
+    async def big() -> Any:
+        return ["a" * 1000, Image(Base64Source("aGk="))]
+
+    results, _, _ = await dispatch([ToolCall("1", "big")], [big])
+    assert results[0].text.count("a") < 20
+    assert len(results[0].content) == 2
 
 
 async def test_a_tool_may_return_blocks_values_and_results():

@@ -738,3 +738,22 @@ async def test_changes_of_the_session_state_come_as_one_delta_per_turn():
     await agent.run("hi")
     assert [(event.delta, event.removed) for event in seen.of(StateChanged)] == [({"a": 1, "b": {"deep": [1]}}, ("old",))]
     assert agent.state == {"a": 1, "b": {"deep": [1]}}
+
+
+async def test_state_that_is_no_json_is_kept_from_policies_and_files_but_ends_nothing(caplog: pytest.LogCaptureFixture):
+    class Look(Policy):
+        def pre_turn(self, ctx: Any) -> None:
+            states.append(dict(ctx.state))
+
+    states: list[Any] = []
+    agent, _, _ = make(["ok"], policies=[Look()], state={"fine": 1})
+    agent.state["odd"] = object()
+    assert (await agent.run("hi")).text == "ok"
+    assert states == [{"fine": 1}]
+    assert "not JSON-able" in caplog.text
+
+
+async def test_the_result_says_how_the_last_reply_stopped():
+    agent, _, seen = make([["half", Done("length")]])
+    result = await agent.run("hi")
+    assert result.stop_reason == seen.of(AgentEnd)[0].stop_reason == "length"

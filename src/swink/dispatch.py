@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
-from swink.messages import Image, Text, ToolCall, ToolResult
+from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
 from swink.run import Call, Run
@@ -22,6 +22,8 @@ from swink.workers import GRACE, Abandoned, run_in_thread
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
 STEERED = "tool call cancelled: user requested steering interrupt"
 ABORTED = "tool call cancelled: the run was aborted"
+REWRITES = 8
+"""Rounds in which policies may rewrite one call's arguments."""
 
 
 class ApprovalRequest(Struct, frozen=True):
@@ -146,12 +148,14 @@ class _Batch:
             if isinstance(value, Transfer) and call.result is None:
                 self.transfer = value
         except asyncio.CancelledError:
-            result = _failure(call.why or ABORTED)
+            task = asyncio.current_task()
+            ours = call.why or (task is not None and task.cancelling())
+            result = _failure((call.why or ABORTED) if ours else "error: the tool cancelled itself")
         except Abandoned as error:
             result = _failure(f"{call.why or ABORTED}; tool abandoned: {error}")
         except ToolError as error:
             result = ToolResult((Text(str(error)),), error.details, True)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
             result = _failure(redact_text(f"error: {type(error).__name__}: {error}"))
         finally:
@@ -209,10 +213,20 @@ async def _steering_waits(run: Run) -> bool:
 
 
 async def _ask_policies(run: Run, call: Call) -> Outcome | None:
-    """Pre-dispatch policies over one call; a stop settles every call still open."""
+    """Pre-dispatch policies over one call, asked again after a rewrite, so that no guard is passed by."""
+    for _ in range(REWRITES):
+        before = call.arguments
+        outcome = await _ask_each(run, call)
+        if outcome is not None or call.result is not None or call.arguments == before:
+            return outcome
+    run.settle(call, _failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"))
+    return None
+
+
+async def _ask_each(run: Run, call: Call) -> Outcome | None:
+    """One round; a stop settles every call still open."""
     for policy in run.slots.pre_dispatch:
-        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
-        match verdict:
+        match await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call)):
             case Stop(reason):
                 for waiting in _open(run):
                     run.settle(waiting, _failure(f"tool call not run: {reason}"))
@@ -240,7 +254,7 @@ async def _ask_approval(run: Run, call: Call) -> Outcome | None:
         return None
     shown = redact_value(call.arguments)
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))
-    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, True, run.policy_context()))
+    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, tool.needs_approval(call.arguments), run.policy_context()))
     reason = answer.reason if isinstance(answer, Rejected) else None
     run.emit(ApprovalResolved(call.call.id, tool.name, isinstance(answer, Approved), reason))
     if isinstance(answer, Rejected):
@@ -327,11 +341,11 @@ def _cut(result: ToolResult, limit: int) -> ToolResult:
     text = result.text
     if len(text) <= limit:
         return result
-    half = limit // 2
-    shown = f"{text[:half]}\n[… {len(text) - 2 * half} of {len(text)} characters cut …]\n{text[-half:]}"
-    images = tuple(block for block in result.content if isinstance(block, Image))
+    head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
+    shown = f"{head}\n[… {len(text) - limit} of {len(text)} characters cut …]\n{tail}"
+    others = tuple(block for block in result.content if not isinstance(block, Text))
     details: dict[str, Any] = {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
-    return ToolResult((Text(shown), *images), details, result.is_error)
+    return ToolResult((Text(shown), *others), details, result.is_error)
 
 
 def _failure(text: str) -> ToolResult:

@@ -7,7 +7,7 @@ cannot be part of a cycle are hidden from the garbage collector (`gc=False`): a 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, cast, is_typeddict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_typeddict
 
 import msgspec
 from msgspec import Struct, field
@@ -206,6 +206,12 @@ class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role")
     timestamp: float = field(default_factory=time.time)
     role: ClassVar[str] = "user"
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension], timestamp: float = ...
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if type(self.content) is not tuple or str in map(type, self.content):
             force_setattr(self, "content", as_blocks(self.content))
@@ -229,6 +235,21 @@ class AssistantMessage(_Message, frozen=True, eq=False, tag="assistant", tag_fie
     error_kind: str | None = None
     timestamp: float = field(default_factory=time.time)
     role: ClassVar[str] = "assistant"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            content: str | ContentBlock | Iterable[str | ContentBlock],
+            provider: str = ...,
+            model: str = ...,
+            stop_reason: StopReason = ...,
+            usage: Usage = ...,
+            cost: Cost | None = ...,
+            error_message: str | None = ...,
+            error_kind: str | None = ...,
+            timestamp: float = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if type(self.content) is not tuple or str in map(type, self.content):
@@ -265,6 +286,18 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
     details: Any = None
     timestamp: float = field(default_factory=time.time)
     role: ClassVar[str] = "tool_result"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            tool_call_id: str,
+            tool_name: str,
+            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension] = ...,
+            is_error: bool = ...,
+            details: Any = ...,
+            timestamp: float = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if type(self.content) is not tuple or str in map(type, self.content):
@@ -312,6 +345,15 @@ class ToolResult(Struct, frozen=True):
     content: tuple[Text | Image | Extension, ...] = ()
     details: Any = None
     is_error: bool = False
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension] = ...,
+            details: Any = ...,
+            is_error: bool = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if type(self.content) is not tuple or str in map(type, self.content):

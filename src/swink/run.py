@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from swink.account import Account
@@ -42,7 +41,6 @@ from swink.messages import (
     ToolResultMessage,
     TurnEndReason,
     Usage,
-    plain,
 )
 from swink.policy import Policy, PolicyContext, Slots, vet_commit
 from swink.state import StateChanges
@@ -315,6 +313,8 @@ class Run:
             self.reason = self._abort_reason or self.reason
             if stop_reason == "aborted" and self.error is None:
                 self.error = Aborted(self.reason or "the run was cancelled")
+        if self.stop_reason is None and self.reply is not None:
+            self.stop_reason = self.reply.stop_reason
         ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
         if self._turn_open:
             if self.reply is None:
@@ -355,7 +355,7 @@ class Run:
             self.fresh,
             self.account.usage,
             self.account.cost,
-            msgspec.json.decode(msgspec.json.encode(self.config.state, enc_hook=plain)),
+            self._state_changes.snapshot(),
         )
 
     def tool_context(self, call: Call) -> ToolContext:

@@ -20,6 +20,10 @@ class StateChanges:
         self._state = state
         self._known = _encoded(state)
 
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of the state as JSON data; what is not JSON-able is left out."""
+        return {key: msgspec.json.decode(value) for key, value in _encoded(self._state).items()} if self._state else {}
+
     def take(self) -> StateChanged | None:
         """The changes since the last call, or None."""
         if not self._state and not self._known:
