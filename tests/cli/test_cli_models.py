@@ -1,6 +1,8 @@
 """`swink models`: what is listed, fetched and deleted."""
 
 import os
+import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,23 @@ def test_what_was_never_pulled_cannot_be_deleted(file: Path):
 def test_only_local_models_are_pulled():
     with pytest.raises(UnknownModel, match="nothing to keep on this machine"):
         call("models", "pull", "openai:gpt-5")
+
+
+def test_ctrl_c_ends_a_download_and_the_child_that_does_it(place: Place):
+    env, file = own_cache(place)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = {"PIP_INDEX_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+        process = place.start("models", "pull", "smollm2-135m", env={**env, **index, "PYTHONWARNINGS": "default"})
+        silent.settimeout(60)
+        child, _ = silent.accept()
+        with child:
+            child.settimeout(30)
+            assert child.recv(4) == b"GET "
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+            while child.recv(4096):  # until its end, which is the child's
+                pass
+    assert process.returncode == 130
+    assert err.decode().splitlines()[-1].startswith("swink: interrupted; the next swink models pull smollm2-135m")
+    assert not file.exists()
+    assert b"Traceback" not in err
