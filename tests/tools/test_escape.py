@@ -7,6 +7,7 @@ import asyncio
 import functools
 import json
 import os
+import shutil
 import site
 import subprocess
 import sys
@@ -195,6 +196,25 @@ async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(tmp_path:
     assert "bwrap is not installed (package bubblewrap)" in text
     assert "Landlock version 4, version 6 (Linux 6.12) is needed" in text
     assert not marker.exists()
+
+
+async def test_a_bubblewrap_that_cannot_disable_user_namespaces_is_still_tight(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+    """As before version 0.8: the system call filter refuses them then."""
+    need("bubblewrap")
+    old = tmp_path / "bin"
+    old.mkdir()
+    (old / "bwrap").write_text(
+        '#!/bin/bash\nfor word; do [ "$word" = --disable-userns ] && { echo "bwrap: Unknown option --disable-userns"; exit 1; }; done\n'
+        f'exec {shutil.which("bwrap")} "$@"\n'
+    )
+    (old / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old}:{os.environ['PATH']}")
+    box = Sandbox(tmp_path, backends=("bubblewrap",))
+    assert await box.backend() == "bubblewrap"
+    code, output = await shell(box, "unshare -U true && echo escaped; unshare -Ur id; echo done")
+    assert (code, output.splitlines()[-1]) == (0, "done"), output
+    assert "escaped" not in output
+    assert "uid=0" not in output or os.getuid() == 0
 
 
 async def test_the_whole_file_system_is_no_workspace(need):

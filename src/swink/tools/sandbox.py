@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import MisuseError
@@ -32,7 +33,16 @@ Backend = Literal["none", "bubblewrap", "landlock"]
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _TOOL_HOMES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
 _PROBE = '(echo broken > "$CANARY") 2>/dev/null; echo works > "$INSIDE"'
-_known: dict[tuple[object, ...], str] = {}
+
+
+class _Verdict(Struct, frozen=True):
+    """What trying a backend has shown: why it cannot be used, or how it can."""
+
+    trouble: str = ""
+    disable_userns: bool = True
+
+
+_verdicts: dict[tuple[object, ...], _Verdict] = {}
 
 
 class SandboxUnavailable(ToolError):
@@ -84,7 +94,8 @@ class Sandbox:
 
     async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
         """A command as this sandbox runs it."""
-        return self._launch(await self.backend(), argv, str(cwd or self.root), limits)
+        backend = await self.backend()
+        return self._launch(backend, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
 
     def close(self) -> None:
         """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
@@ -101,7 +112,7 @@ class Sandbox:
             case "none":
                 return plain
             case "bubblewrap":
-                return self._in_bubblewrap(plain, disable_userns=disable_userns and _known.get(("userns",)) != "left on")
+                return self._in_bubblewrap(plain, disable_userns=disable_userns)
             case "landlock":
                 return self._in_landlock(plain)
 
@@ -161,25 +172,31 @@ class Sandbox:
             return "the workspace is the whole file system"
         if backend == "landlock" and (inside := self._view().hidden_in_root):
             return f"Landlock cannot hide {inside[0]}, which lies inside the workspace"
-        key = (backend, self.level, os.getuid(), os.environ.get("PATH"))
-        if key not in _known:
-            _known[key] = await self._probe(backend)
-        return _known[key]
+        key = self._key(backend)
+        if key not in _verdicts:
+            _verdicts[key] = await self._probe(backend)
+        return _verdicts[key].trouble
 
-    async def _probe(self, backend: Backend) -> str:
+    def _key(self, backend: Backend) -> tuple[object, ...]:
+        return (backend, self.level, os.getuid(), os.environ.get("PATH"))
+
+    def _verdict(self, backend: Backend) -> _Verdict:
+        return _verdicts.get(self._key(backend), _Verdict())
+
+    async def _probe(self, backend: Backend) -> _Verdict:
         if not seccomp.is_supported():
-            return "no system call filter for this kind of processor"
+            return _Verdict("no system call filter for this kind of processor")
         if backend == "landlock":
             if (abi := landlock.abi()) < landlock.MINIMUM_ABI:
-                return f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed"
-            return await self._try(backend)
+                return _Verdict(f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed")
+            return _Verdict(await self._try(backend))
         if shutil.which("bwrap") is None:
-            return "bwrap is not installed (package bubblewrap)"
+            return _Verdict("bwrap is not installed (package bubblewrap)")
         trouble = await self._try(backend)
         if trouble and not await self._try(backend, disable_userns=False):
-            _known["userns",] = "left on"  # the system call filter still refuses new user namespaces
-            return ""
-        return trouble
+            # An older bubblewrap, or /proc/sys out of reach: the system call filter refuses new user namespaces all the same.
+            return _Verdict(disable_userns=False)
+        return _Verdict(trouble)
 
     async def _try(self, backend: Backend, *, disable_userns: bool = True) -> str:
         """Run a command that tries to write outside, in a scratch workspace; empty if it is stopped and nothing else is."""
