@@ -282,6 +282,14 @@ asyncio.run(main())
     assert left == "0"
 
 
+async def test_a_user_without_a_home_has_a_sandbox_too(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+    """A number that no passwd file knows, as in many containers."""
+    need("bubblewrap")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert await shell(Sandbox(tmp_path, backends=("bubblewrap",)), 'echo "$HOME"; touch ~/x "$TMPDIR/y" z') == (0, "/tmp\n")
+
+
 def test_the_view_shows_no_home_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home = tmp_path / "home"
     for name in ("bin", ".cargo/bin", "project/bin", "Documents", ".ssh"):

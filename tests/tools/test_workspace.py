@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools.workspace import PathRefused, Workspace, locked
 
@@ -86,6 +87,11 @@ def test_links_inside_are_followed(root: Path):
     assert {read(workspace, path) for path in ("relative", "absolute/file.txt", "dir/up", "chain", "absolute/up")} == {"inside"}
     with workspace.at("absolute/deep/../file.txt") as spot:
         assert spot.path == "dir/file.txt"
+
+
+def test_a_workspace_that_is_no_directory_is_a_mistake_of_the_program(tmp_path: Path):
+    with pytest.raises(MisuseError, match="is not a directory"):
+        Workspace(tmp_path / "missing")
 
 
 def test_a_circle_of_links_is_an_error(root: Path):

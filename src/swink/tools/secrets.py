@@ -30,7 +30,7 @@ _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
     """Every secret place that exists, with symlinks resolved."""
-    home = Path.home()
+    home = home_directory()
     places: list[Path] = [home / name for name in _IN_HOME]
     places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
     places += [Path(value) for name, value in os.environ.items() if name.startswith("SWINK_") and value.startswith("/")]
@@ -39,6 +39,14 @@ def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
         places += [path for path in ssh.iterdir() if path.name.endswith("_key")]
     places += [Path(path) for path in extra]
     return tuple(sorted({os.path.realpath(place) for place in places if _exists(place)}))
+
+
+def home_directory() -> Path:
+    """The user's home; the root of the file system for a user who has none, as in many containers."""
+    try:
+        return Path(os.path.realpath(Path.home()))
+    except RuntimeError:
+        return Path("/")
 
 
 def _exists(path: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.tools.secrets import secret_paths
+from swink.tools.secrets import home_directory, secret_paths
 
 SYSTEM = (
     "/usr",
@@ -50,7 +50,7 @@ class View(Struct, frozen=True):
 
 def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
     """What a command in this workspace sees; `readable` adds to it, `hidden` takes away."""
-    home = os.path.realpath(Path.home())
+    home = str(home_directory())
     secrets = secret_paths(hidden)
     found = [
         *SYSTEM,
@@ -61,7 +61,7 @@ def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[st
         *map(str, readable),
     ]
     found += [path for name in ("resolv.conf", "localtime") if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")]
-    return View(str(root), home, tuple(_outermost(found, str(root), secrets)), secrets)
+    return View(str(root), home, tuple(_outermost(found, str(root), home, secrets)), secrets)
 
 
 def is_beneath(path: str, top: str) -> bool:
@@ -82,12 +82,12 @@ def _on_path(home: str) -> list[str]:
     return found
 
 
-def _outermost(paths: Iterable[str], root: str, secrets: Sequence[str]) -> list[str]:
+def _outermost(paths: Iterable[str], root: str, home: str, secrets: Sequence[str]) -> list[str]:
     """The existing ones, without those that another covers, or that would show the whole disk, a home or a secret."""
     kept: list[str] = []
     real = {os.path.realpath(path) for path in paths if os.path.exists(path)}
     for path in sorted(real, key=len):
         covered = any(is_beneath(path, other) for other in (*kept, *secrets))
-        if path != "/" and not covered and not is_beneath(path, root) and not is_beneath(os.path.realpath(Path.home()), path):
+        if path != "/" and not covered and not is_beneath(path, root) and not is_beneath(home, path):
             kept.append(path)
     return kept

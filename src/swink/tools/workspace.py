@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools.secrets import secret_paths
 from swink.tools.view import is_beneath
@@ -84,7 +85,7 @@ class Workspace:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
         if not self.root.is_dir():
-            raise ToolError(f"the workspace {self.root} is not a directory")
+            raise MisuseError(f"the workspace {self.root} is not a directory")
         self._hidden = tuple(path for path in secret_paths(hidden) if is_beneath(path, str(self.root)))
 
     @contextmanager
