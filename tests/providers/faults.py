@@ -44,6 +44,10 @@ class Connection:
         """The end of a chunked body."""
         await self.send(b"0\r\n\r\n")
 
+    def close(self) -> None:
+        """Drop the connection the polite way: the client gets an end."""
+        self._writer.close()
+
     def reset(self) -> None:
         """Drop the connection the hard way: the client gets a reset, not an end."""
         self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -203,6 +207,21 @@ def resetting(adapter: Adapter) -> Talk:
         await connection.chunk(adapter.within_next())
         await asyncio.sleep(0.02)  # a reset discards what was not read yet
         connection.reset()
+
+    return talk
+
+
+def hanging_up(adapter: Adapter, at: int, how: str) -> Talk:
+    """A healthy provider that drops the connection at one of its requests, counted from 0, instead of answering."""
+    requests = 0
+
+    async def talk(connection: Connection) -> None:
+        nonlocal requests
+        requests += 1
+        if requests - 1 == at:
+            getattr(connection, how)()
+        else:
+            await replying(adapter)(connection)
 
     return talk
 

@@ -20,6 +20,7 @@ from faults import (
     answering,
     bomb,
     flooding,
+    hanging_up,
     pinging,
     replying,
     resetting,
@@ -130,6 +131,23 @@ async def test_a_server_that_does_not_speak_tls_is_a_network_error(adapter: Adap
         failed(await ask(fn, adapter, Timeout(connect=SHORT)), "network")
         await fn.aclose()
         await server.all_closed()
+
+
+@each
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(adapter: Adapter, how: str):
+    async with facing(adapter, hanging_up(adapter, 1, how)) as (fn, server):
+        for _ in range(2):
+            assert (await ask(fn, adapter)).message.text == "".join(PIECES)
+    assert (len(server.requests), server.connections) == (3, 2)
+
+
+@each
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapter(adapter: Adapter, how: str):
+    async with facing(adapter, hanging_up(adapter, 0, how)) as (fn, server):
+        failed(await ask(fn, adapter), "network")
+    assert len(server.requests) == 1
 
 
 # --- silence: through an agent, whose watchdog counts content ----------------------------------------------------------

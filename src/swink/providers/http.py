@@ -89,21 +89,11 @@ class AiohttpTransport:
         """Send one request and wait for the head of its answer."""
         import aiohttp
         from aiohttp.http_exceptions import HttpProcessingError
-        from yarl import URL
 
         pool = await self._pool()
         pool.active += 1
         try:
-            answer = await pool.session.request(
-                request.method,
-                # An escaped URL stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for.
-                URL(request.url, encoded=_ESCAPED.fullmatch(request.url) is not None),
-                data=request.body or None,
-                headers=request.headers,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=timeout.connect, sock_connect=timeout.connect),
-                proxy=pool.proxy(request.url),
-            )
+            answer = await pool.request(request, timeout)
         except (aiohttp.ClientError, OSError) as error:
             await pool.leave()
             raise NetworkError(_explain(request.url, error)) from error
@@ -152,6 +142,7 @@ class _Pool:
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compression would only hold small events back; an answer that is compressed all the same gets decoded.
             headers={"accept-encoding": "identity", "user-agent": "swink"},
+            trace_configs=[_reuse_trace()],
         )
         self.active = 0
         self._retired = False
@@ -161,6 +152,29 @@ class _Pool:
 
     async def start(self) -> None:
         await anext(self._keeper)
+
+    async def request(self, request: Request, timeout: Timeout) -> "aiohttp.ClientResponse":
+        """Send one request; a kept connection that the server had given up meanwhile is replaced by the next, at last a new one."""
+        import aiohttp
+        from yarl import URL
+
+        while True:
+            attempt = _Attempt()
+            try:
+                return await self.session.request(
+                    request.method,
+                    # An escaped URL stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for.
+                    URL(request.url, encoded=_ESCAPED.fullmatch(request.url) is not None),
+                    data=request.body or None,
+                    headers=request.headers,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=timeout.connect, sock_connect=timeout.connect),
+                    proxy=self.proxy(request.url),
+                    trace_request_ctx=attempt,
+                )
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not attempt.reused:
+                    raise
 
     async def retire(self) -> None:
         self._retired = True
@@ -188,6 +202,26 @@ class _Pool:
         finally:
             self._forget()
             await self.session.close()
+
+
+class _Attempt:
+    """Whether a request went over a connection that was kept from an earlier one."""
+
+    __slots__ = ("reused",)
+
+    def __init__(self) -> None:
+        self.reused = False
+
+
+def _reuse_trace() -> "aiohttp.TraceConfig":
+    import aiohttp
+
+    async def note(session: Any, context: Any, parameters: Any) -> None:
+        context.trace_request_ctx.reused = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(note)
+    return trace
 
 
 class _AiohttpResponse:
