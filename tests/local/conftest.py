@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from swink.local import LocalStreamFn, pull, unload_all
+from swink.local.runtime import physical_cores
 
 os.environ.setdefault("SWINK_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "swink"))
 
@@ -19,8 +20,8 @@ def weights() -> Path:
 
 @pytest.fixture(scope="session")
 def model(weights: Path) -> Iterator[LocalStreamFn]:
-    """A stream function whose model stays loaded from test to test."""
-    yield LocalStreamFn(context=2048)
+    """A stream function whose model stays loaded from test to test; all cores, as nothing else runs meanwhile."""
+    yield LocalStreamFn(context=2048, threads=physical_cores())
     unload_all()
 
 

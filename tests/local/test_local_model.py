@@ -155,7 +155,7 @@ async def test_an_abort_stops_the_model_while_it_reads(model: LocalStreamFn):
 
 
 async def test_two_agents_share_one_model_and_neither_waits_for_the_others_end(model: LocalStreamFn):
-    other = LocalStreamFn(context=2048)
+    other = LocalStreamFn(context=2048, threads=physical_cores())
     assert other.model(SMOL.model_id) is model.model(SMOL.model_id)
     order: list[str] = []
 

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from msgspec.structs import replace
 from talking import SMOL, WEATHER, Spec, ask, events_of
 from test_local_grammar import EXACT, INEXACT
 
@@ -10,6 +11,7 @@ from swink.errors import StreamError
 from swink.local import LocalStreamFn
 from swink.local.gbnf import grammar_text
 from swink.local.grammar import schema_grammar
+from swink.local.runtime import physical_cores
 from swink.messages import AssistantMessage, Cost, Image, LlmMessage, Text, ToolCall, ToolResultMessage, UserMessage
 from swink.stream import Done, Error, Start, StreamFn, TextDelta
 
@@ -87,11 +89,14 @@ async def test_an_empty_context_is_refused(model: LocalStreamFn):
 
 
 async def test_options_without_meaning_are_reported_once(model: LocalStreamFn, caplog: pytest.LogCaptureFixture):
-    fresh = LocalStreamFn(context=2048)
+    fresh = LocalStreamFn(context=2048, threads=physical_cores())
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            await events_of(fresh, "Hi", max_tokens=1, api_key="sk-secret-secret")
-    assert [record.getMessage() for record in caplog.records] == [f"{SMOL}: option 'api_key' is ignored: the model runs in this process"]
+            await events_of(fresh, "Hi", spec=replace(SMOL, thinking_level="high"), max_tokens=1, api_key="sk-secret-secret")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{SMOL}: option 'api_key' is ignored: the model runs in this process",
+        f"{SMOL}: option 'thinking_level' is ignored: the model's chat template cannot turn thinking on or off",
+    ]
 
 
 async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: LocalStreamFn):
@@ -102,7 +107,7 @@ async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: Lo
 
 
 async def test_a_template_that_knows_tools_gets_them_natively(weights: object):
-    native = LocalStreamFn(context=1024, parallel=1, chat_template=TOOL_TEMPLATE)
+    native = LocalStreamFn(context=1024, parallel=1, threads=physical_cores(), chat_template=TOOL_TEMPLATE)
     call = ToolCall("1", "weather", {"city": "Rome"})
     history: list[LlmMessage] = [UserMessage("Weather in Rome?"), AssistantMessage((call,)), ToolResultMessage(call.id, "weather", "14")]
     try:

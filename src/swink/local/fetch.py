@@ -36,16 +36,22 @@ class Watch(Struct, frozen=True):
             raise LoadCancelled(f"the download of {self.model} was cancelled; no half file was kept, the next use starts it again")
 
 
-def run_watched(command: Sequence[str], environ: Mapping[str, str], directory: Path, total: int, watch: Watch) -> tuple[int, str]:
-    """Run a downloading command inside a directory of its own; its exit code and the end of what it printed."""
+def run_watched(
+    command: Sequence[str], environ: Mapping[str, str], directory: Path, total: int, watch: Watch, *, growing: str = ""
+) -> tuple[int, str]:
+    """Run a downloading command inside a directory; its exit code and the end of what it printed.
+
+    Progress is the size of the largest file in there, or of those whose names end in `growing`.
+    """
     log = directory / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory)
     try:
-        code = _follow(process, directory, total, watch)
+        code = _follow(process, directory, total, watch, growing)
+        return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
     finally:
         _end(process)
-    return code, redact_text(log.read_text("utf-8", "replace")[-4096:])
+        log.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -63,25 +69,25 @@ def only_one(path: Path, watch: Watch) -> Generator[None, None, None]:
             _unlock(file)
 
 
-def _follow(process: subprocess.Popen[bytes], directory: Path, total: int, watch: Watch) -> int:
+def _follow(process: subprocess.Popen[bytes], directory: Path, total: int, watch: Watch, growing: str) -> int:
     began, shown = time.monotonic(), -1
     while True:
         try:
             return process.wait(_TICK)
         except subprocess.TimeoutExpired:
             watch.check()
-        done = _largest(directory)
+        done = _largest(directory, growing)
         if done != shown:
             shown = done
             watch.report(Downloading(watch.model, min(done, total or done), total, done / (time.monotonic() - began)))
 
 
-def _largest(directory: Path) -> int:
-    """The size of the file that is being downloaded: the largest one, wherever the child puts it."""
+def _largest(directory: Path, growing: str) -> int:
+    """The size of the file that is being downloaded, wherever the child puts it."""
     largest = 0
     for root, _, names in os.walk(directory):
         for name in names:
-            if name == _LOG:
+            if name == _LOG or not name.endswith(growing):
                 continue
             try:
                 largest = max(largest, os.lstat(os.path.join(root, name)).st_size)

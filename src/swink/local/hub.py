@@ -56,7 +56,9 @@ def _fetch(name: HubName, directory: Path, watch: Watch) -> Path:
         raise PullFailed(f"hf/{name.repo} has no file {name.file!r}; it has {here}")
     files = with_parts(chosen)
     total = sizes[chosen] if len(files) == 1 else 0
-    code, log = run_watched([sys.executable, "-c", _FETCH, name.repo, str(directory), *files], _environ(), directory, total, watch)
+    code, log = run_watched(
+        [sys.executable, "-c", _FETCH, name.repo, str(directory), *files], _environ(), directory, total, watch, growing=".incomplete"
+    )
     found = find_in_hub_cache(HubName(name.repo, chosen))
     if code != 0 or found is None:
         kept = f"What arrived is kept in {directory}, the next pull goes on from there."

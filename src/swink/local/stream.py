@@ -37,7 +37,6 @@ _ONE_TOKEN = [["{", -10.0]]
 """Left alone, models write the two characters {" as two tokens, read back they are one, and the prompt cache ends there."""
 
 _VARIED = {"temperature": 0.7, "top_p": 0.95}
-_OPTIONS_WITHOUT_MEANING = ("api_key", "transport")
 
 
 class LocalStreamFn:
@@ -69,9 +68,9 @@ class LocalStreamFn:
 
     async def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
         """One reply as stream events."""
-        self._report(model, options)
         local = self.model(model.model_id)
         head = (await local.ready(self._progress or say_on_stderr())).head
+        self._report(model, options, head)
         wanted = wanted_reply(context, options, head)
         request = _request(model, context, options, wanted, head)
         asked = _Asked(local, options, options.session_id or id(self))
@@ -87,12 +86,15 @@ class LocalStreamFn:
             async for event in events:
                 yield event
 
-    def _report(self, model: ModelSpec, options: StreamOptions) -> None:
+    def _report(self, model: ModelSpec, options: StreamOptions, head: Head) -> None:
         """Each option that a local model cannot honour, once and by name."""
-        for name in _OPTIONS_WITHOUT_MEANING:
-            if getattr(options, name) is not None and name not in self._reported:
+        ignored = {name: "the model runs in this process" for name in ("api_key", "transport") if getattr(options, name) is not None}
+        if model.thinking_level != "off" and not head.knows_thinking:
+            ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
+        for name, why in ignored.items():
+            if name not in self._reported:
                 self._reported.add(name)
-                logger.warning("%s: option %r is ignored: the model runs in this process", model, name)
+                logger.warning("%s: option %r is ignored: %s", model, name, why)
 
 
 class _Asked:
