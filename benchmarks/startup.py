@@ -35,7 +35,9 @@ parameters.n_ctx, parameters.n_parallel, parameters.n_batch, parameters.n_ubatch
 parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
 parameters.warmup, parameters.fit_params, parameters.verbosity, parameters.port = False, False, -1, 0
 parameters.ui, parameters.cache_ram_mib, parameters.n_threads_http = False, 512, 3
+parameters.endpoint_metrics = True
 server = xllamacpp.Server(parameters)
+server.handle_metrics()  # an answer means that it is ready
 os._exit(0)  # closing it is no part of loading it
 """
 # Tells the CPU time at the moment the first generation begins.

@@ -178,7 +178,7 @@ def test_a_run_stopped_by_its_turns_says_so_and_exits_with_1(place: Place, provi
     provider.replies = [[Call("weather", city="Oslo")]]
     done = place.swink("run", "--tool", "tools:weather", "--max-turns", "2", "--model", "openai:m", "hi", env=provider.env)
     assert done.code == 1
-    assert "max turns: 2 model calls made" in done.err
+    assert "max turns: 2" in done.err
     assert len(provider.requests) == 2
 
 
