@@ -52,12 +52,12 @@ class LocalEmbedder:
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
         with self._lock:  # one thread at a time loads, or computes
-            if self._server is None:
+            if (server := self._server) is None:
                 require_runtime()
                 path = pull(self.model_id, progress=say_on_stderr())
-                self._server = open_embedder(path, read_head(path), self._settings)
+                server = self._server = open_embedder(path, read_head(path), self._settings)
             # llama.cpp embeds no empty text; a blank stands for it
-            answer = self._server.handle_embeddings({"input": [text or " " for text in texts]})
+            answer = server.handle_embeddings({"input": [text or " " for text in texts]})
         if "error" in answer:
             message = str(answer["error"].get("message", "llama.cpp failed"))
             kind = ContextWindowOverflow if "too large" in message or "context size" in message else StreamError

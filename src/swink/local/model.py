@@ -126,8 +126,9 @@ class LocalModel:
         """Free the memory. Generations under way are stopped and end with an error; the next request loads again."""
         self.cancel_load()
         with self._lock:
-            self._opened, self._state = None, Unloaded()
+            opened, self._opened, self._state = self._opened, None, Unloaded()
             working = list(self._working)
+        del opened  # closing takes a moment: not under the lock
         for work in working:
             work.unloaded = True
             work.stop.set()
@@ -188,7 +189,10 @@ class LocalModel:
     def _begin(self) -> _Load:
         """Start a load; the lock is held."""
         load = _Load()
-        start_thread("swink-local-load", lambda: self._run(load))
+        try:
+            start_thread("swink-local-load", lambda: self._run(load))
+        except RuntimeError as error:
+            raise LocalModelError(f"no thread could be started: {error}", model=f"local:{self.model_id}") from error
         self._load, self._state = load, Loading(self.model_id)
         return load
 
