@@ -234,6 +234,11 @@ async def test_raw_events_are_shown_as_they_came():
 # --- sending ---------------------------------------------------------------------------------------------------------
 
 
+def said(position: int, text: str) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "id": f"msg_{position}", "role": "assistant", "status": "completed", "content": content}
+
+
 async def test_a_whole_conversation_is_sent_exactly_so():
     signature = msgspec.json.encode(REASONING).decode()
     history = [
@@ -269,7 +274,7 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                 ],
             },
             REASONING,
-            {"role": "assistant", "content": "Let me see."},
+            said(2, "Let me see."),
             {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'},
             {"type": "function_call", "call_id": remapped, "name": "weather", "arguments": "{}"},
             {
@@ -281,8 +286,8 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                 ],
             },
             {"type": "function_call_output", "call_id": remapped, "output": "(no output)"},
-            {"role": "assistant", "content": "Done."},
-            {"role": "assistant", "content": "ok"},
+            said(7, "Done."),
+            said(8, "ok"),
             {"role": "user", "content": [{"type": "input_text", "text": "Thanks."}]},
         ],
         "stream": True,

@@ -71,19 +71,19 @@ def _items(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, A
                 if content := _parts(message.content):
                     items.append({"role": "user", "content": content})
             case AssistantMessage():
-                items += _assistant_items(message, model, ids)
+                items += _assistant_items(message, model, ids, len(items))
             case ToolResultMessage():
                 items.append({"type": "function_call_output", "call_id": ids.result(message.tool_call_id), "output": _output(message)})
     return items
 
 
-def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds) -> list[dict[str, Any]]:
+def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds, position: int) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     mine = own(message, model)
     for block in message.content:
         match block:
             case Text(text):
-                items.append({"role": "assistant", "content": text})
+                items.append(_output_message(text, position + len(items)))
             case ToolCall(id, name, arguments):
                 encoded = encode_body(arguments, {}).decode()
                 items.append({"type": "function_call", "call_id": ids.call(id), "name": name, "arguments": encoded})
@@ -96,6 +96,12 @@ def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds) 
     while items and items[-1].get("type") == "reasoning":
         items.pop()  # it led to nothing, and the API wants what it led to
     return items
+
+
+def _output_message(text: str, position: int) -> dict[str, Any]:
+    """Text as an item of the output, which reasoning may lead to, and not in the short form, which not every server knows."""
+    content = [{"type": "output_text", "text": text, "annotations": list[Any]()}]
+    return {"type": "message", "id": f"msg_{position}", "role": "assistant", "status": "completed", "content": content}
 
 
 def _reasoning_item(signature: str) -> list[dict[str, Any]]:
