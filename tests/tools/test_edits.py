@@ -94,7 +94,7 @@ def test_all_or_nothing_and_untouched_characters_stay(text: str, edits: list[Edi
     assert all(char in rest for char in kept.replace("\r", "").replace(" ", "").replace("\t", ""))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.lists(st.text("abc \té", max_size=8), min_size=3, max_size=20), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_distinct_places_are_replaced_and_nothing_else(data: st.DataObject, bodies: list[str], end: str, final: bool):
     """Numbered lines are unique, so the outcome is known: exactly those lines change."""
@@ -112,11 +112,12 @@ def test_distinct_places_are_replaced_and_nothing_else(data: st.DataObject, bodi
     assert apply_edits(text, edits).text == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.binary(max_size=200))
 async def test_bytes_around_an_edit_are_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes):
     """Whatever the encoding, or none: an edit that goes through touches its own bytes alone."""
     assume(b"\0" not in before + after and b"MARK" not in before + after)
+    assume(not before.startswith((b"\xff\xfe", b"\xfe\xff")))  # by its mark all of it is UTF-16, MARK too
     root = tmp_path_factory.mktemp("bytes")
     (root / "file").write_bytes(before + b"MARK" + after)
     edit_file = named(write_tools(Workspace(root)), "edit_file")
