@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import itertools
 import json
 import resource
 import statistics
@@ -86,7 +87,7 @@ async def history(peer: Any) -> dict[str, float]:
     marks: list[float] = []
     await work.scripted(peer.run, work.tools(200))
     await work.scripted(peer.run, work.tools(200), marks=marks)
-    steps = [later - earlier for earlier, later in zip(marks, marks[1:], strict=False)]
+    steps = [later - earlier for earlier, later in itertools.pairwise(marks)]
     return {"a4": cpu * 1e3, "a4_growth": statistics.median(steps[-20:]) / statistics.median(steps[:20])}
 
 
