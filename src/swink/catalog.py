@@ -5,9 +5,8 @@ import importlib
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from typing import Any
 
@@ -78,7 +77,7 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
         return _registered[spec.provider]()
     target = PROVIDERS.get(spec.provider)
     if target is None:
-        for point in entry_points(group=ENTRY_POINTS):
+        for point in _entry_points():
             if point.name == spec.provider:
                 return _made(point.load())
         raise UnknownModel(_no_such_provider(spec.provider))
@@ -90,7 +89,7 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
 
 def has_provider(provider: str) -> bool:
     """Whether `stream_fn_for` can serve the provider."""
-    return provider in _registered or provider in PROVIDERS or any(point.name == provider for point in entry_points(group=ENTRY_POINTS))
+    return provider in _registered or provider in PROVIDERS or any(point.name == provider for point in _entry_points())
 
 
 def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
@@ -118,6 +117,12 @@ def _made(found: Any) -> StreamFn:
     return found if required else found()
 
 
+def _entry_points() -> Iterable[Any]:
+    from importlib.metadata import entry_points  # 30 ms: paid by whoever names a provider that is not built in
+
+    return entry_points(group=ENTRY_POINTS)
+
+
 def _entry(spec: ModelSpec) -> dict[str, Any] | None:
     """The exact entry, or the one the id is a dated version of."""
     table: dict[str, dict[str, Any]] = _tables().get(spec.provider, {})
@@ -137,7 +142,7 @@ def _load() -> dict[str, Any]:
 
 
 def _no_such_provider(provider: str) -> str:
-    names = sorted({*PROVIDERS, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    names = sorted({*PROVIDERS, *_registered, *(point.name for point in _entry_points())})
     near = difflib.get_close_matches(provider, names, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown provider {provider!r}; {hint}known: {', '.join(names)}; or pass stream_fn="
