@@ -47,14 +47,11 @@ async def test_a_named_tool_is_called_whatever_was_asked(model: LocalStreamFn):
     assert [call.name for call in message.tool_calls] == ["calculate"]
 
 
-async def test_required_calls_again_after_a_result_but_not_for_ever(model: LocalStreamFn):
+async def test_required_calls_again_after_a_result(model: LocalStreamFn):
     call = ToolCall("1", "weather", {"city": "Rome"})
     history: list[LlmMessage] = [UserMessage("Weather in Rome?"), AssistantMessage((call,)), ToolResultMessage("1", "weather", "14")]
     again, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=64)
     assert len(again.tool_calls) == 1
-    history += [AssistantMessage((call,)), ToolResultMessage("1", "weather", "14")]
-    answer, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=4)
-    assert not answer.tool_calls
 
 
 async def test_none_forbids_calls(model: LocalStreamFn):
@@ -104,11 +101,6 @@ async def test_arguments_beyond_the_grammar_are_checked_and_drawn_again_once(mod
     assert error.usage.output > 20  # both attempts are counted
 
 
-async def test_a_tool_without_parameters_is_called_with_none(model: LocalStreamFn):
-    message, _ = await ask(model, "What time is it?", tools=[Spec("clock", "The time.")], max_tokens=30)
-    assert message.tool_calls[0].arguments == {}
-
-
 async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStreamFn):
     asked: list[str] = []
 
@@ -122,7 +114,7 @@ async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStre
     class Mood:
         mood: Literal["good", "bad"]
 
-    agent = Agent(SMOL, stream_fn=model, tools=[weather], options=StreamOptions(max_tokens=24))
+    agent = Agent(SMOL, stream_fn=model, tools=[weather], options=StreamOptions(max_tokens=20))
     result = await agent.run("What is the weather in Rome?")
     assert (result.stop_reason in ("stop", "length"), len(asked)) == (True, 1)
     assert result.text

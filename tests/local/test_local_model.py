@@ -246,10 +246,8 @@ async def main():
         await asyncio.sleep(0.01)
 """
 ENDINGS = {
-    "asyncio.run(main())": 0,
     "asyncio.run(main()); sys.exit(3)": 3,
     "threading.Thread(target=asyncio.run, args=(talk(),), daemon=True).start(); started.wait()": 0,
-    "loop = asyncio.new_event_loop(); loop.run_until_complete(main()); os.kill(os.getpid(), signal.SIGTERM)": -15,
 }
 
 
