@@ -1,0 +1,361 @@
+"""The conformance kit: whether a stream function keeps the contract of `swink.stream`, told in sentences.
+
+    await check_stream_fn(MyStreamFn(base_url=…), model="mine:model-1", failing=MyStreamFn(base_url="http://127.0.0.1:9"))
+
+It asks the function for a text (`TEXT_PROMPT`), for a tool call (`TOOL_PROMPT`), and to go on with a conversation of another
+provider's; several times at once; it cancels it at many points and abandons it; and it has `failing` fail. What is behind the
+function may be the provider itself or a server that answers those two prompts.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, get_args
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import AgentError, ErrorKind, ModelError, StreamError
+from swink.messages import AssistantMessage, LlmMessage, ModelSpec, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import (
+    Assembly,
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamFn,
+    StreamOptions,
+    decode_event,
+    encode_event,
+)
+
+TEXT_PROMPT = "Say hello."
+TOOL_PROMPT = "What is the weather in Oslo? Use the tool."
+
+_KINDS = frozenset(get_args(ErrorKind))
+_ENDS = frozenset(("stop", "length", "tool_use", "transfer"))
+_SETTLE_SECONDS = 1.0
+_started: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("swink.conformance.started", default=None)
+
+
+class ToolOnOffer(Struct, frozen=True):
+    """What the model is told about the tool."""
+
+    name: str
+    description: str
+    parameters_schema: dict[str, Any]
+
+
+TOOL = ToolOnOffer(
+    "weather",
+    "Current weather.",
+    {"type": "object", "properties": {"city": {"type": "string", "description": "Name of the city."}}, "required": ["city"]},
+)
+"""The tool that the function is asked to call."""
+HISTORY: tuple[LlmMessage, ...] = (
+    UserMessage("What is the weather in Oslo and in Bergen?"),
+    AssistantMessage(
+        (
+            Thinking("Two cities.", "c2lnbmVk"),
+            Text("Let me look."),
+            ToolCall("call:1|" + "x" * 80, "weather", {"city": "Oslo"}),
+            ToolCall("call:2", "weather", {"city": "Bergen"}),
+        ),
+        "another-provider",
+        "another-model",
+        "tool_use",
+    ),
+    ToolResultMessage("call:1|" + "x" * 80, "weather", (Text("18 degrees"),)),
+    ToolResultMessage("call:2", "weather", (Text("no such city"),), True),
+    AssistantMessage((), "another-provider", "another-model", "aborted"),
+    UserMessage(TEXT_PROMPT),
+)
+"""A conversation as another provider left it: thinking, two calls at once, odd ids, an error, a turn that came to nothing."""
+
+
+async def check_stream_fn(
+    fn: StreamFn,
+    *,
+    model: ModelSpec | str = ModelSpec("test", "test"),
+    failing: StreamFn | None = None,
+    secret: str | None = None,
+    tools: bool = True,
+    options: StreamOptions = StreamOptions(),
+    cancellations: int = 12,
+    seconds: float = 30.0,
+) -> None:
+    """Assert that a stream function keeps its contract; the `AssertionError` lists every breach.
+
+    `failing` is the same kind of function, set up so that it must fail (nobody listens, a wrong key). `secret` is the key
+    that no error and no repr may show. `tools=False` leaves tool calls out. No single request may take longer than `seconds`.
+    """
+    probe = _Probe(fn, _spec(model), options, secret, seconds)
+    with _watched_tasks():
+        await probe.text("text", [UserMessage(TEXT_PROMPT)])
+        if tools:
+            await probe.tool_call()
+            await probe.text("a conversation of another provider's", HISTORY, (TOOL,))
+        await probe.at_once()
+        for pauses in range(cancellations):
+            await probe.cancelled(pauses)
+        await probe.abandoned()
+        if failing is not None:
+            await _Probe(failing, probe.model, options, secret, seconds, probe.problems).failure()
+    problems = list(dict.fromkeys(probe.problems))
+    assert not problems, "the stream function breaks its contract:\n" + "\n".join(f"- {problem}" for problem in problems)
+
+
+def stream_problems(events: Sequence[AssistantMessageEvent]) -> list[str]:
+    """What is wrong with the events of one reply, in words; nothing for a reply that keeps the protocol."""
+    assembly = Assembly()
+    for number, event in enumerate(events):
+        if problem := _shape_problem(event):
+            return [f"event {number}: {problem}"]
+        try:
+            assembly.feed(event)
+        except StreamError as error:
+            return [f"event {number}: {error.message}"]
+    match assembly.terminal:
+        case None:
+            return ["the stream ends without done or error"]
+        case Error(message, kind):
+            return _error_problems(message, kind)
+        case Done(stop_reason, usage):
+            counts = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total, *usage.extra.values()]
+            negative = ["usage counts below zero"] if any(count < 0 for count in counts) else []
+            content = assembly.message(ModelSpec("test", "test"), stop_reason, usage=usage).content
+            return [*_end_problems(stop_reason, content), *negative]
+
+
+def _end_problems(stop_reason: str, content: Sequence[Any]) -> list[str]:
+    calls = [block for block in content if isinstance(block, ToolCall)]
+    problems: list[str] = []
+    if stop_reason not in _ENDS:
+        problems.append(f"done({stop_reason}); a failed stream ends with an error event")
+    if calls and stop_reason == "stop":
+        problems.append("done(stop) after tool calls; it should be tool_use")
+    if not calls and stop_reason == "tool_use":
+        problems.append("done(tool_use) without a tool call")
+    if any(not call.id or not call.name for call in calls):
+        problems.append("a tool call without an id or a name")
+    if len({call.id for call in calls}) < len(calls):
+        problems.append("two tool calls of one reply have the same id")
+    return problems
+
+
+def _shape_problem(event: Any) -> str:
+    """Values are not checked when they are made, so a wrong type would only surface far away."""
+    try:
+        if decode_event(encode_event(event)) == event:
+            return ""
+    except (msgspec.MsgspecError, TypeError, UnicodeError) as error:
+        return f"{type(event).__name__} does not survive JSON: {error}"
+    return f"{type(event).__name__} does not survive JSON unchanged"
+
+
+def _error_problems(message: str, kind: str | None) -> list[str]:
+    problems = [] if message.strip() else ["an error without a message"]
+    return problems if kind is None or kind in _KINDS else [*problems, f"an error of the unknown kind {kind!r}"]
+
+
+def _spec(model: ModelSpec | str) -> ModelSpec:
+    if isinstance(model, ModelSpec):
+        return model
+    provider, _, model_id = model.partition(":")
+    return ModelSpec(provider, model_id)
+
+
+class _Probe:
+    """Asks one stream function and collects what is wrong with its answers."""
+
+    def __init__(
+        self,
+        fn: StreamFn,
+        model: ModelSpec,
+        options: StreamOptions,
+        secret: str | None,
+        seconds: float,
+        problems: list[str] | None = None,
+    ) -> None:
+        self.fn = fn
+        self.model = model
+        self.options = options
+        self.secret = secret
+        self.seconds = seconds
+        self.problems: list[str] = [] if problems is None else problems
+        self.tasks: set[asyncio.Task[Any]] = set()
+        if secret and secret in repr(fn):
+            self.problems.append("its repr shows the secret")
+
+    async def text(self, what: str, messages: Sequence[LlmMessage], tools: Sequence[ToolOnOffer] = ()) -> None:
+        """A reply of text."""
+        events = await self._ask(what, LlmContext("Be brief.", messages, tools), self.options)
+        if events is not None and (message := self._reply(what, events)) is not None and not message.text.strip():
+            self._say(what, "the reply has no text")
+
+    async def tool_call(self) -> None:
+        """A reply that calls the tool."""
+        what = "a tool call"
+        options = msgspec.structs.replace(self.options, tool_choice="required")
+        events = await self._ask(what, LlmContext("", [UserMessage(TOOL_PROMPT)], (TOOL,)), options)
+        message = None if events is None else self._reply(what, events)
+        if message is None:
+            return
+        if not message.tool_calls:
+            self._say(what, "the reply calls no tool")
+        for call in message.tool_calls:
+            if call.name != TOOL.name:
+                self._say(what, f"the call is of {call.name!r}, but only {TOOL.name!r} is on offer")
+            elif call.partial_json is not None:
+                self._say(what, f"the arguments do not add up to a JSON object: {call.partial_json[:80]!r}")
+            elif not isinstance(call.arguments.get("city"), str):
+                self._say(what, f"the arguments are not those of the schema: {call.arguments}")
+
+    async def at_once(self) -> None:
+        """Replies at the same time do not disturb each other."""
+        await asyncio.gather(*[self.text("several at once", [UserMessage(TEXT_PROMPT)]) for _ in range(3)])
+
+    async def cancelled(self, pauses: int) -> None:
+        """Cancelled after so many turns of the event loop, it stops at once, says so, and leaves no task behind."""
+        what = "cancellation"
+        reading = asyncio.ensure_future(self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, []))
+        for _ in range(pauses * 3 + 1):
+            await asyncio.sleep(0)
+        reading.cancel()
+        done, _ = await asyncio.wait([reading], timeout=_SETTLE_SECONDS)
+        if not done:
+            self._say(what, "it goes on after it was cancelled")
+        elif not reading.cancelled() and (error := reading.exception()) is not None:
+            self._say(what, f"it raises {type(error).__name__} instead of letting the cancellation through")
+        await self._nothing_left(what)
+
+    async def abandoned(self) -> None:
+        """Closed after its first event, it releases what it holds."""
+        what = "a stream that is closed early"
+        if (error := await self._exception(self._begin())) is not None:
+            self._say(what, f"it raises {type(error).__name__}: {error}")
+        await self._nothing_left(what)
+
+    async def failure(self) -> None:
+        """A failure is a start and an error, or an `AgentError`."""
+        what = "failure"
+        events: list[AssistantMessageEvent] = []
+        match await self._exception(self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, events)):
+            case None:
+                self._add(what, stream_problems(events))
+                self._keeps_secret(what, repr(events))
+                if events and isinstance(events[-1], Done):
+                    self._say(what, "it does not fail")
+                elif [type(event) for event in events] != [Start, Error]:
+                    names = ", ".join(type(event).__name__ for event in events)
+                    self._say(what, f"before any content it should be a start and an error, but is {names}")
+            case AgentError() as error:
+                self._add(what, _error_problems(error.message if isinstance(error, ModelError) else str(error), error.kind))
+                self._keeps_secret(what, str(error))
+            case error:
+                self._say(what, f"it raises {type(error).__name__}, not an error event or an AgentError: {error}")
+
+    async def _ask(self, what: str, context: LlmContext, options: StreamOptions) -> list[AssistantMessageEvent] | None:
+        """The events of one reply; None if it could not be read to its end."""
+        events: list[AssistantMessageEvent] = []
+        given = repr(context)
+        error = await self._exception(self._read(context, options, events))
+        if error is not None:
+            self._say(what, f"it raises {type(error).__name__}: {error}")
+            return None
+        if repr(context) != given:
+            self._say(what, "it changes the context it was given")
+        return events
+
+    async def _begin(self) -> None:
+        _started.set(self.tasks)
+        stream = self.fn(self.model, LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options)
+        async for _ in stream:
+            break
+        await _close(stream)
+
+    async def _read(self, context: LlmContext, options: StreamOptions, events: list[AssistantMessageEvent]) -> None:
+        _started.set(self.tasks)
+        stream = self.fn(self.model, context, options)
+        try:
+            async for event in stream:
+                events.append(event)
+        finally:
+            await _close(stream)
+
+    async def _exception(self, work: Coroutine[Any, Any, None]) -> BaseException | None:
+        """What some work of the function's raises, whatever it is; a `TimeoutError` where it takes too long."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait([task], timeout=self.seconds)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=_SETTLE_SECONDS)
+        if not done:
+            return TimeoutError(f"no end within {self.seconds:g} s")
+        return asyncio.CancelledError("it cancels itself") if task.cancelled() else task.exception()
+
+    def _reply(self, what: str, events: Sequence[AssistantMessageEvent]) -> AssistantMessage | None:
+        """The message of a reply that is as it should be."""
+        if problems := stream_problems(events):
+            self._add(what, problems)
+            return None
+        assembly = Assembly()
+        for event in events:
+            assembly.feed(event)
+        match assembly.terminal:
+            case Done(stop_reason, usage):
+                return assembly.message(self.model, stop_reason, usage=usage)
+            case Error(message, kind):
+                self._say(what, f"it fails: {message} ({kind})")
+            case None:
+                pass
+        return None
+
+    async def _nothing_left(self, what: str) -> None:
+        left = {task for task in self.tasks if not task.done()}
+        if left:
+            _, left = await asyncio.wait(left, timeout=_SETTLE_SECONDS)
+        self.tasks.clear()
+        for task in left:
+            self._say(what, f"it leaves a task behind: {task.get_name()}")
+            task.cancel()
+
+    def _keeps_secret(self, what: str, text: str) -> None:
+        if self.secret and self.secret in text:
+            self._say(what, "the error shows the secret")
+
+    def _add(self, what: str, problems: Sequence[str]) -> None:
+        for problem in problems:
+            self._say(what, problem)
+
+    def _say(self, what: str, problem: str) -> None:
+        self.problems.append(f"{what}: {problem}")
+
+
+@contextmanager
+def _watched_tasks() -> Generator[None, None, None]:
+    """Notes the tasks that a stream function starts, and none of those that a server on the same event loop starts for it."""
+    loop = asyncio.get_running_loop()
+    previous = loop.get_task_factory()
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **keywords: Any) -> Any:
+        task: Any = asyncio.Task(work, loop=loop, **keywords) if previous is None else previous(loop, work, **keywords)
+        if (started := _started.get()) is not None:
+            started.add(task)
+        return task
+
+    loop.set_task_factory(factory)
+    try:
+        yield
+    finally:
+        loop.set_task_factory(previous)
+
+
+async def _close(stream: AsyncIterator[Any]) -> None:
+    close: Callable[[], Any] | None = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()
