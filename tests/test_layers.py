@@ -26,7 +26,7 @@ reply
 eventstream  transform  dispatch
 run
 config  account  state  watch
-events  tool  context
+events  tool  context  conformance
 stream  history  schema  workers  retry  policy
 messages  errors  redact
 """
