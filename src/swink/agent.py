@@ -152,8 +152,10 @@ class Agent:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline))
-        raise SyncInAsyncContext
+            pass
+        else:
+            raise SyncInAsyncContext
+        return asyncio.run(self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline))
 
     def stream(
         self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None

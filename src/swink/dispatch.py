@@ -6,6 +6,7 @@ A call is settled exactly once, by whoever comes first: its own end, a timeout, 
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ from swink.redact import redact_text, redact_value, restore_marks
 from swink.run import Call, Run
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result
 from swink.workers import GRACE, Abandoned, run_in_thread
+
+log = logging.getLogger("swink.dispatch")
 
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
 STEERED = "tool call cancelled: user requested steering interrupt"
@@ -283,7 +286,8 @@ async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
         run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
         raise asyncio.CancelledError from None
     except Exception as error:
-        # An approval that fails is no approval.
+        # An approval that fails is no approval; its bug is the application's to see, not the model's.
+        log.exception("the approval of %s failed", request.name)
         return Rejected(f"the approval failed: {type(error).__name__}")
     match answer:
         case Approved() | Rejected():
