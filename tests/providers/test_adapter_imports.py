@@ -22,5 +22,5 @@ def test_an_adapter_comes_alone(module: str):
 
 
 def test_the_catalog_names_all_ten():
-    names = "anthropic openai responses azure xai mistral ollama gemini bedrock proxy".split()
+    names = ["anthropic", "openai", "responses", "azure", "xai", "mistral", "ollama", "gemini", "bedrock", "proxy"]
     assert {f"swink.providers.{name}" for name in names} == MODULES
