@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def _aimock(npm: list[str]) -> Path:
             if done.returncode:
                 reason = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[0]
                 raise Unavailable(f"npm cannot install {AIMOCK}: {reason}")
-            if not home.exists():
+            with suppress(OSError):  # somebody else was faster
                 Path(fresh).rename(home)
                 Path(fresh).mkdir()  # for its own clean-up
     return home / cli
