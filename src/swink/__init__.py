@@ -1,8 +1,8 @@
 """swink: a harness for LLM agents."""
 
-from swink.agent import Agent, Session
+from swink.agent import Agent
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
-from swink.context import SlidingWindow, estimate_tokens
+from swink.context import SlidingWindow
 from swink.dispatch import ApprovalRequest, Approved, Rejected
 from swink.errors import (
     Aborted,
@@ -44,9 +44,8 @@ from swink.messages import (
     register_custom,
 )
 from swink.policy import Inject, Policy, Replace, Rewrite, Skip, Stop
-from swink.retry import ExponentialBackoff, RetryStrategy
+from swink.retry import ExponentialBackoff
 from swink.stream import StreamFn, StreamOptions, Timeout
-from swink.subscribers import Subscription
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
 
 __version__ = "0.1.0"
@@ -86,9 +85,7 @@ __all__ = [
     "Price",
     "Rejected",
     "Replace",
-    "RetryStrategy",
     "Rewrite",
-    "Session",
     "Skip",
     "SlidingWindow",
     "Stop",
@@ -96,7 +93,6 @@ __all__ = [
     "StreamFn",
     "StreamOptions",
     "StructuredOutputFailed",
-    "Subscription",
     "SyncInAsyncContext",
     "Text",
     "Thinking",
@@ -113,7 +109,6 @@ __all__ = [
     "UserMessage",
     "agent_loop",
     "agent_loop_continue",
-    "estimate_tokens",
     "register_custom",
     "tool",
 ]

@@ -34,6 +34,7 @@ from swink.messages import (
 from swink.policy import Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
+from swink.state import StateChanges
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
 from swink.subscribers import Subscribers, Subscription
@@ -168,9 +169,10 @@ class Agent:
             append, subscribers = buffer.events.append, self._subscribers
 
             def deliver(event: AgentEvent) -> None:
-                append(event)
-                if buffer.waiter is not None:
-                    buffer.wake()
+                if not buffer.closed:
+                    append(event)
+                    if buffer.waiter is not None:
+                        buffer.wake()
                 if subscribers.current:
                     subscribers.notify(event)
 
@@ -211,7 +213,7 @@ class Agent:
     def abort(self) -> None:
         """End the current run, keeping what arrived; does nothing when idle."""
         run = self._active
-        if run is not None:
+        if run is not None and not self._freed():
             run.abort()
 
     def pause(self) -> Awaitable[dict[str, Any]]:
@@ -277,7 +279,11 @@ class Agent:
 
     def append_messages(self, messages: Input) -> None:
         """Add to the history without running."""
-        self._replace_history(History([*self.messages, *as_messages(messages)]))
+        added = as_messages(messages)
+        if self._active is not None:
+            self._active.append(added)
+        else:
+            self._history = History([*self._history.snapshot(), *added])
 
     def clear_messages(self) -> None:
         """Empty the history."""
@@ -355,9 +361,9 @@ class Agent:
             model=self.model,
             system_prompt=self.system_prompt,
             messages=list(self.messages),
-            steering=list(self._steering),
+            steering=[*(self._active.pending if self._active is not None else ()), *self._steering],
             follow_up=list(self._follow_up),
-            state=self.state,
+            state=StateChanges(self.state).snapshot(),
         ).to_data()
 
     @classmethod
@@ -382,7 +388,7 @@ class Agent:
 
     def _checked(self, input: Input | None) -> tuple[Message, ...] | None:
         """The input as messages, refused at once if it cannot start a run."""
-        if self._claimed:
+        if self._claimed and not self._freed():
             raise AlreadyRunning
         if input is None:
             if not self.has_pending:
@@ -404,6 +410,8 @@ class Agent:
         structured: StructuredOutput | None,
         deadline: float | None,
     ) -> Run:
+        if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
+            raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
         with self._lock:
             if self._claimed:
                 raise AlreadyRunning
@@ -488,8 +496,16 @@ class Agent:
             return self._stream_fn
         return catalog.stream_fn_for(spec)
 
+    def _freed(self) -> bool:
+        """Whether the active run's event loop was closed under it; then the run is over, and its history completed."""
+        run = self._active
+        if run is None or not run.loop.is_closed():
+            return False
+        run.close("aborted")
+        return True
+
     def _idle_only(self, what: str) -> None:
-        if self._claimed:
+        if self._claimed and not self._freed():
             raise AlreadyRunning(f"{what}() needs an idle agent; await wait_for_idle() first")
 
 

@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from swink.config import Partition
 from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult
-from swink.policy import PolicyContext, Rewrite, Skip, Stop, consult
+from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
 from swink.run import Call, Run
-from swink.tool import InvalidArguments, ToolError, Transfer, as_result
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
 
 log = logging.getLogger("swink.dispatch")
@@ -102,6 +103,7 @@ class _Batch:
 
     async def run_group(self, group: Sequence[Call]) -> None:
         """Run calls at once and wait until each is settled."""
+        self.run.check()
         ready = [(call, prepared) for call in group if (prepared := self._prepare(call)) is not None]
         if not ready:
             return
@@ -133,9 +135,25 @@ class _Batch:
             return call.tool.prepare(call.arguments)
         except InvalidArguments as error:
             self.run.settle(call, _failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
-            return None
+        except Exception as error:
+            # Types of the tool's own are built here; what they raise is the model's to hear, too.
+            self.run.settle(call, _failure(f"error: invalid arguments: {_told(error)}"))
+        return None
 
     async def _run_call(self, call: Call, prepared: dict[str, Any]) -> None:
+        try:
+            await self._settled(call, prepared)
+            if self._left and not self.steered and await _steering_waits(self.run):
+                self.steered = True
+                for other in self.run.calls:
+                    self._end(other, STEERED)
+        except BaseException as error:
+            # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not wait for ever.
+            if not self._done.done():
+                self._done.set_exception(error)
+
+    async def _settled(self, call: Call, prepared: dict[str, Any]) -> None:
+        """Run one call and settle it, whatever it does."""
         tool, run = call.tool, self.run
         assert tool is not None
         context = call.context = run.tool_context(call)
@@ -158,27 +176,15 @@ class _Batch:
             result = _failure(f"{call.why or ABORTED}; tool abandoned: {error}")
         except ToolError as error:
             result = ToolResult((Text(str(error)),), error.details, True)
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
             # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
-            result = _failure(redact_text(f"error: {type(error).__name__}: {error}"))
+            result = _failure(_told(error))
         finally:
             if timer is not None:
                 timer.cancel()
         self._settle(call, result)
-        if self._left and not self.steered:
-            await self._look_for_steering()
-
-    async def _look_for_steering(self) -> None:
-        try:
-            if not await _steering_waits(self.run):
-                return
-        except BaseException as error:
-            if not self._done.done():
-                self._done.set_exception(error)
-            return
-        self.steered = True
-        for other in self.run.calls:
-            self._end(other, STEERED)
 
     def _end(self, call: Call, why: str) -> None:
         """Cancel a running call; past its grace it is left behind."""
@@ -229,7 +235,11 @@ async def _ask_policies(run: Run, call: Call) -> Outcome | None:
 async def _ask_each(run: Run, call: Call) -> Outcome | None:
     """One round; a stop settles every call still open."""
     for policy in run.slots.pre_dispatch:
-        match await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call)):
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
+        run.check()
+        match verdict:
+            case Inject() as inject:
+                run.append(inject.as_messages)
             case Stop(reason):
                 for waiting in _open(run):
                     run.settle(waiting, _failure(f"tool call not run: {reason}"))
@@ -245,7 +255,9 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
 
 
 def _needs_approval(run: Run, call: Call) -> bool:
-    return call.tool is not None and (run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments))
+    if call.tool is None or call.tool in run.extra_tools:
+        return False
+    return run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments)
 
 
 async def _ask_approval(run: Run, call: Call) -> Outcome | None:
@@ -258,8 +270,11 @@ async def _ask_approval(run: Run, call: Call) -> Outcome | None:
     shown = redact_value(call.arguments)
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))
     answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, tool.needs_approval(call.arguments), run.policy_context()))
+    if run.aborting:
+        answer = Rejected("aborted")
     reason = answer.reason if isinstance(answer, Rejected) else None
     run.emit(ApprovalResolved(call.call.id, tool.name, isinstance(answer, Approved), reason))
+    run.check()
     if isinstance(answer, Rejected):
         run.settle(call, _failure("tool call rejected" + (f": {reason}" if reason else " by the user")))
     elif answer.arguments is not None:
@@ -307,12 +322,7 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
         ranks = sorted({call.tool.priority if call.tool else 0 for call in calls}, reverse=True)
         return [[call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks]
     if callable(mode):
-        partition = mode([_as_it_will_run(call) for call in calls])
-        if sorted(index for group in partition for index in group) != list(range(len(calls))):
-            for call in calls:
-                run.settle(call, _failure("error: the tool execution policy gave an invalid partition; no call was run"))
-            return []
-        return [[calls[index] for index in group] for group in partition]
+        return _partitioned(run, calls, mode)
     if not any(call.tool is not None and call.tool.sequential for call in calls):
         return [calls]
     groups: list[list[Call]] = []
@@ -325,12 +335,26 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
     return groups
 
 
+def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list[Call]]:
+    try:
+        groups = [list(group) for group in partition([_as_it_will_run(call) for call in calls])]
+        valid = sorted(index for group in groups for index in group) == list(range(len(calls)))
+    except TypeError:
+        groups, valid = [], False
+    if not valid:
+        for call in calls:
+            run.settle(call, _failure("error: the tool execution policy gave an invalid partition; no call was run"))
+        return []
+    return [[calls[index] for index in group] for group in groups]
+
+
 def _open(run: Run) -> list[Call]:
     return [call for call in run.calls if call.result is None]
 
 
 def _as_it_will_run(call: Call) -> ToolCall:
-    return call.call if call.arguments is call.call.arguments else ToolCall(call.call.id, call.call.name, call.arguments)
+    """The call for others to see: a copy, since it may still be changed only by a verdict."""
+    return ToolCall(call.call.id, call.call.name, copy_json(call.arguments), None, call.call.signature)
 
 
 def _unparsed(call: ToolCall, run: Run) -> str:
@@ -350,6 +374,15 @@ def _cut(result: ToolResult, limit: int) -> ToolResult:
     others = tuple(block for block in result.content if not isinstance(block, Text))
     details: dict[str, Any] = {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
     return ToolResult((Text(shown), *others), details, result.is_error)
+
+
+def _told(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        # Even saying what went wrong may go wrong.
+        text = "(it cannot say)"
+    return redact_text(f"error: {type(error).__name__}: {text}")
 
 
 def _failure(text: str) -> ToolResult:

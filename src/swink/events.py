@@ -27,6 +27,9 @@ from msgspec import Struct, field
 
 from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason, plain
 from swink.stream import Delta
+from swink.stream import TextDelta as TextDelta
+from swink.stream import ThinkingDelta as ThinkingDelta
+from swink.stream import ToolCallDelta as ToolCallDelta
 
 
 class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="type"):

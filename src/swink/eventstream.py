@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from swink.config import AgentResult
+from swink.errors import MisuseError
 from swink.events import AgentEvent
 from swink.run import Run
 
@@ -13,14 +14,17 @@ from swink.run import Run
 class Buffer:
     """Events on their way from a run to whoever iterates; it grows while nobody reads, and never blocks the run."""
 
-    __slots__ = ("events", "waiter")
+    __slots__ = ("closed", "events", "waiter")
 
     def __init__(self) -> None:
         self.events: deque[AgentEvent] = deque()
         self.waiter: asyncio.Future[None] | None = None
+        self.closed = False
 
     def push(self, event: AgentEvent) -> None:
         """Add an event and wake the reader."""
+        if self.closed:
+            return
         self.events.append(event)
         if self.waiter is not None:
             self.wake()
@@ -72,7 +76,7 @@ class EventStream:
     def detach(self) -> None:
         """Let the run finish in the background; its further events reach subscribers only."""
         self._start()
-        self._detached = True
+        self._detached = self._buffer.closed = True
         self._buffer.events.clear()
 
     async def aclose(self) -> None:
@@ -106,6 +110,8 @@ class EventStream:
                 if run.failure is not None and not self._raised:
                     self._outcome(run)
                 raise StopAsyncIteration
+            if buffer.waiter is not None:
+                raise MisuseError("two readers of one stream; subscribe() to let several listen")
             buffer.waiter = run.loop.create_future()
             try:
                 await buffer.waiter

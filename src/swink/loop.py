@@ -66,9 +66,11 @@ async def _take_turn(run: Run) -> TurnEndReason | None:
     run.check()
     overflow, run.overflow = run.overflow, False
     messages = await transform_context(run, overflow)
+    run.check()
     if run.slots.pre_turn:
         if not await _pre_turn(run):
             return None
+        run.check()
         if run.pending:
             run.enter_pending()
             messages = await transform_context(run, overflow)

@@ -68,6 +68,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     options = run.config.options
     if run.config.get_api_key is not None or run.tool_choice is not None:
         options = await _options(run, model)
+        run.check()
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
     limits = _limits(options, stream_fn)
@@ -96,18 +97,20 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
 
 async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
     """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
-    feed, emit = assembly.feed, run.emit
-    run.watch.begin(assembly, limits)
+    feed = assembly.feed
+    watch = run.watch
+    assert watch is not None
+    watch.begin(assembly, limits)
     try:
         async for event in stream:
             if feed(event):
-                emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+                run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
     except asyncio.CancelledError:
-        if run.watch.claims_cancellation():
+        if watch.claims_cancellation():
             raise TimeoutError from None
         raise
     finally:
-        run.watch.end()
+        watch.end()
         if (aclose := getattr(stream, "aclose", None)) is not None:
             await aclose()
 

@@ -50,6 +50,8 @@ from swink.watch import Watch
 
 log = logging.getLogger("swink.run")
 
+SAVE_WITHIN, SAVE_ABORTED = 60.0, 5.0
+"""Seconds the last save of a run may take, in general and after an abort."""
 ABANDON_AFTER = 1.0
 """Seconds after an abort at which a run that swallows cancellation is closed without it."""
 
@@ -114,31 +116,35 @@ class Run:
         self._message_open = False
         self._saved = 0
         self._saving: asyncio.Future[None] | None = None
+        self._saver: asyncio.Task[None] | None = None
+        self._is_over = False
         self._state_changes = StateChanges(config.state)
         self._task: asyncio.Task[None] | None = None
-        self._thread = 0
+        self._thread = threading.get_ident()
         self._abort_reason: str | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._next_history: History | None = None
-        self.finished: asyncio.Future[None]
-        self.loop: asyncio.AbstractEventLoop
-        self.watch: Watch
+        self._appended: deque[Message] = deque()
+        self.loop = asyncio.get_running_loop()
+        self.finished: asyncio.Future[None] = self.loop.create_future()
+        self.watch: Watch | None = None
         self._when_over: list[Callable[[], None]] = []
 
     # What a run is told from outside
 
     def start(self, prompts: Sequence[Message], body: Callable[["Run"], Coroutine[Any, Any, None]], deadline: float | None = None) -> None:
         """Announce the run, take the prompts into the history, and begin."""
-        self.loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
-        self.finished = self.loop.create_future()
         self.emit(AgentStart())
         self.pending.extend(prompts)
         self.enter_pending()
         self._task = self.loop.create_task(self._drive(body))
         self._task.add_done_callback(self._ended)
         self.watch = Watch(self._task, self.loop)
-        if deadline is not None:
+        if self._abort_reason is not None:
+            self._task.cancel()
+        elif deadline is not None and deadline <= 0:
+            self.abort(f"deadline of {deadline:g} s passed")
+        elif deadline is not None:
             self._timers.append(self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed"))
 
     def abort(self, reason: str = "the run was aborted") -> None:
@@ -147,10 +153,11 @@ class Run:
             if not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(self.abort, reason)
             return
-        if self.closed or self._task is None or self._abort_reason is not None:
+        if self.closed or self._abort_reason is not None:
             return
         self._abort_reason = reason
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
         self._timers.append(self.loop.call_later(ABANDON_AFTER, self.close, "aborted"))
 
     async def wait(self) -> None:
@@ -188,10 +195,19 @@ class Run:
 
     # The ledger: what the loop and the dispatch write down
 
+    @property
+    def aborting(self) -> bool:
+        """Whether the run was aborted or closed meanwhile."""
+        return self.closed or self._abort_reason is not None
+
     def check(self) -> None:
         """Stop here if the run was aborted or closed meanwhile."""
         if self.closed or self._abort_reason is not None:
             raise asyncio.CancelledError
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Add messages at the end of the turn, where they part no call from its result."""
+        self._appended.extend(messages)
 
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
@@ -202,6 +218,7 @@ class Run:
 
     def open_turn(self) -> None:
         """Begin a turn."""
+        self._refuse_if_closed()
         self.turn += 1
         self._turn_open = True
         self.reply = None
@@ -226,6 +243,7 @@ class Run:
 
     def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> AssistantMessage:
         """Price the reply, put it into the history and end it."""
+        self._refuse_if_closed()
         if not self._message_open:
             self.open_reply()
         cost = cost or self.account.price(self.model, usage)
@@ -275,13 +293,13 @@ class Run:
     def end_turn(self, reason: TurnEndReason) -> None:
         """End the turn."""
         assert self.reply is not None
+        changes = self._state_changes.take()
         self._turn_open = False
         self.fresh = ()
-        if changes := self._state_changes.take():
+        if changes is not None:
             self.emit(changes)
         self.emit(TurnEnd(self.reply, self.results, reason))
-        if self._next_history is not None:
-            self.history, self._next_history = self._next_history, None
+        self._take_over()
 
     def stop(self, reason: str) -> None:
         """A policy ends the run."""
@@ -318,18 +336,24 @@ class Run:
         ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
         if self._turn_open:
             if self.reply is None:
-                self.commit_reply(ending, Usage(), None, self.error)
+                terminal = self.assembly.terminal if self.assembly is not None else None
+                self.commit_reply(ending, terminal.usage if terminal is not None else Usage(), None, self.error)
             self._settle_all(ending)
             self.end_turn(ending)
         self.enter_pending()
+        self._take_over()
         self.closed = True
         self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
         self.emit = _ignore
-        self.watch.stop()
+        self._take_over()
+        if self.watch is not None:
+            self.watch.stop()
         for timer in self._timers:
             timer.cancel()
-        if self.config.save is None:
+        if self.config.save is None or self.loop.is_closed():
             self._over()
+        else:
+            self._saver = self.loop.create_task(self._save_rest())
 
     # Facts the loop asks for
 
@@ -383,9 +407,6 @@ class Run:
                 raise
         finally:
             self.close()
-            if self.config.save is not None:
-                await self._save_rest()
-                self._over()
 
     async def _append(self, upto: int) -> None:
         assert self.config.save is not None
@@ -393,23 +414,36 @@ class Run:
         self._saved = upto
 
     async def _save_rest(self) -> None:
-        """Save what the end of the run added, however often the wait is cancelled."""
-        while True:
-            try:
-                return await self.save()
-            except asyncio.CancelledError:
-                continue
+        """Save what the end of the run added, within bounds: a session that hangs or fails is the caller's to hear."""
+        until = self.loop.time() + (SAVE_ABORTED if self._abort_reason is not None else SAVE_WITHIN)
+        try:
+            while self._saved < len(self.produced):
+                try:
+                    async with asyncio.timeout_at(until):
+                        await self.save()
+                except asyncio.CancelledError:
+                    continue
+        except Exception as error:
+            # A session is somebody else's code; the run is over, so its failure is kept for whoever awaits the result.
+            log.exception("the end of a run was not saved")
+            if self._saving is not None:
+                self._saving.cancel()
+            self.failure = self.failure or (TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error)
+        finally:
+            self._over()
 
     def _over(self) -> None:
-        if not self.finished.done():
+        if self._is_over:
+            return
+        self._is_over = True
+        if not self.loop.is_closed():
             self.finished.set_result(None)
-            for callback in self._when_over:
-                callback()
+        for callback in self._when_over:
+            callback()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         # A task cancelled before its first step never entered `_drive`.
         self.close("aborted")
-        self._over()
         if not task.cancelled():
             task.exception()
 
@@ -423,6 +457,21 @@ class Run:
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
+
+    def _refuse_if_closed(self) -> None:
+        # A task that swallowed its cancellation may still be on its way; the history is no longer its own.
+        if self.closed:
+            raise asyncio.CancelledError
+
+    def _take_over(self) -> None:
+        """What was changed from outside during the turn takes effect: another history, appended messages."""
+        if self._next_history is not None:
+            self.history, self._next_history = self._next_history, None
+        while self._appended:
+            if self.closed:
+                self.history.append(self._appended.popleft())
+            else:
+                self._commit(self._appended[0], self._appended.popleft)
 
     def _keep(self, message: Message) -> None:
         self.history.append(message)

@@ -40,6 +40,6 @@ def _encoded(state: dict[str, Any]) -> dict[str, bytes]:
     for key, value in list(state.items()):
         try:
             encoded[key] = msgspec.json.encode(value, enc_hook=plain)
-        except (TypeError, NotImplementedError, msgspec.EncodeError):
+        except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
             log.warning("session state %r is not JSON-able and is not saved", key)
     return encoded

@@ -14,7 +14,7 @@ from typing import Any, Protocol, get_args
 import msgspec
 from msgspec import Struct, field
 
-from swink.errors import ErrorKind, StreamError
+from swink.errors import ErrorKind, NetworkError, StreamError, error_for
 from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage, clean
 from swink.redact import redact_value
 
@@ -268,6 +268,8 @@ class Assembly:
         if event.index != len(self._blocks):
             raise StreamError(f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}")
         if isinstance(event, ToolCallStart):
+            if not isinstance(event.id, str) or not isinstance(event.name, str):
+                raise StreamError("stream protocol: tool_call_start without an id and a name")
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
             block = _Block(TextDelta if isinstance(event, TextStart) else ThinkingDelta)
@@ -289,6 +291,8 @@ class Assembly:
     def _terminate(self, event: Done | Error) -> None:
         if not self._started:
             raise StreamError(f"stream protocol: {_name(event)} before start")
+        if problem := _malformed(event):
+            raise StreamError(f"stream protocol: {_name(event)} with {problem}")
         if self._open and isinstance(event, Done) and event.stop_reason != "length":
             raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
         self.terminal = event
@@ -311,6 +315,35 @@ _ACTIONS: dict[type, Callable[[Assembly, Any], None]] = {
     Done: Assembly._terminate,
     Error: Assembly._terminate,
 }
+
+
+def _malformed(event: Done | Error) -> str | None:
+    """What a terminal event carries that it must not, or None."""
+    if not isinstance(event.usage, Usage):
+        return f"usage {event.usage!r}"
+    if isinstance(event, Done):
+        if event.cost is not None and not isinstance(event.cost, Cost):
+            return f"cost {event.cost!r}"
+        return None if event.stop_reason in get_args(StopReason) else f"stop reason {event.stop_reason!r}"
+    if not isinstance(event.message, str):
+        return f"message {event.message!r}"
+    if event.retry_after is not None and not isinstance(event.retry_after, int | float):
+        return f"retry_after {event.retry_after!r}"
+    return None
+
+
+async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelSpec) -> AssistantMessage:
+    """The whole reply of a stream as one message; an error event is a message with `stop_reason="error"`."""
+    assembly = Assembly()
+    async for event in stream:
+        assembly.feed(event)
+    match assembly.terminal:
+        case Done(stop_reason, usage, cost):
+            return assembly.message(model, stop_reason, usage=usage, cost=cost)
+        case Error(message, kind, retry_after, usage):
+            return assembly.message(model, "error", usage=usage, error=error_for(kind, message, model=str(model), retry_after=retry_after))
+        case None:
+            raise NetworkError("the stream ended without a terminal event", model=str(model))
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:

@@ -50,7 +50,9 @@ class Subscribers:
         for subscription in self.current:
             try:
                 subscription.callback(event)
-            except Exception:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:
                 # A subscriber watches; its failure is not the run's.
                 log.exception("a subscriber failed and was removed")
                 self.remove(subscription)

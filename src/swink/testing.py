@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from swink.conformance import check_stream_fn as check_stream_fn
 from swink.events import AgentEvent
 from swink.history import violations
 from swink.messages import ModelSpec, Text, Thinking, ToolCall, Usage

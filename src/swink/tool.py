@@ -160,9 +160,9 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         if problems:
             raise InvalidArguments(problems)
         if self.signature is None or self.isolation == "process":
-            return _copy(arguments)
+            return copy_json(arguments)
         try:
-            return self.signature.arguments(_copy(arguments))
+            return self.signature.arguments(copy_json(arguments))
         except ValueError as error:
             raise InvalidArguments([str(error)]) from error
 
@@ -175,7 +175,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         if not callable(self.requires_approval):
             return self.requires_approval
         try:
-            return bool(self.requires_approval(_copy(arguments)))
+            return bool(self.requires_approval(copy_json(arguments)))
         except Exception:
             # Somebody else's code, before the arguments are validated: what cannot be judged is asked about.
             return True
@@ -371,9 +371,10 @@ def _checked(made: Tool) -> Tool:
     return made
 
 
-def _copy(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
+    """A deep copy of JSON data."""
     if isinstance(value, dict):
-        return {key: _copy(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_copy(item) for item in cast("list[Any]", value)]
+        return [copy_json(item) for item in cast("list[Any]", value)]
     return value

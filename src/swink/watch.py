@@ -37,8 +37,11 @@ class Watch:
             self._look_at(due)
 
     def end(self) -> None:
-        """The reply is read."""
+        """The reply is read; a cancellation of ours that the stream function swallowed is taken back."""
         self._assembly = None
+        if self._fired:
+            self._fired = False
+            self._task.uncancel()
 
     def stop(self) -> None:
         """The run is over."""
@@ -49,7 +52,10 @@ class Watch:
 
     def claims_cancellation(self) -> bool:
         """Whether the cancellation was this watch's own and nobody else's."""
-        return self._fired and self._task.uncancel() == 0
+        if not self._fired:
+            return False
+        self._fired = False
+        return self._task.uncancel() == 0
 
     def _look(self) -> None:
         self._timer = None

@@ -5,10 +5,10 @@ import difflib
 import hashlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -40,7 +40,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
             shown, failed = False, False
             held: list[AssistantMessageEvent] = []
             try:
-                async with aclosing(cast(Any, stream_fn(model, context, options))) as events:
+                async with _closing(stream_fn(model, context, options)) as events:
                     async for event in events:
                         if not last and not shown and isinstance(event, Error) and error_for(event.kind, event.message).retryable:
                             failed = True
@@ -72,7 +72,7 @@ def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
         events: list[AssistantMessageEvent] = []
         failure: dict[str, Any] | None = None
         try:
-            async with aclosing(cast(Any, stream_fn(model, context, options))) as source:
+            async with _closing(stream_fn(model, context, options)) as source:
                 async for event in source:
                     events.append(event)
                     yield event
@@ -118,13 +118,13 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
                 yield event
             return
         events: list[AssistantMessageEvent] = []
-        async with aclosing(cast(Any, stream_fn(model, context, options))) as source:
+        async with _closing(stream_fn(model, context, options)) as source:
             async for event in source:
                 events.append(event)
                 yield event
         if events and isinstance(events[-1], Done):
             known[key] = Recording(key, request, events)
-            _write(cassette, known[key])
+            _write(cassette, Recording(key, request, _without_secrets(events)))
 
     return stream
 
@@ -145,7 +145,7 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
                 start = max(now, next_start)
                 next_start = start + interval
                 await asyncio.sleep(start - now)
-            async with aclosing(cast(Any, stream_fn(model, context, options))) as events:
+            async with _closing(stream_fn(model, context, options)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -169,6 +169,16 @@ def request_of(model: ModelSpec, context: LlmContext, options: StreamOptions) ->
 def _without_secrets(events: list[AssistantMessageEvent]) -> list[AssistantMessageEvent]:
     """Stream events without secrets."""
     return msgspec.convert(redact_value(to_builtins(events)), list[AssistantMessageEvent])
+
+
+@asynccontextmanager
+async def _closing(stream: Events) -> AsyncGenerator[Events, None]:
+    """The stream, closed at the end if it can be."""
+    try:
+        yield stream
+    finally:
+        if (aclose := getattr(stream, "aclose", None)) is not None:
+            await aclose()
 
 
 def _timeless(message: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,378 @@
+"""What others' code may do to a run, and what the run makes of it: each was a defect once."""
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from swink import Agent, Inject, Policy, Replace, ToolCall, ToolContext, UserMessage, tool
+from swink.errors import AgentError, MisuseError
+from swink.events import AgentEnd, AgentStart, ApprovalResolved, MessageStart, MessageUpdate, ToolExecutionStart
+from swink.messages import Cost, Usage
+from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
+from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
+from swink.wrappers import cached, recorded
+
+
+@tool
+async def echo(text: str) -> str:
+    """Say it back."""
+    return text
+
+
+def make(script: list[Any], **options: Any) -> tuple[Agent, EventCollector]:
+    agent = Agent("test:m", stream_fn=ScriptedModel(script), **options)
+    seen = EventCollector()
+    agent.subscribe(seen)
+    return agent, seen
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+class Odd(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [Unspeakable(), Odd("odd"), BaseExceptionGroup("g", [SystemExit()]), StopAsyncIteration(), SystemExit(1)])
+async def test_whatever_a_tool_raises_the_batch_ends(error: BaseException):
+    @tool
+    async def breaks() -> str:
+        raise error
+
+    @tool
+    def breaks_in_a_thread() -> str:
+        raise error
+
+    agent, seen = make([[ToolCall("1", "breaks"), ToolCall("2", "breaks_in_a_thread")], "ok"], tools=[breaks, breaks_in_a_thread])
+    result = await asyncio.wait_for(agent.run("go"), 3)
+    assert result.text == "ok"
+    assert all(message.is_error for message in agent.messages if message.role == "tool_result")
+    seen.check()
+
+
+async def test_a_subscriber_that_raises_anything_at_a_tool_does_not_hold_the_batch(caplog: pytest.LogCaptureFixture):
+    agent, seen = make([[ToolCall("1", "echo", {"text": "x"})], "ok"], tools=[echo])
+
+    def raises(event: Any) -> None:
+        if isinstance(event, ToolExecutionStart):
+            raise Odd
+
+    agent.subscribe(raises)
+    assert (await asyncio.wait_for(agent.run("go"), 3)).text == "ok"
+    seen.check()
+
+
+async def test_a_session_that_hangs_cannot_hold_the_run(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setattr("swink.run.SAVE_ABORTED", 0.05)
+
+    class Hanging:
+        messages: tuple[Any, ...] = ()
+        state: dict[str, Any] = {}
+
+        async def append(self, messages: Any) -> None:
+            await asyncio.sleep(1000)
+
+    agent, _ = make(["ok"], session=Hanging())
+    with pytest.raises(TimeoutError, match="did not save"):
+        await asyncio.wait_for(agent.run("go", deadline=0.05), 3)
+    assert not agent.is_running
+    assert [message.text for message in agent.messages] == ["go", "ok"]
+
+
+async def test_a_run_cancelled_before_its_first_step_is_saved_too():
+    class Memory:
+        def __init__(self) -> None:
+            self.messages: list[Any] = []
+            self.state: dict[str, Any] = {}
+
+        async def append(self, messages: Any) -> None:
+            self.messages.extend(messages)
+
+    session = Memory()
+    agent, _ = make(["a"], session=session)
+    async with agent.stream("first"):
+        agent.abort()
+    await agent.run("second")
+    assert session.messages == agent.messages
+    assert [message.text for message in agent.messages if message.role == "user"] == ["first", "second"]
+
+
+@pytest.mark.parametrize("where", ["approve", "pre_dispatch"])
+async def test_no_tool_starts_after_an_abort(where: str):
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    async def danger() -> str:
+        ran.append("ran")
+        return "x"
+
+    class Abort(Policy):
+        def pre_dispatch(self, ctx: Any, call: Any) -> None:
+            if where == "pre_dispatch":
+                agent.abort()
+
+    async def approve(request: Any) -> bool:
+        agent.abort()
+        return True
+
+    agent, seen = make([[ToolCall("1", "danger")], "never"], tools=[danger], approve=approve, policies=[Abort()])
+    result = await agent.run("go")
+    assert result.stop_reason == "aborted"
+    assert not ran
+    assert not seen.of(ToolExecutionStart)
+    assert not any(event.approved for event in seen.of(ApprovalResolved))
+    seen.check()
+
+
+@pytest.mark.parametrize("hook", ["transform_context", "get_api_key"])
+async def test_no_model_is_asked_after_an_abort(hook: str):
+    def abort(*values: Any) -> Any:
+        agent.abort()
+        return values[0]
+
+    model = ScriptedModel(["never"])
+    agent = Agent("test:m", stream_fn=model, **{hook: abort})  # type: ignore[arg-type]
+    assert (await agent.run("go")).stop_reason == "aborted"
+    assert not model.calls
+
+
+@pytest.mark.parametrize("kind", [AgentStart, MessageStart])
+async def test_an_abort_at_the_very_first_event_counts(kind: type):
+    agent, seen = make(["never"])
+    agent.subscribe(lambda event: agent.abort() if isinstance(event, kind) else None)
+    assert (await agent.run("go")).stop_reason == "aborted"
+    assert [message.text for message in agent.messages] == ["go"]
+    seen.check()
+
+
+async def test_a_deadline_of_nothing_opens_no_turn():
+    agent, seen = make(["never"])
+    assert (await agent.run("go", deadline=0)).stop_reason == "aborted"
+    assert "TurnStart" not in seen.names
+
+
+async def test_a_stale_run_writes_nothing_into_a_newer_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.03)
+    asked = 0
+
+    async def stubborn(model: Any, context: Any, options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        yield Start()
+        yield TextStart(0)
+        if asked > 1:
+            yield TextDelta(0, "new")
+        else:
+            yield TextDelta(0, "old")
+            try:
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0.08)
+            yield TextDelta(0, "stale")
+        yield TextEnd(0)
+        yield Done()
+
+    agent = Agent("test:m", stream_fn=stubborn)
+    seen = EventCollector()
+    agent.subscribe(seen)
+    await agent.run("one", deadline=0.02)
+    await agent.run("two")
+    await asyncio.sleep(0.1)
+    assert [message.text for message in agent.messages] == ["one", "old", "two", "new"]
+    seen.check()
+
+
+async def test_messages_appended_during_a_run_come_after_the_results():
+    @tool
+    async def notes() -> str:
+        agent.append_messages("n1")
+        agent.append_messages("n2")
+        return "real"
+
+    agent, seen = make([[ToolCall("1", "notes")], "ok"], tools=[notes])
+    await agent.run("go")
+    assert [message.text for message in agent.messages] == ["go", "", "real", "n1", "n2", "ok"]
+    seen.check()
+
+
+async def test_messages_replaced_at_the_end_of_a_run_are_replaced():
+    agent, _ = make(["ok"])
+    agent.subscribe(lambda event: agent.clear_messages() if isinstance(event, AgentEnd) else None)
+    await agent.run("go")
+    assert list(agent.messages) == []
+
+
+@pytest.mark.parametrize("value", ["\ud800", []])
+async def test_state_that_no_file_takes_ends_nothing(value: Any, caplog: pytest.LogCaptureFixture):
+    if value == []:
+        value.append(value)
+
+    @tool
+    async def spoil(ctx: ToolContext) -> str:
+        ctx.state["k"] = value
+        return "ok"
+
+    agent, seen = make([[ToolCall("1", "spoil")], "end"], tools=[spoil])
+    assert (await agent.run("go")).text == "end"
+    seen.check()
+    assert agent.checkpoint()["state"] == {}
+
+
+async def test_a_tool_named_like_the_output_tool_is_refused():
+    @tool(name="final_output")
+    async def mine() -> str:
+        return "x"
+
+    agent, _ = make(["x"], tools=[mine])
+    with pytest.raises(MisuseError, match="rename"):
+        await agent.run("go", output=int)
+    assert not agent.is_running
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Done("stop", None),  # type: ignore[arg-type]
+        Done("banana"),  # type: ignore[arg-type]
+        Error(None),  # type: ignore[arg-type]
+        Error("m", "throttled", "soon"),  # type: ignore[arg-type]
+        ToolCallStart(0, None, None),  # type: ignore[arg-type]
+    ],
+)
+async def test_garbage_in_an_event_is_a_named_violation(event: Any):
+    agent, seen = make([[Start(), event]])
+    result = await agent.run("go")
+    assert result.error_kind == "stream"
+    assert "stream protocol" in (result.error or "")
+    seen.check()
+
+
+@pytest.mark.parametrize("partition", [lambda calls: None, lambda calls: [["a"], [1]], lambda calls: 3])
+async def test_a_partition_of_garbage_runs_nothing(partition: Any):
+    agent, seen = make(
+        [[ToolCall("1", "echo", {"text": "x"}), ToolCall("2", "echo", {"text": "y"})], "ok"], tools=[echo], tool_execution=partition
+    )
+    assert (await agent.run("go")).text == "ok"
+    assert not seen.of(ToolExecutionStart)
+
+
+async def test_a_policy_cannot_change_a_call_in_place():
+    class Sly(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> None:
+            call.arguments["text"] = "changed"
+
+    agent, _ = make([[ToolCall("1", "echo", {"text": "x"})], "ok"], tools=[echo], policies=[Sly()])
+    await agent.run("go")
+    assert agent.messages[2].text == "x"
+
+
+async def test_pre_dispatch_may_inject():
+    class Remark(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Inject("be careful")
+
+    agent, seen = make([[ToolCall("1", "echo", {"text": "x"})], "ok"], tools=[echo], policies=[Remark()])
+    await agent.run("go")
+    assert [message.text for message in agent.messages] == ["go", "", "x", "be careful", "ok"]
+    assert history_problems(agent.messages) == []
+
+
+async def test_a_second_reader_of_a_stream_is_refused():
+    agent, _ = make([["a", Pause(0.05), "b"]])
+    async with agent.stream("go") as run:
+
+        async def read() -> None:
+            async for _ in run:
+                pass
+
+        first = asyncio.create_task(read())
+        await asyncio.sleep(0.02)
+        with pytest.raises(MisuseError, match="two readers"):
+            await run.__anext__()
+        await first
+
+
+async def test_a_detached_stream_gathers_nothing():
+    agent, _ = make([["a", Pause(0.02), "b"]])
+    stream = agent.stream("go")
+    async for event in stream:
+        if isinstance(event, MessageUpdate):
+            stream.detach()
+    await agent.wait_for_idle()
+    assert not stream._events
+    assert agent.messages[-1].text == "ab"
+
+
+def test_an_agent_whose_event_loop_died_is_free_again():
+    agent, seen = make([["par", Pause(5)], "ok"])
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(agent.run("one"))
+    loop.run_until_complete(asyncio.sleep(0.02))
+    for left in asyncio.all_tasks(loop):
+        left._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
+    agent.abort()
+    assert agent.run_sync("two").text == "ok"
+    assert [message.text for message in agent.messages] == ["one", "par", "two", "ok"]
+    del task
+    gc.collect()
+
+
+async def test_wrappers_take_streams_that_cannot_be_closed(tmp_path: Any):
+    class Plain:
+        def __init__(self) -> None:
+            self.events = iter([Start(), Done()])
+
+        def __aiter__(self) -> "Plain":
+            return self
+
+        async def __anext__(self) -> Any:
+            try:
+                return next(self.events)
+            except StopIteration:
+                raise StopAsyncIteration from None
+
+    for wrap in (recorded, cached):
+        agent = Agent("test:m", stream_fn=wrap(lambda *call: Plain(), tmp_path / wrap.__name__))
+        assert (await agent.run("go")).stop_reason == "stop"
+
+
+async def test_a_cache_holds_no_secrets(tmp_path: Any):
+    path = tmp_path / "cache.jsonl"
+    await Agent("test:m", stream_fn=cached(ScriptedModel(["sk-proj-abcdefghijklmnop123456"]), path)).run("go")
+    assert "abcdefghijklmnop" not in path.read_text()
+
+
+async def test_accumulate_gives_the_whole_reply():
+    agent, _ = make([])
+    message = await accumulate(ScriptedModel([["a", "b"]])(agent.model, None, None), agent.model)  # type: ignore[arg-type]
+    assert (message.text, message.stop_reason) == ("ab", "stop")
+
+
+async def test_usage_that_arrived_before_an_abort_is_kept():
+    async def lingering(model: Any, context: Any, options: Any) -> Any:
+        yield Start()
+        yield Done(usage=Usage(10, 5), cost=Cost(1.0))
+        await asyncio.sleep(10)
+
+    agent = Agent("test:m", stream_fn=lingering)
+    assert (await agent.run("go", deadline=0.05)).usage.total == 15
+
+
+async def test_a_replacement_in_pre_commit_keeps_its_message_type():
+    class Wrong(Policy):
+        def pre_commit(self, message: Any) -> Any:
+            return Replace(UserMessage("x")) if message.role == "assistant" else None
+
+    agent, seen = make(["ok"], policies=[Wrong()])
+    await agent.run("go")
+    assert agent.messages[-1].role == "assistant"
+    seen.check()
+
+
+def test_every_error_of_ours_is_an_agent_error():
+    assert issubclass(MisuseError, AgentError)
