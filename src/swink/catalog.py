@@ -1,13 +1,11 @@
 """The catalog: "provider:model" → what is known of the model, and the stream function that reaches it."""
 
-import difflib
 import importlib
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -138,11 +136,15 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def _load() -> dict[str, Any]:
-    return tomllib.loads(files("swink").joinpath("catalog.toml").read_text("utf-8"))
+    import tomllib  # paid by the first look-up, not by the import of swink
+
+    return tomllib.loads(Path(__file__).with_name("catalog.toml").read_text("utf-8"))
 
 
 def _no_such_provider(provider: str) -> str:
     names = sorted({*PROVIDERS, *_registered, *(point.name for point in _entry_points())})
+    import difflib  # only for the words of an error
+
     near = difflib.get_close_matches(provider, names, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown provider {provider!r}; {hint}known: {', '.join(names)}; or pass stream_fn="
