@@ -46,7 +46,7 @@ class SlidingWindow:
         """The messages to send."""
         measure = self._measure(messages)
         measure.extend(messages)
-        if not overflow and not measure.cut and measure.sums[-1] <= self.budget:
+        if not overflow and not measure.cut and measure.total <= self.budget:
             return messages
         start = _boundary(messages, self.anchor)
         kept = measure.kept(start)
@@ -76,20 +76,31 @@ class _Measure:
     `pinned` is the user message before the cut that was the newest when it was made.
     """
 
-    __slots__ = ("cut", "pinned", "sums")
+    __slots__ = ("_sizes", "_sums", "cut", "pinned", "total")
 
     def __init__(self) -> None:
-        self.sums = [0]
+        self.total = 0
         self.cut = 0
         self.pinned: int | None = None
+        self._sizes: list[int] = []
+        self._sums = [0]
+
+    @property
+    def sums(self) -> list[int]:
+        """The tokens before each message; only a window that must be cut asks for them."""
+        known = len(self._sums) - 1
+        if known < len(self._sizes):
+            self._sums.extend(islice(accumulate(self._sizes[known:], initial=self._sums[-1]), 1, None))
+        return self._sums
 
     def extend(self, messages: Sequence[Message]) -> None:
-        known = len(self.sums) - 1
+        known = len(self._sizes)
         if known == len(messages):
             return
         fresh = list(messages) if known == 0 else messages[known:]
         for start in range(0, len(fresh), 512):
-            self.sums.extend(islice(accumulate(_sizes(fresh[start : start + 512]), initial=self.sums[-1]), 1, None))
+            self._sizes += _sizes(fresh[start : start + 512])
+        self.total += sum(self._sizes[known:] if known else self._sizes)
 
     def kept(self, start: int) -> int:
         """Tokens of the window, whose first messages end at `start`."""
@@ -106,8 +117,9 @@ class _Measure:
         self.cut, self.pinned = cut, pinned
 
     def _kept(self, start: int, cut: int, pinned: int | None) -> int:
-        weight = 0 if pinned is None else self.sums[pinned + 1] - self.sums[pinned]
-        return self.sums[start] + weight + self.sums[-1] - self.sums[cut]
+        sums = self.sums
+        weight = 0 if pinned is None else sums[pinned + 1] - sums[pinned]
+        return sums[start] + weight + sums[-1] - sums[cut]
 
 
 def _sizes(messages: Sequence[Message]) -> list[int]:

@@ -164,13 +164,15 @@ def _messages(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessa
 
 
 def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialect: Dialect, *, in_loop: bool) -> dict[str, Any] | None:
-    text = "".join(block.text for block in message.content if type(block) is Text)
+    text = "".join([block.text for block in message.content if type(block) is Text])
     calls = [_call(block, ids) for block in message.content if type(block) is ToolCall]
     if not text and not calls:
         return None
     turn: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         turn["tool_calls"] = calls
+    if not dialect.replay:
+        return turn
     thoughts = [block for block in message.content if type(block) is Thinking] if own(message, model) else []
     match dialect.replay:
         case "reasoning_content" if in_loop and thoughts:
@@ -203,6 +205,8 @@ def _details(signature: str) -> list[Any]:
 
 
 def _result(message: ToolResultMessage, ids: CallIds, dialect: Dialect, images: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(message.content) == 1 and isinstance(only := message.content[0], Text):
+        return {"role": "tool", "tool_call_id": ids.result(message.tool_call_id), "content": only.text}
     parts = _parts(message.content, dialect)
     pictures = [part for part in parts if part["type"] == "image_url"]
     sent: dict[str, Any] = {"role": "tool", "tool_call_id": ids.result(message.tool_call_id)}

@@ -11,6 +11,7 @@ import hashlib
 import mimetypes
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +53,39 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
     prepared: list[LlmMessage] = []
     takes_images = model is None or model.capabilities is None or model.capabilities.images
     for message in paired(messages):
+        if _is_ready(message):
+            prepared.append(message)
+            continue
         content = message.content
         if any(type(block) is Image for block in content):
             if not takes_images:
                 raise StreamError(f"{model} takes no images")
             content = tuple([await _loaded(block) for block in content])
-        if any(type(block) is Text and not block.text.strip() for block in content):
-            content = tuple(block for block in content if type(block) is not Text or block.text.strip())
-        if any(type(block) is ToolCall and not _NAME.fullmatch(block.name) for block in content):
-            content = tuple(
-                msgspec.structs.replace(block, name=_named(block.name)) if type(block) is ToolCall else block for block in content
-            )
-        if isinstance(message, ToolResultMessage) and not _NAME.fullmatch(message.tool_name):
-            message = msgspec.structs.replace(message, tool_name=_named(message.tool_name))
-        if content or isinstance(message, ToolResultMessage):
-            prepared.append(message if content is message.content else msgspec.structs.replace(message, content=content))
+        content = tuple([_acceptable(block) for block in content if type(block) is not Text or block.text.strip()])
+        if isinstance(message, ToolResultMessage):
+            prepared.append(msgspec.structs.replace(message, content=content, tool_name=_named(message.tool_name)))
+        elif content:
+            prepared.append(msgspec.structs.replace(message, content=content))
     return prepared
+
+
+def _is_ready(message: LlmMessage) -> bool:
+    """Whether a message can go as it is, which most can: the whole history is looked at on every turn."""
+    content = message.content
+    for block in content:
+        kind = type(block)
+        if kind is Image or (kind is Text and not block.text.strip()) or (kind is ToolCall and not _is_name(block.name)):  # type: ignore[union-attr]
+            return False
+    return _is_name(message.tool_name) if isinstance(message, ToolResultMessage) else bool(content)
+
+
+def _acceptable(block: Any) -> Any:
+    return msgspec.structs.replace(block, name=_named(block.name)) if type(block) is ToolCall else block
+
+
+@lru_cache(1024)
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def paired(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
@@ -168,6 +186,8 @@ def read_image(source: FileSource) -> Base64Source:
 
 
 def _in_call_order(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> list[ToolResultMessage]:
+    if not calls or _matches(calls, results):
+        return list(results) if calls else []
     left = list(results)
     ordered: list[ToolResultMessage] = []
     for call in calls:
@@ -178,9 +198,13 @@ def _in_call_order(calls: Sequence[ToolCall], results: Sequence[ToolResultMessag
     return ordered
 
 
+def _matches(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> bool:
+    return [(call.id, call.name) for call in calls] == [(result.tool_call_id, result.tool_name) for result in results]
+
+
 def _named(name: str) -> str:
     """A name that no tool of ours has: the model made it up, and no provider takes it back as it is."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
+    return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
 def _interrupted(call: ToolCall) -> ToolResultMessage:
