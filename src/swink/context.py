@@ -67,7 +67,7 @@ class SlidingWindow:
         if measure is None:
             measure = self._measures[messages.lineage] = _Measure()
         # An older snapshot than the one measured last is measured by itself.
-        return measure if len(measure.sums) <= len(messages) + 1 else _Measure()
+        return measure if measure.count <= len(messages) else _Measure()
 
 
 class _Measure:
@@ -84,6 +84,11 @@ class _Measure:
         self.pinned: int | None = None
         self._sizes: list[int] = []
         self._sums = [0]
+
+    @property
+    def count(self) -> int:
+        """How many messages are measured."""
+        return len(self._sizes)
 
     @property
     def sums(self) -> list[int]:
