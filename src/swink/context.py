@@ -5,8 +5,10 @@ from itertools import accumulate, islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
+
 from swink.history import Lineage, Snapshot
-from swink.messages import AssistantMessage, ContentBlock, Image, Message, Text, Thinking, ToolCall, UserMessage
+from swink.messages import AssistantMessage, Image, Message, Text, Thinking, ToolCall, UserMessage
 
 TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
 
@@ -17,13 +19,13 @@ _IMAGE = 4_800  # characters an image counts for: about 1,200 tokens
 def estimate_tokens(message: Message) -> int:
     """A message's tokens, at four characters each; within a fifth of the truth for English and code."""
     size = 16
-    content: tuple[ContentBlock, ...] = getattr(message, "content", ())
-    for block in content:
-        if isinstance(block, Text | Thinking):
-            size += len(block.text)
-        elif isinstance(block, ToolCall):
-            size += len(block.name) + _json_size(block.arguments)
-        elif isinstance(block, Image):
+    for block in message.content:
+        kind: Any = type(block)
+        if kind is Text or kind is Thinking:
+            size += len(block.text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+        elif kind is ToolCall:
+            size += len(block.name) + _json_size(block.arguments)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+        elif kind is Image:
             size += _IMAGE
     return size >> 2
 
@@ -103,9 +105,12 @@ class _Measure:
         if known == len(messages):
             return
         fresh = list(messages) if known == 0 else messages[known:]
-        for start in range(0, len(fresh), 512):
-            self._sizes += _sizes(fresh[start : start + 512])
-        self.total += sum(self._sizes[known:] if known else self._sizes)
+        if len(fresh) < 16:
+            sizes = [estimate_tokens(message) for message in fresh]
+        else:
+            sizes = [size for start in range(0, len(fresh), 512) for size in _sizes(fresh[start : start + 512])]
+        self._sizes += sizes
+        self.total += sum(sizes)
 
     def kept(self, start: int) -> int:
         """Tokens of the window, whose first messages end at `start`."""
@@ -158,12 +163,7 @@ def _newest_user(messages: Sequence[Message]) -> int:
 
 
 def _json_size(value: Any) -> int:
-    match value:
-        case dict():
-            return 2 + sum(len(str(key)) + 4 + _json_size(item) for key, item in value.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        case list():
-            return 2 + sum(1 + _json_size(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-        case str():
-            return len(value) + 2
-        case _:
-            return 6
+    try:
+        return len(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
+        return len(str(value))

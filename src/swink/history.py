@@ -42,7 +42,8 @@ class Snapshot(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
-            return [self._items[position] for position in range(*index.indices(self._length))]
+            start, stop, step = index.indices(self._length)
+            return self._items[start:stop:step] if step > 0 else [self._items[position] for position in range(start, stop, step)]
         if not -self._length <= index < self._length:
             raise IndexError("message index out of range")
         return self._items[index if index >= 0 else self._length + index]

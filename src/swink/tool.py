@@ -374,7 +374,7 @@ def _checked(made: Tool) -> Tool:
 def copy_json(value: Any) -> Any:
     """A deep copy of JSON data."""
     if isinstance(value, dict):
-        return {key: copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: item if type(item) is str else copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
         return [copy_json(item) for item in cast("list[Any]", value)]
     return value
