@@ -1,12 +1,17 @@
 """Every test fails on what it leaves behind: unhandled errors in the event loop, and threads of tools."""
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a script: what the tests start must hear Ctrl-C all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
