@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from swink.errors import StreamError
+from swink.history import Snapshot
 from swink.messages import (
     AssistantMessage,
     Base64Source,
@@ -52,7 +53,8 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
     """The history as a provider can take it: every call has its result, images are in memory, blank text is gone."""
     prepared: list[LlmMessage] = []
     takes_images = model is None or model.capabilities is None or model.capabilities.images
-    for message in paired(messages):
+    # A snapshot of a history pairs already; anything else is somebody's own list.
+    for message in cast("Iterable[LlmMessage]", messages) if isinstance(messages, Snapshot) else paired(messages):
         if _is_ready(message):
             prepared.append(message)
             continue
