@@ -142,7 +142,7 @@ def _messages(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessa
     ids = CallIds(*dialect.call_ids)
     if context.system_prompt.strip():
         sent.append({"role": "system", "content": context.system_prompt})
-    last_question = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    last_question = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1) if dialect.replay else -1
     for at, message in enumerate(messages):
         if images and not isinstance(message, ToolResultMessage):
             sent.append(_images_message(images))
@@ -187,8 +187,14 @@ def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialec
 
 
 def _call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
-    arguments = encode_body(call.arguments, {}).decode()
+    try:
+        arguments = _encode(call.arguments).decode()
+    except (UnicodeEncodeError, TypeError, NotImplementedError):
+        arguments = encode_body(call.arguments, {}).decode()
     return {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def _thinking_part(block: Thinking) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class CallIds:
 
     def call(self, id: str) -> str:
         """The id of a new call."""
-        mapped = id if self._shape.fullmatch(id) else self._hashed(id)
+        mapped = id if _fits(self._shape, id) else self._hashed(id)
         salt = 0
         while mapped in self._taken:
             salt += 1
@@ -149,6 +149,11 @@ class CallIds:
             number, digit = divmod(number, len(_ALPHABET))
             digits.append(_ALPHABET[digit])
         return self._prefix + "".join(digits)
+
+
+@lru_cache(4096)
+def _fits(shape: re.Pattern[str], id: str) -> bool:
+    return shape.fullmatch(id) is not None
 
 
 def thinking_level(model: ModelSpec) -> ThinkingLevel:
