@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -23,6 +24,7 @@ from swink.stream import StreamOptions, Timeout
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 _ESCAPED = re.compile(r"[!-~]*")
 
@@ -156,19 +158,17 @@ class _Pool:
     async def request(self, request: Request, timeout: Timeout) -> "aiohttp.ClientResponse":
         """Send one request; a kept connection that the server had given up meanwhile is replaced by the next, at last a new one."""
         import aiohttp
-        from yarl import URL
 
         while True:
             attempt = _Attempt()
             try:
                 return await self.session.request(
                     request.method,
-                    # An escaped URL stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for.
-                    URL(request.url, encoded=_ESCAPED.fullmatch(request.url) is not None),
+                    _url(request.url),
                     data=request.body or None,
                     headers=request.headers,
                     allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=None, connect=timeout.connect, sock_connect=timeout.connect),
+                    timeout=_client_timeout(timeout.connect),
                     proxy=self.proxy(request.url),
                     trace_request_ctx=attempt,
                 )
@@ -202,6 +202,21 @@ class _Pool:
         finally:
             self._forget()
             await self.session.close()
+
+
+@lru_cache(64)
+def _url(text: str) -> "URL":
+    """The URL to send; an escaped one stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for."""
+    from yarl import URL
+
+    return URL(text, encoded=_ESCAPED.fullmatch(text) is not None)
+
+
+@lru_cache(16)
+def _client_timeout(connect: float) -> "aiohttp.ClientTimeout":
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
 
 
 class _Attempt:
