@@ -1,5 +1,6 @@
 """Chat completions: what is sent, what is read from the many servers, and OpenAI's own SDK reading the same bytes."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,9 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: Lo
     assert result.message.thinking == (
         getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None) or ""
     )
-    assert [(made.id, made.name) for made in result.calls] == [(made.id, made.function.name) for made in choice.message.tool_calls or ()]
+    assert [(made.id, made.name, made.arguments) for made in result.calls] == [
+        (made.id, made.function.name, json.loads(made.function.arguments or "{}")) for made in choice.message.tool_calls or ()
+    ]
     assert result.terminal.usage == sdk_usage(final)
     assert isinstance(result.terminal, Done)
     assert result.terminal.stop_reason == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[choice.finish_reason or ""]

@@ -1,5 +1,6 @@
 """xAI: reasoning outside the completion, errors as strings, and OpenAI's SDK, which xAI tells people to use, as the oracle."""
 
+import json
 import logging
 from typing import Any
 
@@ -28,7 +29,7 @@ async def sent(messages: Any, *, model: ModelSpec = MODEL, fn: XAIStreamFn = FN,
 async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: LoopbackServer):
     server.reply(BODIES[name])
     result = await read(XAIStreamFn(base_url=f"{server.url}/v1", api_key="k"), MODEL)
-    text, thinking, calls, usage, finish = "", "", [], None, None
+    text, thinking, calls, usage, finish = "", "", {}, None, None
     async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0) as client:
         async for chunk in await client.chat.completions.create(
             model="grok-3-mini", messages=[{"role": "user", "content": "x"}], stream=True
@@ -37,10 +38,15 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
             for choice in chunk.choices:
                 text += choice.delta.content or ""
                 thinking += getattr(choice.delta, "reasoning_content", None) or ""
-                calls += [(call.id, call.function and call.function.name) for call in choice.delta.tool_calls or ()]
+                for call in choice.delta.tool_calls or ():
+                    made = calls.setdefault(call.index, [call.id, "", ""])
+                    made[1] += call.function.name or ""
+                    made[2] += call.function.arguments or ""
                 finish = choice.finish_reason or finish
     assert (result.message.text, result.message.thinking) == (text, thinking)
-    assert [(call.id, call.name) for call in result.calls] == calls
+    assert [(call.id, call.name, call.arguments) for call in result.calls] == [
+        (id, name, json.loads(arguments or "{}")) for id, name, arguments in calls.values()
+    ]
     assert result.message.stop_reason == {"stop": "stop", "tool_calls": "tool_use"}[finish or ""]
     assert usage is not None
     ours = result.terminal.usage
