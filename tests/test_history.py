@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from swink.errors import BrokenHistory
 from swink.history import INTERRUPTED, History, Snapshot, paired, violations
 from swink.messages import AssistantMessage, CustomMessage, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.tokens import estimate_tokens
 from tests import strategies
 from tests.strategies import paired_histories
 
@@ -77,7 +78,7 @@ def test_growing_keeps_the_lineage_and_the_messages_themselves():
     after = history.snapshot()
     assert after.lineage is before.lineage
     assert after[0] is before[0]
-    assert after._items is before._items, "a snapshot costs nothing"
+    assert after.lineage.items is before.lineage.items, "a snapshot costs nothing"
 
 
 def test_a_history_keeps_its_own_list():
@@ -130,9 +131,21 @@ def test_a_lineage_dies_with_its_history():
 @settings(max_examples=100, deadline=None)
 def test_a_sound_history_stays_as_it_is(messages):
     assert violations(messages) == []
-    kept, has_custom = paired(messages)
-    assert [id(message) for message in kept] == [id(message) for message in messages]
-    assert has_custom == any(isinstance(message, CustomMessage) for message in messages)
+    assert [id(message) for message in paired(messages)] == [id(message) for message in messages]
+    snapshot = History(messages).snapshot()
+    assert [id(message) for message in snapshot] == [id(message) for message in messages]
+    assert snapshot.has_custom == any(isinstance(message, CustomMessage) for message in messages)
+
+
+@given(paired_histories(), paired_histories())
+@settings(max_examples=60, deadline=None)
+def test_a_history_never_takes_more_tokens_than_it_says(messages, more):
+    history = History(messages)
+    for added in ([], more):
+        for message in added:
+            history.append(message)
+        exact, most = sum(map(estimate_tokens, history.snapshot())), history.lineage.most_tokens()
+        assert exact <= most <= exact + len(history)
 
 
 @given(paired_histories(), st.data())
@@ -154,29 +167,29 @@ def test_a_damaged_history_is_repaired_or_refused_never_kept(messages, data):
             case _:
                 del damaged[index:]
     if not violations(damaged):
-        assert paired(damaged)[0] == damaged
+        assert paired(damaged) == damaged
     try:
-        repaired, _ = paired(damaged)
+        repaired = paired(damaged)
     except BrokenHistory:
         return
     assert violations(repaired) == []
     kept = {id(message) for message in repaired}
     assert all(id(message) in kept for message in damaged), "a repair only adds"
-    assert paired(repaired)[0] == repaired
+    assert paired(repaired) == repaired
 
 
 @given(st.lists(strategies.messages, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_any_messages_at_all_are_repaired_or_refused(messages):
     try:
-        repaired, _ = paired(messages)
+        repaired = paired(messages)
     except BrokenHistory:
         return
     assert violations(repaired) == []
 
 
 def test_a_call_without_a_result_gets_one_that_says_so():
-    repaired, _ = paired([UserMessage("q"), calls("1", "2"), result("2"), UserMessage("next")])
+    repaired = paired([UserMessage("q"), calls("1", "2"), result("2"), UserMessage("next")])
     assert [message.role for message in repaired] == ["user", "assistant", "tool_result", "tool_result", "user"]
     made = repaired[2]
     assert isinstance(made, ToolResultMessage)
@@ -185,19 +198,19 @@ def test_a_call_without_a_result_gets_one_that_says_so():
 
 
 def test_a_call_at_the_very_end_gets_a_result_too():
-    assert paired([calls("1")])[0][-1].text == INTERRUPTED
+    assert paired([calls("1")])[-1].text == INTERRUPTED
 
 
 def test_results_out_of_order_are_put_in_call_order():
-    repaired, _ = paired([calls("1", "2", "3"), result("3"), result("1"), result("2")])
+    repaired = paired([calls("1", "2", "3"), result("3"), result("1"), result("2")])
     assert [message.tool_call_id for message in repaired[1:]] == ["1", "2", "3"]
 
 
 def test_custom_messages_stay_where_they_are_unless_the_results_move():
     note = CustomMessage("note")
     sound = [calls("1", "2"), note, result("1"), note, result("2"), note]
-    assert paired(sound)[0] == sound
-    assert [message.role for message in paired([calls("1", "2"), note, result("2")])[0]] == [
+    assert paired(sound) == sound
+    assert [message.role for message in paired([calls("1", "2"), note, result("2")])] == [
         "assistant",
         "tool_result",
         "tool_result",
@@ -207,7 +220,7 @@ def test_custom_messages_stay_where_they_are_unless_the_results_move():
 
 def test_an_id_may_come_back_in_a_later_turn():
     messages = [calls("1"), result("1", "a"), calls("1"), result("1", "b")]
-    assert paired(messages)[0] == messages
+    assert paired(messages) == messages
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ eventstream  transform  dispatch
 run
 config  account  state  watch
 events  tool  context  conformance
-stream  history  schema  workers  retry  policy
+stream  history  schema  workers  retry  policy  queues
+tokens
 messages  errors  redact
 """
 RELATIVE = "swink.<relative>"

@@ -2,9 +2,8 @@
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 from swink import catalog
 from swink.checkpoint import Checkpoint, placeholders
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
-from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, estimate_tokens
+from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn
 from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
 from swink.eventstream import Buffer, EventStream
@@ -32,16 +31,17 @@ from swink.messages import (
     plain,
 )
 from swink.policy import Policy
+from swink.queues import MessageQueue, QueueMode
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
 from swink.state import StateChanges
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
 from swink.subscribers import Subscribers, Subscription
+from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
 from swink.transform import in_order
 
-QueueMode = Literal["one_at_a_time", "all"]
 Model = str | ModelSpec
 
 
@@ -97,6 +97,8 @@ class Agent:
         spec = catalog.parse_model(model)
         self._stream_fn = stream_fn
         self._own_window = transform_context is None
+        self._steering = MessageQueue(steering_mode)
+        self._follow_up = MessageQueue(follow_up_mode)
         self._context = AgentContext(system_prompt, (), as_tools(tools))
         self._history = History([*session.messages, *messages] if session is not None else messages)
         self._config = AgentLoopConfig(
@@ -111,20 +113,16 @@ class Agent:
             transform_context=_window(spec) if transform_context is None else transform_context,
             convert_to_llm=convert_to_llm,
             get_api_key=get_api_key,
-            get_steering=self._take_steering,
-            get_follow_up=self._take_follow_up,
-            peek_steering=lambda: bool(self._steering),
+            get_steering=self._steering.take,
+            get_follow_up=self._follow_up.take,
+            peek_steering=self._steering.waits,
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             price=catalog.price_of,
             state=_json_copy({**(session.state if session is not None else {}), **(state or {})}),
             save=session.append if session is not None else None,
         )
-        self.steering_mode: QueueMode = steering_mode
-        self.follow_up_mode: QueueMode = follow_up_mode
         self.error: str | None = None
-        self._steering: deque[Message] = deque()
-        self._follow_up: deque[Message] = deque()
         self._subscribers = Subscribers()
         self._active: Run | None = None
         self._claimed = False
@@ -202,6 +200,24 @@ class Agent:
         """Forget both queues."""
         self.clear_steering()
         self.clear_follow_up()
+
+    @property
+    def steering_mode(self) -> QueueMode:
+        """Whether a turn hears one steering message or all that wait."""
+        return self._steering.mode
+
+    @steering_mode.setter
+    def steering_mode(self, mode: QueueMode) -> None:
+        self._steering.mode = mode
+
+    @property
+    def follow_up_mode(self) -> QueueMode:
+        """Whether one follow-up is taken at a time or all that wait."""
+        return self._follow_up.mode
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: QueueMode) -> None:
+        self._follow_up.mode = mode
 
     @property
     def has_pending(self) -> bool:
@@ -443,7 +459,7 @@ class Agent:
         except MisuseError:
             if self._steering:
                 return ()
-            follow_ups = self._take_follow_up()
+            follow_ups = self._follow_up.take()
             if not follow_ups:
                 raise
             return follow_ups
@@ -475,12 +491,6 @@ class Agent:
         if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
             raise MisuseError("only user and custom messages can be queued")
         return messages
-
-    def _take_steering(self) -> Sequence[Message]:
-        return _take(self._steering, self.steering_mode)
-
-    def _take_follow_up(self) -> Sequence[Message]:
-        return _take(self._follow_up, self.follow_up_mode)
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:
         if isinstance(item, tuple):
@@ -518,13 +528,6 @@ def _result(run: Run, structured: StructuredOutput | None) -> AgentResult:
     if failure := structured.failure:
         return replace(result, stop_reason="error", error=str(failure), error_kind=failure.kind)
     return result
-
-
-def _take(queue: deque[Message], mode: QueueMode) -> Sequence[Message]:
-    taken: list[Message] = []
-    while queue and (mode == "all" or not taken):
-        taken.append(queue.popleft())
-    return taken
 
 
 def _window(spec: ModelSpec) -> SlidingWindow:

@@ -2,32 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate, islice
-from typing import Any
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from swink.history import Lineage, Snapshot
-from swink.messages import AssistantMessage, Image, Message, Text, Thinking, ToolCall, UserMessage
+from swink.messages import AssistantMessage, Message, UserMessage
+from swink.tokens import estimate_tokens
 
 TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
 
 DEFAULT_WINDOW = 128_000
-_IMAGE = 4_800  # characters an image counts for: about 1,200 tokens
-
-
-def estimate_tokens(message: Message) -> int:
-    """A message's tokens, at four characters each; within a fifth of the truth for English and code."""
-    size = 16
-    for block in message.content:
-        kind: Any = type(block)
-        if kind is Text or kind is Thinking:
-            size += len(block.text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
-        elif kind is ToolCall:
-            size += len(block.name) + _json_size(block.arguments)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
-        elif kind is Image:
-            size += _IMAGE
-    return size >> 2
 
 
 class SlidingWindow:
@@ -42,10 +25,12 @@ class SlidingWindow:
         self.budget = budget
         self.overflow_budget = budget // 2 if overflow_budget is None else overflow_budget
         self.anchor = anchor
-        self._measures: WeakKeyDictionary[Lineage, _Measure] = WeakKeyDictionary()
+        self._measures: WeakKeyDictionary[Lineage, _Measure] | None = None
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
         """The messages to send."""
+        if self._measures is None and not overflow and isinstance(messages, Snapshot) and messages.lineage.most_tokens() <= self.budget:
+            return messages
         measure = self._measure(messages)
         measure.extend(messages)
         if not overflow and not measure.cut and measure.total <= self.budget:
@@ -65,6 +50,8 @@ class SlidingWindow:
     def _measure(self, messages: Sequence[Message]) -> "_Measure":
         if not isinstance(messages, Snapshot):
             return _Measure()
+        if self._measures is None:
+            self._measures = WeakKeyDictionary()
         measure = self._measures.get(messages.lineage)
         if measure is None:
             measure = self._measures[messages.lineage] = _Measure()
@@ -104,11 +91,7 @@ class _Measure:
         known = len(self._sizes)
         if known == len(messages):
             return
-        fresh = list(messages) if known == 0 else messages[known:]
-        if len(fresh) < 16:
-            sizes = [estimate_tokens(message) for message in fresh]
-        else:
-            sizes = [size for start in range(0, len(fresh), 512) for size in _sizes(fresh[start : start + 512])]
+        sizes = [estimate_tokens(message) for message in messages[known:]]
         self._sizes += sizes
         self.total += sum(sizes)
 
@@ -132,14 +115,6 @@ class _Measure:
         return sums[start] + weight + sums[-1] - sums[cut]
 
 
-def _sizes(messages: Sequence[Message]) -> list[int]:
-    try:
-        # One block of text each: the common case of a long history, at a third of the price.
-        return [(len(block.text) + 16) >> 2 for message in messages for (block,) in (message.content,)]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-    except (ValueError, AttributeError):
-        return [estimate_tokens(message) for message in messages]
-
-
 def _boundary(messages: Sequence[Message], index: int) -> int:
     """The next place at or after `index` where no call is parted from its result."""
     while index < len(messages) and not isinstance(messages[index], UserMessage | AssistantMessage):
@@ -160,10 +135,3 @@ def _newest_user(messages: Sequence[Message]) -> int:
     while index >= 0 and not isinstance(messages[index], UserMessage):
         index -= 1
     return index
-
-
-def _json_size(value: Any) -> int:
-    try:
-        return len(msgspec.json.encode(value))
-    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
-        return len(str(value))

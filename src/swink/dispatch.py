@@ -18,7 +18,7 @@ from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
 from swink.run import Call, Run
-from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
+from swink.tool import InvalidArguments, Tool, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
 
 log = logging.getLogger("swink.dispatch")
@@ -59,6 +59,9 @@ class Outcome(Struct, frozen=True):
     text: str = ""
 
 
+_DONE = Outcome()
+
+
 async def run_batch(run: Run) -> Outcome:
     """Settle every call of the turn's reply."""
     for call in run.calls:
@@ -85,7 +88,7 @@ async def run_batch(run: Run) -> Outcome:
             break
     if batch.transfer is not None:
         return Outcome("transfer", batch.transfer.to)
-    return Outcome("steered") if batch.steered else Outcome()
+    return Outcome("steered") if batch.steered else _DONE
 
 
 class _Batch:
@@ -141,50 +144,43 @@ class _Batch:
         return None
 
     async def _run_call(self, call: Call, prepared: dict[str, Any]) -> None:
+        """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
+        tool, run = call.tool, self.run
+        assert tool is not None
         try:
-            await self._settled(call, prepared)
-            if self._left and not self.steered and await _steering_waits(self.run):
+            timer = self._begin(call, tool)
+            try:
+                value = await tool.body(call.call.id, prepared, call.context)  # pyright: ignore[reportArgumentType]  _begin made it
+                result = _cut(as_result(value), tool.max_result)
+                if isinstance(value, Transfer) and call.result is None:
+                    self.transfer = value
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:
+                # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
+                result = _result_of(error, call.why)
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            self._settle(call, result)
+            if self._left and not self.steered and await _steering_waits(run):
                 self.steered = True
-                for other in self.run.calls:
+                for other in run.calls:
                     self._end(other, STEERED)
         except BaseException as error:
             # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not wait for ever.
             if not self._done.done():
                 self._done.set_exception(error)
 
-    async def _settled(self, call: Call, prepared: dict[str, Any]) -> None:
-        """Run one call and settle it, whatever it does."""
-        tool, run = call.tool, self.run
-        assert tool is not None
-        context = call.context = run.tool_context(call)
-        timeout = tool.timeout if tool.timeout is not None else run.config.tool_timeout
-        timer = None
-        if timeout is not None:
-            timer = self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
+    def _begin(self, call: Call, tool: Tool) -> asyncio.TimerHandle | None:
+        """Announce a call that runs now; the timer, if it has a limit."""
+        call.context = self.run.tool_context(call)
+        timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
         call.started = True
-        run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
-        try:
-            value = await tool.body(call.call.id, prepared, context)
-            result = _cut(as_result(value), tool.max_result)
-            if isinstance(value, Transfer) and call.result is None:
-                self.transfer = value
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            ours = call.why or (task is not None and task.cancelling())
-            result = _failure((call.why or ABORTED) if ours else "error: the tool cancelled itself")
-        except Abandoned as error:
-            result = _failure(f"{call.why or ABORTED}; tool abandoned: {error}")
-        except ToolError as error:
-            result = ToolResult((Text(str(error)),), error.details, True)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
-            result = _failure(_told(error))
-        finally:
-            if timer is not None:
-                timer.cancel()
-        self._settle(call, result)
+        self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+        if timeout is None:
+            return None
+        return self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
 
     def _end(self, call: Call, why: str) -> None:
         """Cancel a running call; past its grace it is left behind."""
@@ -374,6 +370,21 @@ def _cut(result: ToolResult, limit: int) -> ToolResult:
     others = tuple(block for block in result.content if not isinstance(block, Text))
     details: dict[str, Any] = {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
     return ToolResult((Text(shown), *others), details, result.is_error)
+
+
+def _result_of(error: BaseException, why: str) -> ToolResult:
+    """What the model hears of a call that raised; `why` says who ended it, if anybody did."""
+    match error:
+        case asyncio.CancelledError():
+            task = asyncio.current_task()
+            ours = why or (task is not None and task.cancelling())
+            return _failure((why or ABORTED) if ours else "error: the tool cancelled itself")
+        case Abandoned():
+            return _failure(f"{why or ABORTED}; tool abandoned: {error}")
+        case ToolError():
+            return ToolResult((Text(str(error)),), error.details, True)
+        case _:
+            return _failure(_told(error))
 
 
 def _told(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from swink.errors import BrokenHistory
 from swink.messages import AssistantMessage, CustomMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.tokens import FRAME, characters, lengths_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
 
@@ -14,9 +15,22 @@ _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessag
 
 
 class Lineage:
-    """The identity of a growing history: snapshots of one lineage are prefixes of each other."""
+    """A history that only grows: snapshots of one lineage are prefixes of each other."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_characters", "_measured", "has_custom", "items")
+
+    def __init__(self, items: list[Message], has_custom: bool, known: int | None = None) -> None:
+        self.items = items
+        self.has_custom = has_custom
+        self._characters, self._measured = (0, 0) if known is None else (known, len(items))
+
+    def most_tokens(self) -> int:
+        """An upper bound of the tokens it takes; every message is measured once."""
+        items = self.items
+        while self._measured < len(items):
+            self._characters += characters(items[self._measured])
+            self._measured += 1
+        return (self._characters + FRAME * len(items)) >> 2
 
 
 class Snapshot(Sequence[Message]):
@@ -24,11 +38,11 @@ class Snapshot(Sequence[Message]):
 
     __slots__ = ("_items", "_length", "has_custom", "lineage")
 
-    def __init__(self, items: list[Message], length: int, lineage: Lineage, has_custom: bool) -> None:
-        self._items = items
-        self._length = length
+    def __init__(self, lineage: Lineage) -> None:
         self.lineage = lineage
-        self.has_custom = has_custom
+        self._items = lineage.items
+        self._length = len(lineage.items)
+        self.has_custom = lineage.has_custom
 
     def __len__(self) -> int:
         return self._length
@@ -41,12 +55,12 @@ class Snapshot(Sequence[Message]):
     @overload
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(self._length)
-            return self._items[start:stop:step] if step > 0 else [self._items[position] for position in range(start, stop, step)]
-        if not -self._length <= index < self._length:
-            raise IndexError("message index out of range")
-        return self._items[index if index >= 0 else self._length + index]
+        if not isinstance(index, slice):
+            if not -self._length <= index < self._length:
+                raise IndexError("message index out of range")
+            return self._items[index if index >= 0 else self._length + index]
+        start, stop, step = index.indices(self._length)
+        return self._items[start:stop:step] if step > 0 else [self._items[position] for position in range(start, stop, step)]
 
     def __add__(self, other: Iterable[Message]) -> list[Message]:
         return [*self, *other]
@@ -68,54 +82,39 @@ class Snapshot(Sequence[Message]):
 class History:
     """Messages in order; what is in it stays, and only `replace` ever starts a new lineage."""
 
-    __slots__ = ("_has_custom", "_items", "lineage")
+    __slots__ = ("lineage",)
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._items, self._has_custom = paired(messages)
-        self.lineage = Lineage()
+        items = list(messages)
+        kinds = set(map(type, items))
+        if strangers := kinds - _MESSAGE_TYPES:
+            raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
+        # Where all is text there are no calls to pair, and the same look at it measures it.
+        lengths = None if ToolResultMessage in kinds else lengths_of_texts(items)
+        if lengths is None:
+            self.lineage = Lineage(paired(items), CustomMessage in kinds)
+        else:
+            self.lineage = Lineage(items, False, sum(lengths))
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.lineage.items)
 
     def append(self, message: Message) -> None:
         """Add one message."""
         if type(message) is CustomMessage:
-            self._has_custom = True
-        self._items.append(message)
+            self.lineage.has_custom = True
+        self.lineage.items.append(message)
 
     def snapshot(self) -> Snapshot:
         """The messages as they are now."""
-        return Snapshot(self._items, len(self._items), self.lineage, self._has_custom)
+        return Snapshot(self.lineage)
 
     def replace(self, old: Message, new: Message) -> None:
         """Put `new` where `old` is; snapshots taken before keep `old`."""
-        items = self._items.copy()
+        items = self.lineage.items.copy()
         position = next(index for index in range(len(items) - 1, -1, -1) if items[index] is old)
         items[position] = new
-        self._items, self.lineage = items, Lineage()
-
-
-def paired(messages: Iterable[Message]) -> tuple[list[Message], bool]:
-    """The messages with every tool call followed by its result, in call order; and whether any is custom.
-
-    A call without a result gets one that says so; a result without its call is refused.
-    """
-    items = list(messages)
-    kinds = set(map(type, items))
-    if strangers := kinds - _MESSAGE_TYPES:
-        raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
-    if ToolResultMessage in kinds or (AssistantMessage in kinds and _any_call(items)):
-        return _repaired(items), CustomMessage in kinds
-    return items, CustomMessage in kinds
-
-
-def _any_call(items: list[Message]) -> bool:
-    for message in items:
-        if type(message) is AssistantMessage:
-            for block in message.content:
-                if type(block) is ToolCall:
-                    return True
-    return False
+        self.lineage = Lineage(items, self.lineage.has_custom)
 
 
 def violations(messages: Iterable[Message]) -> list[str]:
@@ -137,7 +136,11 @@ def violations(messages: Iterable[Message]) -> list[str]:
     return problems + [f"call {call.id!r} has no result" for call in waiting]
 
 
-def _repaired(items: list[Message]) -> list[Message]:
+def paired(messages: Iterable[Message]) -> list[Message]:
+    """The messages with every tool call followed by its result, in call order.
+
+    A call without a result gets one that says so; a result without its call is refused.
+    """
     result: list[Message] = []
     calls: dict[str, ToolCall] = {}
     answers: dict[str, ToolResultMessage] = {}
@@ -153,7 +156,7 @@ def _repaired(items: list[Message]) -> list[Message]:
         answers.clear()
         since.clear()
 
-    for position, message in enumerate(items):
+    for position, message in enumerate(messages):
         if isinstance(message, CustomMessage):
             since.append(message)
         elif isinstance(message, ToolResultMessage):

@@ -268,7 +268,7 @@ class AssistantMessage(_Message, frozen=True, eq=False, tag="assistant", tag_fie
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls, in order."""
-        return tuple(block for block in self.content if type(block) is ToolCall)
+        return tuple([block for block in self.content if type(block) is ToolCall])
 
     @property
     def failed(self) -> bool:
@@ -413,13 +413,17 @@ def _items(value: Any, what: str) -> Iterable[Any]:
     return cast("Iterable[Any]", value)
 
 
-def text_of(content: Iterable[ContentBlock]) -> str:
+def text_of(content: Sequence[ContentBlock]) -> str:
     """The text blocks of some content, joined."""
+    if len(content) == 1 and isinstance(block := content[0], Text):
+        return block.text
     return "".join([block.text for block in content if type(block) is Text])
 
 
 def clean(text: str) -> str:
     """The text without lone surrogates, which no JSON encoder and no provider takes; halves that meet are joined."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from swink.context import estimate_tokens
 from swink.errors import AgentError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
@@ -16,6 +15,7 @@ from swink.redact import redact_text
 from swink.retry import wait_before
 from swink.run import Run
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.tokens import estimate_tokens
 from swink.transform import transform_context
 
 

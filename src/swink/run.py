@@ -75,6 +75,52 @@ class Call:
 class Run:
     """The ledger of one run, and its task."""
 
+    __slots__ = (
+        "__weakref__",
+        "_abort_reason",
+        "_appended",
+        "_is_over",
+        "_message_open",
+        "_next_history",
+        "_saved",
+        "_saver",
+        "_saving",
+        "_state_changes",
+        "_task",
+        "_thread",
+        "_timers",
+        "_turn_open",
+        "_when_over",
+        "account",
+        "assembly",
+        "calls",
+        "closed",
+        "config",
+        "context",
+        "dropped",
+        "emit",
+        "error",
+        "extra_tools",
+        "failure",
+        "finished",
+        "fresh",
+        "history",
+        "loop",
+        "model",
+        "overflow",
+        "pausing",
+        "pending",
+        "produced",
+        "reason",
+        "reply",
+        "results",
+        "slots",
+        "stop_reason",
+        "tool_choice",
+        "turn",
+        "watch",
+    )
+
     def __init__(
         self,
         config: AgentLoopConfig,
@@ -251,10 +297,14 @@ class Run:
         self.account.charge(usage, cost)
         self.assembly = None
         self._message_open = False
-        message = vet_commit(self.slots.pre_commit, _with_unique_ids(message)) if self.slots.pre_commit else _with_unique_ids(message)
-        assert isinstance(message, AssistantMessage)
+        calls = message.tool_calls
+        if len(calls) > 1:
+            message = _with_unique_ids(message)
+        if self.slots.pre_commit:
+            message = vet_commit(self.slots.pre_commit, message)
+            assert isinstance(message, AssistantMessage)
         self.reply = message
-        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls]
+        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls] if calls else []
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
@@ -360,7 +410,7 @@ class Run:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools of this turn."""
-        return (*self.context.tools, *self.extra_tools)
+        return (*self.context.tools, *self.extra_tools) if self.extra_tools else tuple(self.context.tools)
 
     def find_tool(self, name: str) -> Tool | None:
         """The tool of that name."""
@@ -438,7 +488,8 @@ class Run:
         self._is_over = True
         if not self.loop.is_closed():
             self.finished.set_result(None)
-        for callback in self._when_over:
+        callbacks, self._when_over = self._when_over, []
+        for callback in callbacks:
             callback()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -499,7 +550,7 @@ class HookFailed(AgentError):
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """The message with no two calls of one id, which could not be answered separately."""
     calls = message.tool_calls
-    if len(calls) < 2 or len({call.id for call in calls}) == len(calls):
+    if len({call.id for call in calls}) == len(calls):
         return message
     seen: set[str] = set()
     content: list[Any] = []

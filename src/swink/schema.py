@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import asdict
 
 from swink.errors import InvalidTool
 from swink.messages import plain
 
+_SCALARS = (str, int, float, bool)
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
@@ -61,7 +63,7 @@ class Shape:
 class Signature:
     """The parameters of a function as a shape, and the call that fits it."""
 
-    __slots__ = ("injected", "shape")
+    __slots__ = ("_scalars", "injected", "shape")
 
     def __init__(self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str], inject: type) -> None:
         hints = _hints(function, name)
@@ -87,7 +89,18 @@ class Signature:
                 extra["default"] = _json_default(parameter, name)
                 fields.append((parameter.name, Union[hint, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007  hint is a value
             properties[parameter.name] = extra
-        self.shape = Shape(*_object_schema(name, fields, properties))
+        schema, struct = _object_schema(name, fields, properties)
+        self.shape = Shape(schema, struct)
+        self._scalars = struct if all(hint in _SCALARS and default is msgspec.NODEFAULT for _, hint, default in fields) else None
+
+    def fitting(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Keyword arguments in one step, where all parameters are plain scalars and the values fit; None: look closer."""
+        if self._scalars is None:
+            return None
+        try:
+            return asdict(msgspec.convert(values, self._scalars))
+        except msgspec.ValidationError:
+            return None
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, converted; raises `ValueError` where a value does not convert."""

@@ -229,7 +229,12 @@ class Assembly:
                 raise self._misplaced(delta)
             block.append(delta.text if kind is not ToolCallDelta else delta.json)
             return True
-        self._turn_point(event)
+        if self.terminal is not None:
+            raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
+        act = _ACTIONS.get(kind)
+        if act is None:
+            raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
+        act(self, event)
         return False
 
     def message(
@@ -248,15 +253,6 @@ class Assembly:
             self.began,
         )
 
-    def _turn_point(self, event: AssistantMessageEvent) -> None:
-        """Everything but deltas: starts, ends and terminals."""
-        if self.terminal is not None:
-            raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        act = _ACTIONS.get(type(event))
-        if act is None:
-            raise StreamError(f"stream protocol: {type(event).__name__} is not a stream event")
-        act(self, event)
-
     def _start(self, event: Start) -> None:
         if self._started:
             raise StreamError("stream protocol: a second start")
@@ -267,12 +263,12 @@ class Assembly:
             raise StreamError(f"stream protocol: {_name(event)} before start")
         if event.index != len(self._blocks):
             raise StreamError(f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}")
-        if isinstance(event, ToolCallStart):
-            if not isinstance(event.id, str) or not isinstance(event.name, str):
-                raise StreamError("stream protocol: tool_call_start without an id and a name")
+        if type(event) is not ToolCallStart:
+            block = _Block(TextDelta if type(event) is TextStart else ThinkingDelta)
+        elif isinstance(event.id, str) and isinstance(event.name, str):
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
-            block = _Block(TextDelta if isinstance(event, TextStart) else ThinkingDelta)
+            raise StreamError("stream protocol: tool_call_start without an id and a name")
         self._blocks.append(block)
         self._open[event.index] = block
 
@@ -324,7 +320,7 @@ def _malformed(event: Done | Error) -> str | None:
     if isinstance(event, Done):
         if event.cost is not None and not isinstance(event.cost, Cost):
             return f"cost {event.cost!r}"
-        return None if event.stop_reason in get_args(StopReason) else f"stop reason {event.stop_reason!r}"
+        return None if event.stop_reason in _STOP_REASONS else f"stop reason {event.stop_reason!r}"
     if not isinstance(event.message, str):
         return f"message {event.message!r}"
     if event.retry_after is not None and not isinstance(event.retry_after, int | float):
@@ -389,4 +385,5 @@ def _name(event: Any) -> str:
 
 
 _KINDS = frozenset(get_args(AssistantMessageEvent))
+_STOP_REASONS = frozenset(get_args(StopReason))
 _decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)

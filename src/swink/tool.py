@@ -156,6 +156,9 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
 
     def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function takes them; a copy, so that a tool cannot change the history."""
+        signature = self.signature
+        if signature is not None and self.isolation is None and (fitting := signature.fitting(arguments)) is not None:
+            return fitting
         problems = self.shape.violations(arguments)
         if problems:
             raise InvalidArguments(problems)
@@ -271,11 +274,11 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
 
 def as_result(value: Any) -> ToolResult:
     """What a tool returned, as a result."""
+    if isinstance(value, str):
+        return ToolResult((Text(clean(value)),) if value else ())
     match value:
         case ToolResult():
             return value
-        case str():
-            return ToolResult((Text(clean(value)),) if value else ())
         case None:
             return ToolResult()
         case Transfer(to, text):

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from swink.context import TransformFn, estimate_tokens
+from swink.context import TransformFn
 from swink.events import CompactionReport, ContextCompacted
 from swink.messages import Message
 from swink.run import Run
+from swink.tokens import estimate_tokens
 
 
 async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
@@ -16,6 +17,8 @@ async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
     for position, function in enumerate(in_order(run.config.transform_context)):
         before = messages
         returned = function(before, overflow)
+        if returned is before:
+            continue
         messages = await returned if isinstance(returned, Awaitable) else returned
         if messages is not before:
             _announce(run, position, before, messages, overflow)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from swink import catalog
-from swink.context import estimate_tokens
+from swink.tokens import estimate_tokens
 from swink.errors import MisuseError
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
 from swink.policies.scope import current_task

@@ -1,0 +1,33 @@
+"""Messages that wait for their turn: steering and follow-ups."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal
+
+from swink.messages import Message
+
+QueueMode = Literal["one_at_a_time", "all"]
+
+
+class MessageQueue(deque[Message]):
+    """Waiting messages, taken singly or all at once."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: QueueMode) -> None:
+        super().__init__()
+        self.mode: QueueMode = mode
+
+    def waits(self) -> bool:
+        """Whether anything waits."""
+        return len(self) > 0
+
+    def take(self) -> Sequence[Message]:
+        """What is due; it leaves the queue."""
+        if not self:
+            return ()
+        if self.mode == "one_at_a_time":
+            return (self.popleft(),)
+        taken = tuple(self)
+        self.clear()
+        return taken
