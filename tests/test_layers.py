@@ -20,12 +20,12 @@ eval  serve  scale
 providers  policies  tools  memory  local  teams  mcp  telemetry
 swink
 agent
-structured  catalog  wrappers  testing  checkpoint  subscribers
+structured  catalog  wrappers  testing  checkpoint
 loop
 reply
 eventstream  transform  dispatch
 run
-config  account  state  watch
+config  account  state  watch  subscribers
 events  tool  context  conformance
 stream  history  schema  workers  retry  policy  queues
 tokens

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -127,7 +128,7 @@ class Agent:
         self._active: Run | None = None
         self._claimed = False
         self._overflow = False
-        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
         self._lock = threading.Lock()
         self._initial = (spec, system_prompt, self._context.tools, self._history.snapshot(), _json_copy(self._config.state))
 
@@ -138,11 +139,11 @@ class Agent:
     ) -> AgentResult:
         """Run to the end and return the result; without input, continue from the context."""
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
-        run = self._begin(self._subscribers.notify, self._checked(input), structured, deadline)
+        run = self._begin(self._checked(input), structured, deadline, Buffer(self._subscribers, closed=True))
         await run.wait()
         if run.failure is not None:
             raise run.failure
-        return _result(run, structured)
+        return _outcome(structured, run)
 
     def run_sync(
         self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
@@ -162,21 +163,8 @@ class Agent:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         prompts = self._checked(input)
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
-
-        def begin(buffer: Buffer) -> Run:
-            append, subscribers = buffer.events.append, self._subscribers
-
-            def deliver(event: AgentEvent) -> None:
-                if not buffer.closed:
-                    append(event)
-                    if buffer.waiter is not None:
-                        buffer.wake()
-                if subscribers.current:
-                    subscribers.notify(event)
-
-            return self._begin(deliver, prompts, structured, deadline)
-
-        return EventStream(begin, lambda run: _result(run, structured))
+        begin = partial(self._begin, prompts, structured, deadline)
+        return EventStream(begin, self._subscribers, Run.outcome if structured is None else partial(_outcome, structured))
 
     # Steering
 
@@ -247,7 +235,7 @@ class Agent:
                 if not self._claimed:
                     return
                 waiter: asyncio.Future[None] = loop.create_future()
-                self._waiters.append((loop, waiter))
+                self._waiters = (*self._waiters, (loop, waiter))
             await waiter
 
     def reset(self) -> None:
@@ -421,10 +409,10 @@ class Agent:
 
     def _begin(
         self,
-        emit: Callable[[AgentEvent], None],
         prompts: tuple[Message, ...] | None,
         structured: StructuredOutput | None,
         deadline: float | None,
+        buffer: Buffer,
     ) -> Run:
         if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
             raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
@@ -437,14 +425,14 @@ class Agent:
                 self._config,
                 self._context,
                 self._history,
-                emit,
+                buffer,
+                self._ended,
                 tools=() if structured is None else (structured.tool,),
                 policies=() if structured is None else (structured,),
                 tool_choice=structured.tool.name if structured is not None and not self.tools and self.thinking_level == "off" else None,
                 overflow=self._overflow,
             )
             self._active = run
-            run.when_over(lambda: self._ended(run))
             run.start(self._continuation() if prompts is None else prompts, take_turns, deadline)
         except BaseException:
             self._active = None
@@ -475,7 +463,7 @@ class Agent:
     def _release(self) -> None:
         with self._lock:
             self._claimed = False
-            waiters, self._waiters = self._waiters, []
+            waiters, self._waiters = self._waiters, ()
         for loop, waiter in waiters:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_wake, waiter)
@@ -519,8 +507,8 @@ class Agent:
             raise AlreadyRunning(f"{what}() needs an idle agent; await wait_for_idle() first")
 
 
-def _result(run: Run, structured: StructuredOutput | None) -> AgentResult:
-    result = run.result
+def _outcome(structured: StructuredOutput | None, run: Run) -> AgentResult:
+    result = run.outcome()
     if structured is None or result.stop_reason in ("aborted", "error"):
         return result
     if structured.received:

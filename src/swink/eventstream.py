@@ -9,25 +9,31 @@ from swink.config import AgentResult
 from swink.errors import MisuseError
 from swink.events import AgentEvent
 from swink.run import Run
+from swink.subscribers import Subscribers
 
 
 class Buffer:
-    """Events on their way from a run to whoever iterates; it grows while nobody reads, and never blocks the run."""
+    """Events on their way from a run to whoever iterates, and to subscribers.
 
-    __slots__ = ("closed", "events", "waiter")
+    It grows while nobody reads, and never blocks the run.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_subscribers", "closed", "events", "waiter")
+
+    def __init__(self, subscribers: Subscribers, closed: bool = False) -> None:
         self.events: deque[AgentEvent] = deque()
         self.waiter: asyncio.Future[None] | None = None
-        self.closed = False
+        self.closed = closed
+        self._subscribers = subscribers
 
     def push(self, event: AgentEvent) -> None:
-        """Add an event and wake the reader."""
-        if self.closed:
-            return
-        self.events.append(event)
-        if self.waiter is not None:
-            self.wake()
+        """Add an event, wake the reader, tell the subscribers."""
+        if not self.closed:
+            self.events.append(event)
+            if self.waiter is not None:
+                self.wake()
+        if self._subscribers.current:
+            self._subscribers.notify(event)
 
     def wake(self) -> None:
         """Wake the reader."""
@@ -43,8 +49,10 @@ class EventStream:
     the stream) early cancels the run; `detach()` lets it finish in the background.
     """
 
-    def __init__(self, begin: Callable[[Buffer], Run], outcome: Callable[[Run], AgentResult] = lambda run: run.result) -> None:
-        self._buffer = Buffer()
+    __slots__ = ("_begin", "_buffer", "_detached", "_events", "_outcome_of", "_raised", "_run")
+
+    def __init__(self, begin: Callable[[Buffer], Run], subscribers: Subscribers, outcome: Callable[[Run], AgentResult]) -> None:
+        self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
         self._begin = begin
         self._outcome_of = outcome
@@ -98,7 +106,6 @@ class EventStream:
     def _start(self) -> Run:
         if self._run is None:
             self._run = self._begin(self._buffer)
-            self._run.when_over(self._buffer.wake)
         return self._run
 
     async def _more(self) -> None:

@@ -18,6 +18,7 @@ from swink.messages import AssistantMessage, ContentBlock, Input, Message, Text,
 from swink.policy import Inject, Replace, Stop, Turn, consult
 from swink.reply import take_reply
 from swink.run import Run
+from swink.subscribers import Subscribers
 from swink.tool import as_tools
 from swink.transform import transform_context
 
@@ -176,8 +177,12 @@ def _open_stream(prompts: Sequence[Message], context: AgentContext, config: Agen
     own = AgentContext(context.system_prompt, (), as_tools(context.tools))
 
     def begin(buffer: Buffer) -> Run:
-        run = Run(config, own, history, buffer.push)
+        run = Run(config, own, history, buffer, _forget)
         run.start(prompts, take_turns)
         return run
 
-    return EventStream(begin)
+    return EventStream(begin, Subscribers(), Run.outcome)
+
+
+def _forget(run: Run) -> None:
+    """Nobody keeps what a bare loop came to but its stream."""

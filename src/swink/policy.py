@@ -139,6 +139,11 @@ class Slots:
         self.pre_commit = _overriding(policies, "pre_commit")
 
 
+def slots_of(policies: Sequence[Policy]) -> Slots:
+    """The slots that the policies fill."""
+    return Slots(policies) if policies else _NO_SLOTS
+
+
 async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     """Ask one policy; a failure is its own, not the run's, unless it guards something."""
     try:
@@ -192,3 +197,6 @@ def _withheld(message: Message, policy: str) -> Message:
 
 def _overriding(policies: Sequence[Policy], slot: str) -> tuple[Policy, ...]:
     return tuple([policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot)]) if policies else ()
+
+
+_NO_SLOTS = Slots(())

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -42,7 +42,7 @@ from swink.messages import (
     TurnEndReason,
     Usage,
 )
-from swink.policy import Policy, PolicyContext, Slots, vet_commit
+from swink.policy import Policy, PolicyContext, slots_of, vet_commit
 from swink.state import StateChanges
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext
@@ -72,25 +72,39 @@ class Call:
         self.why = ""
 
 
+class Sink(Protocol):
+    """Where a run's events go, and who is woken when it is over."""
+
+    def push(self, event: AgentEvent) -> None:
+        """Take an event."""
+        ...
+
+    def wake(self) -> None:
+        """The run is over."""
+        ...
+
+
 class Run:
     """The ledger of one run, and its task."""
 
     __slots__ = (
         "__weakref__",
+        "_abandoning",
         "_abort_reason",
         "_appended",
+        "_deadline",
+        "_ended",
         "_is_over",
         "_message_open",
         "_next_history",
         "_saved",
         "_saver",
         "_saving",
+        "_sink",
         "_state_changes",
         "_task",
         "_thread",
-        "_timers",
         "_turn_open",
-        "_when_over",
         "account",
         "assembly",
         "calls",
@@ -126,7 +140,8 @@ class Run:
         config: AgentLoopConfig,
         context: AgentContext,
         history: History,
-        emit: Callable[[AgentEvent], None],
+        sink: Sink,
+        ended: Callable[["Run"], None],
         *,
         tools: Sequence[Tool] = (),
         policies: Sequence[Policy] = (),
@@ -136,11 +151,13 @@ class Run:
         self.config = config
         self.context = context
         self.history = history
-        self.emit = emit
+        self.emit = sink.push
+        self._sink = sink
+        self._ended = ended
         self.extra_tools = tuple(tools)
         self.tool_choice = tool_choice
         self.overflow = overflow
-        self.slots = Slots((*config.policies, *policies))
+        self.slots = slots_of((*config.policies, *policies))
         self.turn = 0
         self.account = Account(config.price)
         self.produced: list[Message] = []
@@ -168,13 +185,13 @@ class Run:
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.get_ident()
         self._abort_reason: str | None = None
-        self._timers: list[asyncio.TimerHandle] = []
+        self._deadline: asyncio.TimerHandle | None = None
+        self._abandoning: asyncio.TimerHandle | None = None
         self._next_history: History | None = None
-        self._appended: deque[Message] = deque()
+        self._appended: deque[Message] | None = None
         self.loop = asyncio.get_running_loop()
         self.finished: asyncio.Future[None] = self.loop.create_future()
         self.watch: Watch | None = None
-        self._when_over: list[Callable[[], None]] = []
 
     # What a run is told from outside
 
@@ -184,14 +201,14 @@ class Run:
         self.pending.extend(prompts)
         self.enter_pending()
         self._task = self.loop.create_task(self._drive(body))
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._task_ended)
         self.watch = Watch(self._task, self.loop)
         if self._abort_reason is not None:
             self._task.cancel()
         elif deadline is not None and deadline <= 0:
             self.abort(f"deadline of {deadline:g} s passed")
         elif deadline is not None:
-            self._timers.append(self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed"))
+            self._deadline = self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed")
 
     def abort(self, reason: str = "the run was aborted") -> None:
         """End the run at once, keeping what arrived; safe from any thread."""
@@ -204,7 +221,7 @@ class Run:
         self._abort_reason = reason
         if self._task is not None:
             self._task.cancel()
-        self._timers.append(self.loop.call_later(ABANDON_AFTER, self.close, "aborted"))
+        self._abandoning = self.loop.call_later(ABANDON_AFTER, self.close, "aborted")
 
     async def wait(self) -> None:
         """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
@@ -218,16 +235,11 @@ class Run:
         if interrupted is not None:
             raise interrupted
 
-    def when_over(self, callback: Callable[[], None]) -> None:
-        """Call back once the run is over and saved."""
-        self._when_over.append(callback)
-
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""
         self._next_history = history
 
-    @property
-    def result(self) -> AgentResult:
+    def outcome(self) -> AgentResult:
         """What the run came to."""
         return AgentResult(
             tuple(self.produced),
@@ -253,6 +265,7 @@ class Run:
 
     def append(self, messages: Sequence[Message]) -> None:
         """Add messages at the end of the turn, where they part no call from its result."""
+        self._appended = self._appended or deque()
         self._appended.extend(messages)
 
     def enter_pending(self) -> None:
@@ -396,10 +409,9 @@ class Run:
         self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
         self.emit = _ignore
         self._take_over()
-        if self.watch is not None:
-            self.watch.stop()
-        for timer in self._timers:
-            timer.cancel()
+        for timer in (self._deadline, self._abandoning):
+            if timer is not None:
+                timer.cancel()
         if self.config.save is None or self.loop.is_closed():
             self._over()
         else:
@@ -488,11 +500,10 @@ class Run:
         self._is_over = True
         if not self.loop.is_closed():
             self.finished.set_result(None)
-        callbacks, self._when_over = self._when_over, []
-        for callback in callbacks:
-            callback()
+        self._ended(self)
+        self._sink.wake()
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
         # A task cancelled before its first step never entered `_drive`.
         self.close("aborted")
         if not task.cancelled():

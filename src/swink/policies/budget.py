@@ -16,11 +16,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from swink import catalog
-from swink.tokens import estimate_tokens
 from swink.errors import MisuseError
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
 from swink.policies.scope import current_task
 from swink.policy import Policy, PolicyContext, Stop, Turn, Verdict
+from swink.tokens import estimate_tokens
 
 log = logging.getLogger("swink.policies.budget")
 
