@@ -13,13 +13,15 @@ class Account:
     def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
         self._usage = Usage()
         self._cost: Cost | None = Cost()
-        self._new: list[tuple[Usage, Cost | None]] = []
+        self._new: list[tuple[Usage, Cost | None]] | None = None
         self._price_of = price_of
         self._priced: ModelSpec | None = None
         self._price: Price | None = None
 
     def charge(self, usage: Usage, cost: Cost | None) -> None:
         """Add to the totals."""
+        if self._new is None:
+            self._new = []
         self._new.append((usage, cost))
 
     @property
@@ -42,7 +44,7 @@ class Account:
         return self._price.cost(usage) if self._price is not None else None
 
     def _add_up(self) -> None:
-        for usage, cost in self._new:
+        for usage, cost in self._new or ():
             self._usage += usage
             self._cost = self._cost + cost if self._cost is not None and cost is not None else None
-        self._new.clear()
+        self._new = None

@@ -35,7 +35,7 @@ from swink.policy import Policy
 from swink.queues import MessageQueue, QueueMode
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
-from swink.state import StateChanges
+from swink.state import copied
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
 from swink.subscribers import Subscribers, Subscription
@@ -44,6 +44,8 @@ from swink.tool import Tool, as_tools
 from swink.transform import in_order
 
 Model = str | ModelSpec
+
+_lock = threading.Lock()  # over who runs and who waits for it; held for an instant, so one serves all agents
 
 
 class Session(Protocol):
@@ -114,8 +116,8 @@ class Agent:
             transform_context=_window(spec) if transform_context is None else transform_context,
             convert_to_llm=convert_to_llm,
             get_api_key=get_api_key,
-            get_steering=self._steering.take,
-            get_follow_up=self._follow_up.take,
+            get_steering=self._steering,
+            get_follow_up=self._follow_up,
             peek_steering=self._steering.waits,
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
@@ -129,7 +131,6 @@ class Agent:
         self._claimed = False
         self._overflow = False
         self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
-        self._lock = threading.Lock()
         self._initial = (spec, system_prompt, self._context.tools, self._history.snapshot(), _json_copy(self._config.state))
 
     # Running
@@ -231,7 +232,7 @@ class Agent:
         """Return once no run is active."""
         loop = asyncio.get_running_loop()
         while True:
-            with self._lock:
+            with _lock:
                 if not self._claimed:
                     return
                 waiter: asyncio.Future[None] = loop.create_future()
@@ -367,7 +368,7 @@ class Agent:
             messages=list(self.messages),
             steering=[*(self._active.pending if self._active is not None else ()), *self._steering],
             follow_up=list(self._follow_up),
-            state=StateChanges(self.state).snapshot(),
+            state=copied(self.state),
         ).to_data()
 
     @classmethod
@@ -416,7 +417,7 @@ class Agent:
     ) -> Run:
         if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
             raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
-        with self._lock:
+        with _lock:
             if self._claimed:
                 raise AlreadyRunning
             self._claimed = True
@@ -447,7 +448,7 @@ class Agent:
         except MisuseError:
             if self._steering:
                 return ()
-            follow_ups = self._follow_up.take()
+            follow_ups = self._follow_up()
             if not follow_ups:
                 raise
             return follow_ups
@@ -461,7 +462,7 @@ class Agent:
         self._release()
 
     def _release(self) -> None:
-        with self._lock:
+        with _lock:
             self._claimed = False
             waiters, self._waiters = self._waiters, ()
         for loop, waiter in waiters:

@@ -54,7 +54,7 @@ class EventStream:
     def __init__(self, begin: Callable[[Buffer], Run], subscribers: Subscribers, outcome: Callable[[Run], AgentResult]) -> None:
         self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
-        self._begin = begin
+        self._begin: Callable[[Buffer], Run] | None = begin
         self._outcome_of = outcome
         self._run: Run | None = None
         self._detached = False
@@ -71,8 +71,15 @@ class EventStream:
         return self
 
     async def __anext__(self) -> AgentEvent:
-        if not self._events:
-            await self._more()
+        while not self._events:
+            waiter = self._waiter()
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                await self._cancelled()
+                raise
+            finally:
+                self._buffer.waiter = None
         return self._events.popleft()
 
     async def result(self) -> AgentResult:
@@ -105,35 +112,29 @@ class EventStream:
 
     def _start(self) -> Run:
         if self._run is None:
-            self._run = self._begin(self._buffer)
+            assert self._begin is not None
+            self._run, self._begin = self._begin(self._buffer), None
         return self._run
 
-    async def _more(self) -> None:
-        """Wait until there is an event to read; the end of the run ends the iteration."""
+    def _waiter(self) -> "asyncio.Future[None]":
+        """What to wait for until there is an event to read; the end of the run ends the iteration."""
         run = self._start()
-        buffer = self._buffer
-        while not buffer.events:
-            if run.finished.done() or self._detached:
-                if run.failure is not None and not self._raised:
-                    self._outcome(run)
-                raise StopAsyncIteration
-            if buffer.waiter is not None:
-                raise MisuseError("two readers of one stream; subscribe() to let several listen")
-            buffer.waiter = run.loop.create_future()
-            try:
-                await buffer.waiter
-            except asyncio.CancelledError:
-                await self._cancelled(run)
-                raise
-            finally:
-                buffer.waiter = None
+        if run.is_over or self._detached:
+            if run.failure is not None and not self._raised:
+                self._outcome(run)
+            raise StopAsyncIteration
+        if self._buffer.waiter is not None:
+            raise MisuseError("two readers of one stream; subscribe() to let several listen")
+        waiter = self._buffer.waiter = run.loop.create_future()
+        return waiter
 
-    async def _cancelled(self, run: Run) -> None:
+    async def _cancelled(self) -> None:
         """The reader was cancelled: so is the run, like any coroutine it awaits."""
+        run = self._start()
         run.abort("the reader was cancelled")
-        while not run.finished.done():
+        while not run.is_over:
             try:
-                await asyncio.wait([run.finished])
+                await run.wait()
             except asyncio.CancelledError:
                 continue
 

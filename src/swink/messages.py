@@ -34,7 +34,7 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", 
     redacted: bool = False
 
 
-class ToolCall(Struct, frozen=True, tag="tool_call", tag_field="type", omit_defaults=True):
+class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type", omit_defaults=True):
     """A tool invocation; `partial_json` is set while it streams, and stays set when it was cut off or malformed."""
 
     id: str
@@ -164,7 +164,7 @@ class Capabilities(Struct, frozen=True, gc=False):
     structured_output: bool = True
 
 
-class ModelSpec(Struct, frozen=True, omit_defaults=True):
+class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which model, and how hard it should think."""
 
     provider: str
@@ -199,7 +199,7 @@ class _Message(Struct, frozen=True):
         return hash((type(self), text_of(getattr(self, "content", ())), *[value for value in values if type(value) is str]))
 
 
-class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role"):
+class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_field="role"):
     """What the user said; a `str` is accepted as content."""
 
     content: tuple[Text | Image | Extension, ...]
@@ -222,7 +222,7 @@ class UserMessage(_Message, frozen=True, eq=False, tag="user", tag_field="role")
         return text_of(self.content)
 
 
-class AssistantMessage(_Message, frozen=True, eq=False, tag="assistant", tag_field="role"):
+class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant", tag_field="role"):
     """What the model said; a `str` is accepted as content."""
 
     content: tuple[Text | Thinking | ToolCall | Image | Extension, ...]

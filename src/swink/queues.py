@@ -10,7 +10,7 @@ QueueMode = Literal["one_at_a_time", "all"]
 
 
 class MessageQueue(deque[Message]):
-    """Waiting messages, taken singly or all at once."""
+    """Waiting messages; calling it takes those that are due, one or all."""
 
     __slots__ = ("mode",)
 
@@ -22,8 +22,7 @@ class MessageQueue(deque[Message]):
         """Whether anything waits."""
         return len(self) > 0
 
-    def take(self) -> Sequence[Message]:
-        """What is due; it leaves the queue."""
+    def __call__(self) -> Sequence[Message]:
         if not self:
             return ()
         if self.mode == "one_at_a_time":

@@ -21,37 +21,33 @@ from swink.transform import transform_context
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> None:
     """Ask the model, and its fallbacks in turn, until one reply is complete or none is left to ask."""
-    models = [(run.config.model, run.config.stream_fn), *run.config.fallbacks]
-    recovered = False
-    error: AgentError | None = None
+    run.model, stream_fn, fallbacks = run.config.model, run.config.stream_fn, run.config.fallbacks
+    used, attempt, recovered = 0, 0, False
     run.open_reply()
-    for position, (model, stream_fn) in enumerate(models):
-        run.model = model
-        attempt = 0
-        while True:
-            attempt += 1
-            error = await _attempt(run, stream_fn, messages)
-            if error is None:
-                return
-            if isinstance(error, ContextWindowOverflow) and not recovered:
-                recovered = True
-                smaller = await _recovered(run, messages)
-                if smaller is not None:
-                    run.discard_reply(attempt, error)
-                    messages, attempt = smaller, attempt - 1
-                    continue
-            if not run.config.retry.should_retry(error, attempt):
-                break
+    while True:
+        attempt += 1
+        error = await _attempt(run, stream_fn, messages)
+        if error is None:
+            return None
+        if isinstance(error, ContextWindowOverflow) and not recovered:
+            recovered = True
+            smaller = await _recovered(run, messages)
+            if smaller is not None:
+                run.discard_reply(attempt, error)
+                messages, attempt = smaller, attempt - 1
+                continue
+        if run.config.retry.should_retry(error, attempt):
             run.discard_reply(attempt, error)
             delay = wait_before(run.config.retry, error, attempt)
             run.emit(RetryScheduled(attempt, delay, str(error)))
             await asyncio.sleep(delay)
-        if not error.retryable or position + 1 == len(models):
-            break
-        run.discard_reply(attempt, error)
-        run.emit(ModelFallback(str(model), str(models[position + 1][0])))
-    assert error is not None
-    _fail(run, error)
+        elif error.retryable and used < len(fallbacks):
+            run.discard_reply(attempt, error)
+            model, stream_fn = fallbacks[used]
+            run.emit(ModelFallback(str(run.model), str(model)))
+            run.model, used, attempt = model, used + 1, 0
+        else:
+            return _fail(run, error)
 
 
 def _fail(run: Run, error: AgentError) -> None:
@@ -97,13 +93,12 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
 
 async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
     """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
-    feed = assembly.feed
     watch = run.watch
     assert watch is not None
     watch.begin(assembly, limits)
     try:
         async for event in stream:
-            if feed(event):
+            if assembly.feed(event):
                 run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
     except asyncio.CancelledError:
         if watch.claims_cancellation():

@@ -24,6 +24,7 @@ from swink.events import (
     MessageDiscarded,
     MessageEnd,
     MessageStart,
+    StateChanged,
     ToolExecutionEnd,
     ToolExecutionUpdate,
     TurnEnd,
@@ -43,7 +44,7 @@ from swink.messages import (
     Usage,
 )
 from swink.policy import Policy, PolicyContext, slots_of, vet_commit
-from swink.state import StateChanges
+from swink.state import changes, copied, encoded
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext
 from swink.watch import Watch
@@ -94,14 +95,14 @@ class Run:
         "_appended",
         "_deadline",
         "_ended",
-        "_is_over",
+        "_finished",
+        "_known_state",
         "_message_open",
         "_next_history",
         "_saved",
         "_saver",
         "_saving",
         "_sink",
-        "_state_changes",
         "_task",
         "_thread",
         "_turn_open",
@@ -116,9 +117,9 @@ class Run:
         "error",
         "extra_tools",
         "failure",
-        "finished",
         "fresh",
         "history",
+        "is_over",
         "loop",
         "model",
         "overflow",
@@ -167,7 +168,7 @@ class Run:
         self.assembly: Assembly | None = None
         self.model = config.model
         self.reply: AssistantMessage | None = None
-        self.calls: list[Call] = []
+        self.calls: Sequence[Call] = ()
         self.results: tuple[ToolResultMessage, ...] = ()
         self.stop_reason: StopReason | None = None
         self.reason: str | None = None
@@ -180,8 +181,8 @@ class Run:
         self._saved = 0
         self._saving: asyncio.Future[None] | None = None
         self._saver: asyncio.Task[None] | None = None
-        self._is_over = False
-        self._state_changes = StateChanges(config.state)
+        self.is_over = False
+        self._known_state = encoded(config.state)
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.get_ident()
         self._abort_reason: str | None = None
@@ -190,7 +191,7 @@ class Run:
         self._next_history: History | None = None
         self._appended: deque[Message] | None = None
         self.loop = asyncio.get_running_loop()
-        self.finished: asyncio.Future[None] = self.loop.create_future()
+        self._finished: asyncio.Future[None] | None = None
         self.watch: Watch | None = None
 
     # What a run is told from outside
@@ -226,9 +227,11 @@ class Run:
     async def wait(self) -> None:
         """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
         interrupted: asyncio.CancelledError | None = None
-        while not self.finished.done():
+        while not self.is_over:
+            if self._finished is None:
+                self._finished = self.loop.create_future()
             try:
-                await asyncio.wait([self.finished])
+                await asyncio.wait([self._finished])
             except asyncio.CancelledError as error:
                 interrupted = error
                 self.abort("the caller was cancelled")
@@ -281,7 +284,7 @@ class Run:
         self.turn += 1
         self._turn_open = True
         self.reply = None
-        self.calls = []
+        self.calls = ()
         self.results = ()
         self.emit(TurnStart(self.turn))
 
@@ -317,7 +320,7 @@ class Run:
             message = vet_commit(self.slots.pre_commit, message)
             assert isinstance(message, AssistantMessage)
         self.reply = message
-        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls] if calls else []
+        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls] if calls else ()
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
@@ -341,7 +344,7 @@ class Run:
             assert isinstance(message, ToolResultMessage)
             committed.append(message)
         self.results = tuple(committed)
-        self.calls = []
+        self.calls = ()
         return self.results
 
     def replace_reply(self, message: Message) -> None:
@@ -356,11 +359,11 @@ class Run:
     def end_turn(self, reason: TurnEndReason) -> None:
         """End the turn."""
         assert self.reply is not None
-        changes = self._state_changes.take()
+        changed = self._state_changed()
         self._turn_open = False
         self.fresh = ()
-        if changes is not None:
-            self.emit(changes)
+        if changed is not None:
+            self.emit(changed)
         self.emit(TurnEnd(self.reply, self.results, reason))
         self._take_over()
 
@@ -441,7 +444,7 @@ class Run:
             self.fresh,
             self.account.usage,
             self.account.cost,
-            self._state_changes.snapshot(),
+            copied(self.config.state),
         )
 
     def tool_context(self, call: Call) -> ToolContext:
@@ -495,11 +498,11 @@ class Run:
             self._over()
 
     def _over(self) -> None:
-        if self._is_over:
+        if self.is_over:
             return
-        self._is_over = True
-        if not self.loop.is_closed():
-            self.finished.set_result(None)
+        self.is_over = True
+        if self._finished is not None and not self.loop.is_closed():
+            self._finished.set_result(None)
         self._ended(self)
         self._sink.wake()
 
@@ -538,6 +541,12 @@ class Run:
     def _keep(self, message: Message) -> None:
         self.history.append(message)
         self.produced.append(message)
+
+    def _state_changed(self) -> StateChanged | None:
+        if not self.config.state and not self._known_state:
+            return None
+        before, self._known_state = self._known_state, encoded(self.config.state)
+        return changes(before, self._known_state)
 
     def _settle_all(self, ending: Literal["error", "aborted"]) -> None:
         """A result for every call that has none: the pairing rule holds in every outcome."""

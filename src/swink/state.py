@@ -1,6 +1,7 @@
 """Session state: a JSON dict shared with tools and policies, whose changes are told once a turn."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,35 +12,24 @@ from swink.messages import plain
 log = logging.getLogger("swink.state")
 
 
-class StateChanges:
-    """Tells what changed in a state since it was last asked."""
-
-    __slots__ = ("_known", "_state")
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self._state = state
-        self._known = _encoded(state)
-
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the state as JSON data; what is not JSON-able is left out."""
-        return {key: msgspec.json.decode(value) for key, value in _encoded(self._state).items()} if self._state else {}
-
-    def take(self) -> StateChanged | None:
-        """The changes since the last call, or None."""
-        if not self._state and not self._known:
-            return None
-        now = _encoded(self._state)
-        delta = {key: msgspec.json.decode(value) for key, value in now.items() if self._known.get(key) != value}
-        removed = tuple(key for key in self._known if key not in now)
-        self._known = now
-        return StateChanged(delta, removed) if delta or removed else None
-
-
-def _encoded(state: dict[str, Any]) -> dict[str, bytes]:
-    encoded: dict[str, bytes] = {}
-    for key, value in list(state.items()):
+def encoded(state: Mapping[str, Any]) -> dict[str, bytes]:
+    """The state as JSON, key by key; what is not JSON-able is left out."""
+    result: dict[str, bytes] = {}
+    for key, value in list(state.items()) if state else ():
         try:
-            encoded[key] = msgspec.json.encode(value, enc_hook=plain)
+            result[key] = msgspec.json.encode(value, enc_hook=plain)
         except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
             log.warning("session state %r is not JSON-able and is not saved", key)
-    return encoded
+    return result
+
+
+def copied(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the state as JSON data."""
+    return {key: msgspec.json.decode(value) for key, value in encoded(state).items()} if state else {}
+
+
+def changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> StateChanged | None:
+    """What changed from one encoded state to another, or None."""
+    delta = {key: msgspec.json.decode(value) for key, value in after.items() if before.get(key) != value}
+    removed = tuple([key for key in before if key not in after])
+    return StateChanged(delta, removed) if delta or removed else None
