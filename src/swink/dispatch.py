@@ -17,7 +17,7 @@ from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
-from swink.run import Call, Run
+from swink.run import Call, CallContext, Run
 from swink.tool import InvalidArguments, Tool, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
 
@@ -107,50 +107,52 @@ class _Batch:
     async def run_group(self, group: Sequence[Call]) -> None:
         """Run calls at once and wait until each is settled."""
         self.run.check()
-        ready = [(call, prepared) for call in group if (prepared := self._prepare(call)) is not None]
+        ready = [call for call in group if self._prepare(call)]
         if not ready:
             return
         self._left = len(ready)
         self._done = self._loop.create_future()
-        for call, prepared in ready:
-            call.task = self._loop.create_task(self._run_call(call, prepared))
+        for call in ready:
+            call.task = self._loop.create_task(self._run_call(call))
         try:
             await self._done
         except BaseException:
             await self._end_all(ready)
             raise
 
-    async def _end_all(self, ready: Sequence[tuple[Call, Any]]) -> None:
+    async def _end_all(self, ready: Sequence[Call]) -> None:
         """An abort: every call gets its grace, then its result."""
         self._done = self._loop.create_future()
-        for call, _ in ready:
+        for call in ready:
             self._end(call, ABORTED)
         if self._left:
             await self._done
 
-    def _prepare(self, call: Call) -> dict[str, Any] | None:
-        """The arguments as the tool takes them; a call that cannot start is settled here."""
+    def _prepare(self, call: Call) -> bool:
+        """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
             known = ", ".join(tool.name for tool in self.run.tools) or "none"
             self.run.settle(call, _failure(f"error: there is no tool named {call.call.name!r}; available: {known}"))
-            return None
+            return False
         try:
-            return call.tool.prepare(call.arguments)
+            call.prepared = call.tool.prepare(call.arguments)
+            return True
         except InvalidArguments as error:
             self.run.settle(call, _failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
         except Exception as error:
             # Types of the tool's own are built here; what they raise is the model's to hear, too.
             self.run.settle(call, _failure(f"error: invalid arguments: {_told(error)}"))
-        return None
+        return False
 
-    async def _run_call(self, call: Call, prepared: dict[str, Any]) -> None:
+    async def _run_call(self, call: Call) -> None:
         """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
         tool, run = call.tool, self.run
         assert tool is not None
         try:
+            context = call.context = CallContext(run, call)
             timer = self._begin(call, tool)
             try:
-                value = await tool.body(call.call.id, prepared, call.context)  # pyright: ignore[reportArgumentType]  _begin made it
+                value = await tool.body(call.call.id, call.prepared, context)
                 result = _cut(as_result(value), tool.max_result)
                 if isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
@@ -174,7 +176,6 @@ class _Batch:
 
     def _begin(self, call: Call, tool: Tool) -> asyncio.TimerHandle | None:
         """Announce a call that runs now; the timer, if it has a limit."""
-        call.context = self.run.tool_context(call)
         timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
         call.started = True
         self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))

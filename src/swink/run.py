@@ -60,17 +60,40 @@ ABANDON_AFTER = 1.0
 class Call:
     """One tool call on its way to a result."""
 
-    __slots__ = ("arguments", "call", "context", "result", "started", "task", "tool", "why")
+    __slots__ = ("arguments", "call", "context", "prepared", "result", "started", "task", "tool", "why")
 
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
         self.tool = tool
         self.arguments = call.arguments
+        self.prepared: dict[str, Any] | None = None
         self.result: ToolResult | None = None
         self.started = False
         self.task: asyncio.Task[None] | None = None
         self.context: ToolContext | None = None
         self.why = ""
+
+
+class CallContext(ToolContext):
+    """What a call of a run tells its run, until it is settled."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: "Run", call: Call) -> None:
+        super().__init__(call.call.id, call.call.name, run.config.state)
+        self._run: Run | None = run
+
+    def close(self) -> None:
+        """The call is over: whatever still runs of it is no longer heard."""
+        self._run = None
+
+    def _report(self, update: Any) -> None:
+        if self._run is not None:
+            self._run.emit(ToolExecutionUpdate(self.call_id, self.name, update))
+
+    def _bill(self, usage: Usage, cost: Cost | None) -> None:
+        if self._run is not None:
+            self._run.account.charge(usage, cost)
 
 
 class Sink(Protocol):
@@ -445,13 +468,6 @@ class Run:
             self.account.usage,
             self.account.cost,
             copied(self.config.state),
-        )
-
-    def tool_context(self, call: Call) -> ToolContext:
-        """The context a call runs in."""
-        id, name = call.call.id, call.call.name
-        return ToolContext(
-            id, name, self.config.state, lambda update: self.emit(ToolExecutionUpdate(id, name, update)), self.account.charge
         )
 
     # Inside

@@ -59,7 +59,7 @@ class ToolContext:
         self._emit = emit
         self._charge = charge
         self._cancelled = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: tuple[asyncio.Future[None], ...] = ()
         self._thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
 
@@ -70,17 +70,17 @@ class ToolContext:
 
     def update(self, update: Any) -> None:
         """Report progress; safe from any thread, in order, always before the result."""
-        self._on_loop(lambda: self._emit(update) if self._emit else None)
+        self._on_loop(lambda: self._report(update))
 
     def charge(self, usage: Usage, cost: Cost | None = None) -> None:
         """Count model usage of the tool's own (a sub-agent's) in the run's totals."""
-        self._on_loop(lambda: self._charge(usage, cost) if self._charge else None)
+        self._on_loop(lambda: self._bill(usage, cost))
 
     async def wait_cancelled(self) -> None:
         """Return once the call is no longer wanted."""
         if not self._cancelled:
             waiter = self._loop.create_future()
-            self._waiters.append(waiter)
+            self._waiters = (*self._waiters, waiter)
             await waiter
 
     def cancel(self) -> None:
@@ -93,6 +93,14 @@ class ToolContext:
     def close(self) -> None:
         """The call is over: whatever still runs of it is no longer heard."""
         self._emit = self._charge = None
+
+    def _report(self, update: Any) -> None:
+        if self._emit is not None:
+            self._emit(update)
+
+    def _bill(self, usage: Usage, cost: Cost | None) -> None:
+        if self._charge is not None:
+            self._charge(usage, cost)
 
     def _on_loop(self, action: Callable[[], None]) -> None:
         if threading.get_ident() == self._thread:
@@ -343,6 +351,8 @@ def _is_async(function: Any) -> bool:
 def _body(function: Callable[..., Any], name: str, signature: Signature) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
     injected = signature.injected
     is_async = _is_async(function)
+    if is_async and injected is None:
+        return lambda call_id, arguments, ctx: function(**arguments)
 
     async def body(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
         if injected is not None:
