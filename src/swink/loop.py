@@ -45,20 +45,21 @@ def check_continue(messages: Sequence[Message]) -> None:
 
 async def take_turns(run: Run) -> None:
     """The whole run: turns, steering between them, follow-ups at the end."""
-    await _poll_steering(run)
-    while True:
-        reason = await _take_turn(run)
-        if reason is None or reason in ("error", "aborted", "transfer") or run.stop_reason is not None:
-            return None
-        run.check()
-        if run.pausing:
-            return run.stop("paused")
-        if run.config.peek_steering is None or run.config.peek_steering():
-            await _poll_steering(run)
-        if reason in ("complete", "reasoning_only") and not run.pending:
-            await _before_stopping(run)
-            if run.stop_reason is not None or not run.pending:
+    with run:
+        await _poll_steering(run)
+        while True:
+            reason = await _take_turn(run)
+            if reason is None or reason in ("error", "aborted", "transfer") or run.stop_reason is not None:
                 return None
+            run.check()
+            if run.pausing:
+                return run.stop("paused")
+            if run.config.peek_steering is None or run.config.peek_steering():
+                await _poll_steering(run)
+            if reason in ("complete", "reasoning_only") and not run.pending:
+                await _before_stopping(run)
+                if run.stop_reason is not None or not run.pending:
+                    return None
 
 
 async def _take_turn(run: Run) -> TurnEndReason | None:

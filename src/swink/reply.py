@@ -1,7 +1,7 @@
 """One reply: attempts with retry, fallback models and overflow recovery, until it is complete or none is left to ask."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import Awaitable, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec, Usa
 from swink.redact import redact_text
 from swink.retry import wait_before
 from swink.run import Run
-from swink.stream import Assembly, AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
 from swink.transform import transform_context
 
@@ -68,8 +68,17 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
     limits = _limits(options, stream_fn)
+    assert run.watch is not None
     try:
-        await _read(run, stream_fn(model, context, options), assembly, limits)
+        stream = stream_fn(model, context, options)
+        with run.watch.over(assembly, limits):
+            try:
+                async for event in stream:
+                    if assembly.feed(event):
+                        run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+            finally:
+                if (aclose := getattr(stream, "aclose", None)) is not None:
+                    await aclose()
     except AgentError as error:
         return _named(error, model)
     except TimeoutError:
@@ -89,25 +98,6 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         case Done() as done:
             run.commit_reply(done.stop_reason, done.usage, done.cost)
             return None
-
-
-async def _read(run: Run, stream: AsyncIterator[AssistantMessageEvent], assembly: Assembly, limits: Timeout) -> None:
-    """Feed the stream's events to the assembly and show its deltas, under the watchdog."""
-    watch = run.watch
-    assert watch is not None
-    watch.begin(assembly, limits)
-    try:
-        async for event in stream:
-            if assembly.feed(event):
-                run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
-    except asyncio.CancelledError:
-        if watch.claims_cancellation():
-            raise TimeoutError from None
-        raise
-    finally:
-        watch.end()
-        if (aclose := getattr(stream, "aclose", None)) is not None:
-            await aclose()
 
 
 async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:

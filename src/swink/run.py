@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
@@ -80,7 +81,7 @@ class CallContext(ToolContext):
     __slots__ = ("_run",)
 
     def __init__(self, run: "Run", call: Call) -> None:
-        super().__init__(call.call.id, call.call.name, run.config.state)
+        ToolContext.__init__(self, call.call.id, call.call.name, run.config.state)
         self._run: Run | None = run
 
     def close(self) -> None:
@@ -224,7 +225,7 @@ class Run:
         self.emit(AgentStart())
         self.pending.extend(prompts)
         self.enter_pending()
-        self._task = self.loop.create_task(self._drive(body))
+        self._task = self.loop.create_task(body(self))
         self._task.add_done_callback(self._task_ended)
         self.watch = Watch(self._task, self.loop)
         if self._abort_reason is not None:
@@ -443,6 +444,23 @@ class Run:
         else:
             self._saver = self.loop.create_task(self._save_rest())
 
+    def __enter__(self) -> None:
+        """What is in the block is the run: however it ends, the run is closed."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, asyncio.CancelledError):
+            self.close("aborted")
+        elif error is not None:
+            # A hook failed: the run ends in an error, and whoever awaits it gets the exception itself.
+            self.failure = error
+            if self.error is None:
+                self.error = HookFailed(f"{type(error).__name__}: {error}")
+            self.stop_reason = "error"
+            self.close("error")
+        else:
+            self.close()
+        return error is None or isinstance(error, Exception | asyncio.CancelledError)
+
     # Facts the loop asks for
 
     @property
@@ -471,23 +489,6 @@ class Run:
         )
 
     # Inside
-
-    async def _drive(self, body: Callable[["Run"], Coroutine[Any, Any, None]]) -> None:
-        try:
-            await body(self)
-        except asyncio.CancelledError:
-            self.close("aborted")
-        except BaseException as error:
-            # A hook failed: the run ends in an error, and whoever awaits it gets the exception itself.
-            self.failure = error
-            if self.error is None:
-                self.error = HookFailed(f"{type(error).__name__}: {error}")
-            self.stop_reason = "error"
-            self.close("error")
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self.close()
 
     async def _append(self, upto: int) -> None:
         assert self.config.save is not None
@@ -523,7 +524,7 @@ class Run:
         self._sink.wake()
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        # A task cancelled before its first step never entered `_drive`.
+        # A task cancelled before its first step never entered its `with run`.
         self.close("aborted")
         if not task.cancelled():
             task.exception()

@@ -3,6 +3,7 @@
 import asyncio
 from contextvars import Context
 from math import inf
+from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,27 +33,25 @@ class Watch:
         self._assembly: Assembly
         self._limits: Timeout
 
-    def begin(self, assembly: Assembly, limits: Timeout) -> None:
-        """Watch this reply."""
+    def over(self, assembly: Assembly, limits: Timeout) -> "Watch":
+        """Watch this reply while the `with` block reads it; a reply given up raises `TimeoutError`."""
         now = self._loop.time()
         self._assembly, self._limits = assembly, limits
         self._seen, self._idle_since, self._fired = 0, now, False
         self._patrol.watches.add(self)
         self._patrol.look_at(now + min(limits.first, limits.idle) / 8, self._loop)
+        return self
 
-    def end(self) -> None:
-        """The reply is read; a cancellation of ours that the stream function swallowed is taken back."""
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._patrol.watches.discard(self)
         if self._fired:
+            # Our cancellation is taken back, even one the stream function swallowed; somebody else's goes on.
             self._fired = False
-            self._task.uncancel()
-
-    def claims_cancellation(self) -> bool:
-        """Whether the cancellation was this watch's own and nobody else's."""
-        if not self._fired:
-            return False
-        self._fired = False
-        return self._task.uncancel() == 0
+            if self._task.uncancel() == 0 and isinstance(error, asyncio.CancelledError):
+                raise TimeoutError from None
 
     def look(self, now: float) -> float:
         """Give the reply up if it is stuck; when to look again."""
