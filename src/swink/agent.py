@@ -348,7 +348,7 @@ class Agent:
     def pending_tool_calls(self) -> frozenset[str]:
         """Ids of the calls running now."""
         run = self._active
-        return frozenset(call.call.id for call in run.calls if call.started and call.result is None) if run is not None else frozenset()
+        return frozenset(call.call.id for call in run.calls if call.task is not None and call.result is None) if run is not None else frozenset()
 
     @property
     def streaming_message(self) -> AssistantMessage | None:

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
 
 def known(spec: ModelSpec) -> ModelSpec:
     """The spec with the context window and output limit of the catalog, where it has none of its own."""
-    entry = _entry(spec)
+    entry = _entry(spec.provider, spec.model_id)
     if entry is None:
         return spec
     return replace(
@@ -65,7 +65,7 @@ def known(spec: ModelSpec) -> ModelSpec:
 
 def price_of(spec: ModelSpec) -> Price | None:
     """The bundled price, or None: unknown."""
-    entry = _entry(spec)
+    entry = _entry(spec.provider, spec.model_id)
     return Price(**entry["price"]) if entry is not None and "price" in entry else None
 
 
@@ -121,12 +121,13 @@ def _entry_points() -> Iterable[Any]:
     return entry_points(group=ENTRY_POINTS)
 
 
-def _entry(spec: ModelSpec) -> dict[str, Any] | None:
+@lru_cache(1024)
+def _entry(provider: str, model_id: str) -> dict[str, Any] | None:
     """The exact entry, or the one the id is a dated version of."""
-    table: dict[str, dict[str, Any]] = _tables().get(spec.provider, {})
-    if spec.model_id in table:
-        return table[spec.model_id]
-    family = [name for name in table if spec.model_id.startswith(name) and _DATED.match(spec.model_id, len(name))]
+    table: dict[str, dict[str, Any]] = _tables().get(provider, {})
+    if model_id in table:
+        return table[model_id]
+    family = [name for name in table if model_id.startswith(name) and _DATED.match(model_id, len(name))]
     return table[max(family, key=len)] if family else None
 
 

@@ -18,7 +18,7 @@ from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
 from swink.run import Call, CallContext, Run
-from swink.tool import InvalidArguments, Tool, ToolError, Transfer, as_result, copy_json
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
 
 log = logging.getLogger("swink.dispatch")
@@ -113,12 +113,23 @@ class _Batch:
         self._left = len(ready)
         self._done = self._loop.create_future()
         for call in ready:
-            call.task = self._loop.create_task(self._run_call(call))
+            self._start(call)
         try:
             await self._done
         except BaseException:
             await self._end_all(ready)
             raise
+
+    def _start(self, call: Call) -> None:
+        """Announce a call and let it run, within its time."""
+        tool = call.tool
+        assert tool is not None
+        call.context = CallContext(self.run, call)
+        timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
+        if timeout is not None:
+            call.timer = self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
+        self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+        call.task = self._loop.create_task(self._run_call(call))
 
     async def _end_all(self, ready: Sequence[Call]) -> None:
         """An abort: every call gets its grace, then its result."""
@@ -146,11 +157,11 @@ class _Batch:
 
     async def _run_call(self, call: Call) -> None:
         """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
-        tool, run = call.tool, self.run
+        tool, context, run = call.tool, call.context, self.run
         assert tool is not None
+        assert context is not None
+        call.running = True
         try:
-            context = call.context = CallContext(run, call)
-            timer = self._begin(call, tool)
             try:
                 value = await tool.body(call.call.id, call.prepared, context)
                 result = _cut(as_result(value), tool.max_result)
@@ -161,9 +172,6 @@ class _Batch:
             except BaseException as error:
                 # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
                 result = _result_of(error, call.why)
-            finally:
-                if timer is not None:
-                    timer.cancel()
             self._settle(call, result)
             if self._left and not self.steered and await _steering_waits(run):
                 self.steered = True
@@ -174,15 +182,6 @@ class _Batch:
             if not self._done.done():
                 self._done.set_exception(error)
 
-    def _begin(self, call: Call, tool: Tool) -> asyncio.TimerHandle | None:
-        """Announce a call that runs now; the timer, if it has a limit."""
-        timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
-        call.started = True
-        self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
-        if timeout is None:
-            return None
-        return self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
-
     def _end(self, call: Call, why: str) -> None:
         """Cancel a running call; past its grace it is left behind."""
         if call.result is not None or call.task is None or call.why:
@@ -191,7 +190,7 @@ class _Batch:
         if call.context is not None:
             call.context.cancel()
         call.task.cancel()
-        if call.started:
+        if call.running:
             self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
         else:
             self._settle(call, _failure(why))
@@ -199,10 +198,11 @@ class _Batch:
     def _settle(self, call: Call, result: ToolResult) -> None:
         if call.result is not None:
             return
-        self.run.settle(call, result)
+        # The run is woken before the reader of its events, so that the reader finds what both have to say.
         self._left -= 1
         if not self._left and not self._done.done():
             self._done.set_result(None)
+        self.run.settle(call, result)
 
 
 async def _steering_waits(run: Run) -> bool:

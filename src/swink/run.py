@@ -61,7 +61,7 @@ ABANDON_AFTER = 1.0
 class Call:
     """One tool call on its way to a result."""
 
-    __slots__ = ("arguments", "call", "context", "prepared", "result", "started", "task", "tool", "why")
+    __slots__ = ("arguments", "call", "context", "prepared", "result", "running", "task", "timer", "tool", "why")
 
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
@@ -69,7 +69,8 @@ class Call:
         self.arguments = call.arguments
         self.prepared: dict[str, Any] | None = None
         self.result: ToolResult | None = None
-        self.started = False
+        self.running = False
+        self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
         self.context: ToolContext | None = None
         self.why = ""
@@ -356,6 +357,8 @@ class Run:
         call.result = result
         if call.context is not None:
             call.context.close()
+        if call.timer is not None:
+            call.timer.cancel()
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
 
     def commit_results(self) -> tuple[ToolResultMessage, ...]:
