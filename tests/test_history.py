@@ -1,6 +1,5 @@
 """History (D8, T5): snapshots never change and share their messages; every call has its result, or is refused."""
 
-import gc
 import pickle
 import weakref
 
@@ -55,30 +54,29 @@ def test_replacing_a_message_leaves_older_snapshots_alone():
     first, reply, last = UserMessage("a"), AssistantMessage("b"), UserMessage("c")
     history = History([first, reply, last])
     before = history.snapshot()
-    history.replace(reply, AssistantMessage("B"))
-    after = history.snapshot()
+    after = history.replaced(reply, AssistantMessage("B")).snapshot()
     assert [message.text for message in before] == ["a", "b", "c"]
     assert [message.text for message in after] == ["a", "B", "c"]
     assert after[0] is first
     assert after[2] is last
-    assert before.lineage is not after.lineage, "what was measured of the old one does not hold for the new one"
+    assert before.history is not after.history, "what was measured of the old one does not hold for the new one"
 
 
 def test_a_message_is_replaced_by_identity():
     one, two = AssistantMessage("same"), AssistantMessage("same")
     history = History([one, UserMessage("x"), two])
-    history.replace(one, AssistantMessage("other"))
+    history = history.replaced(one, AssistantMessage("other"))
     assert [message.text for message in history.snapshot()] == ["other", "x", "same"]
 
 
-def test_growing_keeps_the_lineage_and_the_messages_themselves():
+def test_growing_keeps_the_messages_themselves():
     history = History([UserMessage("a")])
     before = history.snapshot()
     history.append(AssistantMessage("b"))
     after = history.snapshot()
-    assert after.lineage is before.lineage
+    assert after.history is before.history
     assert after[0] is before[0]
-    assert after.lineage.items is before.lineage.items, "a snapshot costs nothing"
+    assert after._items is before._items, "a snapshot costs nothing"
 
 
 def test_a_history_keeps_its_own_list():
@@ -116,12 +114,14 @@ def test_snapshots_are_not_hashable_like_lists():
         hash(History().snapshot())
 
 
-def test_a_lineage_dies_with_its_history():
+def test_a_history_is_gone_with_its_last_snapshot():
     history = History([UserMessage("a")])
-    lineage = weakref.ref(history.lineage)
+    alive = weakref.ref(history)
+    snapshot = history.snapshot()
     del history
-    gc.collect()
-    assert lineage() is None
+    assert alive() is snapshot.history
+    del snapshot
+    assert alive() is None
 
 
 # Pairing
@@ -144,7 +144,7 @@ def test_a_history_never_takes_more_tokens_than_it_says(messages, more):
     for added in ([], more):
         for message in added:
             history.append(message)
-        exact, most = sum(map(estimate_tokens, history.snapshot())), history.lineage.most_tokens()
+        exact, most = sum(map(estimate_tokens, history.snapshot())), history.most_tokens()
         assert exact <= most <= exact + len(history)
 
 

@@ -109,7 +109,7 @@ class Agent:
             stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
             options=options,
             retry=retry,
-            fallbacks=[self._fallback(item) for item in fallback_models],
+            fallbacks=tuple([self._fallback(item) for item in fallback_models]),
             policies=tuple(policies),
             approve=approve,
             approval_mode=approval_mode,
@@ -122,7 +122,7 @@ class Agent:
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             price=catalog.price_of,
-            state=_json_copy({**(session.state if session is not None else {}), **(state or {})}),
+            state=_json_copy({**session.state, **(state or {})} if session is not None else state or {}),
             save=session.append if session is not None else None,
         )
         self.error: str | None = None
@@ -347,8 +347,8 @@ class Agent:
     @property
     def pending_tool_calls(self) -> frozenset[str]:
         """Ids of the calls running now."""
-        run = self._active
-        return frozenset(call.call.id for call in run.calls if call.task is not None and call.result is None) if run is not None else frozenset()
+        calls = self._active.calls if self._active is not None else ()
+        return frozenset(call.call.id for call in calls if call.task is not None and call.result is None)
 
     @property
     def streaming_message(self) -> AssistantMessage | None:
@@ -400,6 +400,8 @@ class Agent:
                 check_continue(self.messages)
             return None
         prompts = as_messages(input)
+        if input and type(input) is str:
+            return prompts
         if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
             raise NoMessages("the input is empty; give some text, an image or a message, or call run() without input to continue")
         if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate, islice
 from weakref import WeakKeyDictionary
 
-from swink.history import Lineage, Snapshot
+from swink.history import History, Snapshot
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.tokens import estimate_tokens
 
@@ -25,11 +25,11 @@ class SlidingWindow:
         self.budget = budget
         self.overflow_budget = budget // 2 if overflow_budget is None else overflow_budget
         self.anchor = anchor
-        self._measures: WeakKeyDictionary[Lineage, _Measure] | None = None
+        self._measures: WeakKeyDictionary[History, _Measure] | None = None
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
         """The messages to send."""
-        if self._measures is None and not overflow and isinstance(messages, Snapshot) and messages.lineage.most_tokens() <= self.budget:
+        if self._measures is None and not overflow and isinstance(messages, Snapshot) and messages.history.most_tokens() <= self.budget:
             return messages
         measure = self._measure(messages)
         measure.extend(messages)
@@ -52,15 +52,15 @@ class SlidingWindow:
             return _Measure()
         if self._measures is None:
             self._measures = WeakKeyDictionary()
-        measure = self._measures.get(messages.lineage)
+        measure = self._measures.get(messages.history)
         if measure is None:
-            measure = self._measures[messages.lineage] = _Measure()
+            measure = self._measures[messages.history] = _Measure()
         # An older snapshot than the one measured last is measured by itself.
         return measure if measure.count <= len(messages) else _Measure()
 
 
 class _Measure:
-    """Running token sums of one lineage, and where the window is cut; grows with the history, never rereads it.
+    """Running token sums of one history, and where the window is cut; grows with the history, never rereads it.
 
     `pinned` is the user message before the cut that was the newest when it was made.
     """

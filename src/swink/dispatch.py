@@ -100,7 +100,7 @@ class _Batch:
         self.run = run
         self.steered = False
         self.transfer: Transfer | None = None
-        self._loop = asyncio.get_running_loop()
+        self._loop = run.loop
         self._left = 0
         self._done: asyncio.Future[None]
 
@@ -320,7 +320,7 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
         return [[call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks]
     if callable(mode):
         return _partitioned(run, calls, mode)
-    if not any(call.tool is not None and call.tool.sequential for call in calls):
+    if len(calls) == 1 or not any(call.tool is not None and call.tool.sequential for call in calls):
         return [calls]
     groups: list[list[Call]] = []
     for call in calls:

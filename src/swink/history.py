@@ -14,15 +14,38 @@ INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is 
 _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
 
 
-class Lineage:
-    """A history that only grows: snapshots of one lineage are prefixes of each other."""
+class History:
+    """Messages in order; it only grows, so that its snapshots are prefixes of each other."""
 
     __slots__ = ("__weakref__", "_characters", "_measured", "has_custom", "items")
 
-    def __init__(self, items: list[Message], has_custom: bool, known: int | None = None) -> None:
-        self.items = items
-        self.has_custom = has_custom
-        self._characters, self._measured = (0, 0) if known is None else (known, len(items))
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.items = list(messages)
+        self.has_custom = False
+        self._characters = self._measured = 0
+        if self.items:
+            self._check()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def append(self, message: Message) -> None:
+        """Add one message."""
+        if type(message) is CustomMessage:
+            self.has_custom = True
+        self.items.append(message)
+
+    def snapshot(self) -> "Snapshot":
+        """The messages as they are now."""
+        return Snapshot(self)
+
+    def replaced(self, old: Message, new: Message) -> "History":
+        """Another history, with `new` where `old` is."""
+        history = History()
+        history.items, history.has_custom = self.items.copy(), self.has_custom
+        position = next(index for index in range(len(self.items) - 1, -1, -1) if self.items[index] is old)
+        history.items[position] = new
+        return history
 
     def most_tokens(self) -> int:
         """An upper bound of the tokens it takes; every message is measured once."""
@@ -32,17 +55,29 @@ class Lineage:
             self._measured += 1
         return (self._characters + FRAME * len(items)) >> 2
 
+    def _check(self) -> None:
+        """Pair calls with their results; where all is text there are none, and the same look at it measures it."""
+        kinds = set(map(type, self.items))
+        if strangers := kinds - _MESSAGE_TYPES:
+            raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
+        lengths = None if ToolResultMessage in kinds else lengths_of_texts(self.items)
+        if lengths is not None:
+            self._characters, self._measured = sum(lengths), len(lengths)
+            return
+        self.has_custom = CustomMessage in kinds
+        self.items = paired(self.items)
+
 
 class Snapshot(Sequence[Message]):
     """A history as it was at one moment; it never changes, however the history grows."""
 
-    __slots__ = ("_items", "_length", "has_custom", "lineage")
+    __slots__ = ("_items", "_length", "has_custom", "history")
 
-    def __init__(self, lineage: Lineage) -> None:
-        self.lineage = lineage
-        self._items = lineage.items
-        self._length = len(lineage.items)
-        self.has_custom = lineage.has_custom
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._items = history.items
+        self._length = len(history.items)
+        self.has_custom = history.has_custom
 
     def __len__(self) -> int:
         return self._length
@@ -77,44 +112,6 @@ class Snapshot(Sequence[Message]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
-
-
-class History:
-    """Messages in order; what is in it stays, and only `replace` ever starts a new lineage."""
-
-    __slots__ = ("lineage",)
-
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
-        items = list(messages)
-        kinds = set(map(type, items))
-        if strangers := kinds - _MESSAGE_TYPES:
-            raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
-        # Where all is text there are no calls to pair, and the same look at it measures it.
-        lengths = None if ToolResultMessage in kinds else lengths_of_texts(items)
-        if lengths is None:
-            self.lineage = Lineage(paired(items), CustomMessage in kinds)
-        else:
-            self.lineage = Lineage(items, False, sum(lengths))
-
-    def __len__(self) -> int:
-        return len(self.lineage.items)
-
-    def append(self, message: Message) -> None:
-        """Add one message."""
-        if type(message) is CustomMessage:
-            self.lineage.has_custom = True
-        self.lineage.items.append(message)
-
-    def snapshot(self) -> Snapshot:
-        """The messages as they are now."""
-        return Snapshot(self.lineage)
-
-    def replace(self, old: Message, new: Message) -> None:
-        """Put `new` where `old` is; snapshots taken before keep `old`."""
-        items = self.lineage.items.copy()
-        position = next(index for index in range(len(items) - 1, -1, -1) if items[index] is old)
-        items[position] = new
-        self.lineage = Lineage(items, self.lineage.has_custom)
 
 
 def violations(messages: Iterable[Message]) -> list[str]:

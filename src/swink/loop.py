@@ -22,6 +22,13 @@ from swink.subscribers import Subscribers
 from swink.tool import as_tools
 from swink.transform import transform_context
 
+_REASONS: dict[str, TurnEndReason] = {
+    "done": "tools_executed",
+    "stopped": "tools_executed",
+    "steered": "steering_interrupt",
+    "transfer": "transfer",
+}
+
 
 def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream:
     """Add the prompts to the context and run; iterate for the events. The context given is not changed."""
@@ -99,15 +106,11 @@ async def _act(run: Run) -> TurnEndReason:
         outcome = await run_batch(run)
         run.check()
         run.commit_results()
-        match outcome.reason:
-            case "stopped":
-                run.stop(outcome.text)
-            case "transfer":
-                run.stop_reason, run.reason = "transfer", outcome.text
-            case _:
-                pass
-        reasons: dict[str, TurnEndReason] = {"steered": "steering_interrupt", "transfer": "transfer"}
-        reason = reasons.get(outcome.reason, "tools_executed")
+        reason = _REASONS[outcome.reason]
+        if outcome.reason == "stopped":
+            run.stop(outcome.text)
+        elif outcome.reason == "transfer":
+            run.stop_reason, run.reason = "transfer", outcome.text
     elif reply.thinking and not any(_is_visible(block) for block in reply.content):
         reason = "reasoning_only"
     if run.slots.post_turn:

@@ -14,9 +14,11 @@ from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec, Usa
 from swink.redact import redact_text
 from swink.retry import wait_before
 from swink.run import Run
-from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
 from swink.transform import transform_context
+
+_LIMITS = Timeout()
 
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> None:
@@ -88,16 +90,15 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     except Exception as error:
         # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
         return error_for(None, redact_text(f"{type(error).__name__}: {error}"), model=str(model))
-    match assembly.terminal:
-        case None:
-            return NetworkError("the stream ended without a terminal event", model=str(model))
-        case Error() as failure:
-            return error_for(failure.kind, failure.message, model=str(model), retry_after=failure.retry_after)
-        case Done("error" | "aborted" as stop_reason):
-            return StreamError(f"stream protocol: done({stop_reason}); a failed stream ends with an error event", model=str(model))
-        case Done() as done:
-            run.commit_reply(done.stop_reason, done.usage, done.cost)
-            return None
+    end = assembly.terminal
+    if end is None:
+        return NetworkError("the stream ended without a terminal event", model=str(model))
+    if isinstance(end, Error):
+        return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+    if end.stop_reason == "error" or end.stop_reason == "aborted":
+        return StreamError(f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event", model=str(model))
+    run.commit_reply(end.stop_reason, end.usage, end.cost)
+    return None
 
 
 async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
@@ -138,13 +139,10 @@ def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
 
 
 def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
-    match options.timeout:
-        case Timeout() as limits:
-            return limits
-        case None:
-            return getattr(stream_fn, "timeout", None) or Timeout()
-        case seconds:
-            return Timeout(idle=seconds, first=seconds)
+    limits = options.timeout
+    if limits is None:
+        return getattr(stream_fn, "timeout", None) or _LIMITS
+    return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:

@@ -189,7 +189,7 @@ class Run:
         self.produced: list[Message] = []
         self.fresh: tuple[Message, ...] = ()
         self.pending: deque[Message] = deque()
-        self.dropped: dict[int, int] = {}
+        self.dropped: dict[int, int] | None = None
         self.assembly: Assembly | None = None
         self.model = config.model
         self.reply: AssistantMessage | None = None
@@ -298,10 +298,8 @@ class Run:
 
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
-        entered: list[Message] = []
         while self.pending:
-            entered.append(self._commit(self.pending[0], self.pending.popleft))
-        self.fresh = (*self.fresh, *entered)
+            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending.popleft))
 
     def open_turn(self) -> None:
         """Begin a turn."""
@@ -379,7 +377,7 @@ class Run:
         if self.reply is None or not isinstance(message, AssistantMessage) or message.tool_calls != self.reply.tool_calls:
             log.warning("a policy's replacement was refused: the tool calls must stay as they are")
             return
-        self.history.replace(self.reply, message)
+        self.history = self.history.replaced(self.reply, message)
         self.produced[next(index for index, item in enumerate(self.produced) if item is self.reply)] = message
         self.reply = message
 

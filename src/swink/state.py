@@ -9,13 +9,17 @@ import msgspec
 from swink.events import StateChanged
 from swink.messages import plain
 
+_NOTHING: Mapping[str, bytes] = {}
+
 log = logging.getLogger("swink.state")
 
 
-def encoded(state: Mapping[str, Any]) -> dict[str, bytes]:
+def encoded(state: Mapping[str, Any]) -> Mapping[str, bytes]:
     """The state as JSON, key by key; what is not JSON-able is left out."""
+    if not state:
+        return _NOTHING
     result: dict[str, bytes] = {}
-    for key, value in list(state.items()) if state else ():
+    for key, value in list(state.items()):
         try:
             result[key] = msgspec.json.encode(value, enc_hook=plain)
         except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
@@ -25,7 +29,7 @@ def encoded(state: Mapping[str, Any]) -> dict[str, bytes]:
 
 def copied(state: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the state as JSON data."""
-    return {key: msgspec.json.decode(value) for key, value in encoded(state).items()} if state else {}
+    return {key: msgspec.json.decode(value) for key, value in encoded(state).items()}
 
 
 def changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> StateChanged | None:

@@ -35,10 +35,11 @@ def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[Transfo
 def _announce(run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool) -> None:
     kept = {id(message) for message in after}
     dropped = sum(id(message) not in kept for message in before)
-    if dropped > run.dropped.get(position, 0):
+    known = run.dropped or {}
+    if dropped > known.get(position, 0):
         tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
         run.emit(ContextCompacted(CompactionReport(dropped, *tokens, overflow)))
-    run.dropped[position] = dropped
+    run.dropped = {**known, position: dropped}
 
 
 def _is_async(function: Any) -> bool:
