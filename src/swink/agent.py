@@ -131,7 +131,8 @@ class Agent:
         self._claimed = False
         self._overflow = False
         self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
-        self._initial = (spec, system_prompt, self._context.tools, self._history.snapshot(), _json_copy(self._config.state))
+        initial = self._history.snapshot() if len(self._history) else ()
+        self._initial = (spec, system_prompt, self._context.tools, initial, _json_copy(self._config.state))
 
     # Running
 

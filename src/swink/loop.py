@@ -53,7 +53,8 @@ def check_continue(messages: Sequence[Message]) -> None:
 async def take_turns(run: Run) -> None:
     """The whole run: turns, steering between them, follow-ups at the end."""
     with run:
-        await _poll_steering(run)
+        if _may_steer(run):
+            await _poll_steering(run)
         while True:
             reason = await _take_turn(run)
             if reason is None or reason in ("error", "aborted", "transfer") or run.stop_reason is not None:
@@ -61,7 +62,7 @@ async def take_turns(run: Run) -> None:
             run.check()
             if run.pausing:
                 return run.stop("paused")
-            if run.config.peek_steering is None or run.config.peek_steering():
+            if _may_steer(run):
                 await _poll_steering(run)
             if reason in ("complete", "reasoning_only") and not run.pending:
                 await _before_stopping(run)
@@ -168,10 +169,14 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
     return None
 
 
+def _may_steer(run: Run) -> bool:
+    """Whether steering may wait; what a tool's end already took is in `pending`."""
+    config = run.config
+    return config.get_steering is not None and not run.pending and (config.peek_steering is None or config.peek_steering())
+
+
 async def _poll_steering(run: Run) -> None:
-    """Take waiting steering; what a tool's end already took is in `pending`."""
-    if run.config.get_steering is None or run.pending:
-        return
+    assert run.config.get_steering is not None
     polled = run.config.get_steering()
     run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
 

@@ -272,8 +272,7 @@ class Run:
         return AgentResult(
             tuple(self.produced),
             self.stop_reason or "stop",
-            self.account.usage,
-            self.account.cost,
+            *self.account.totals,
             None if self.error is None else str(self.error),
             None if self.error is None else self.error.kind,
             self.reason,
@@ -337,13 +336,15 @@ class Run:
         self.assembly = None
         self._message_open = False
         calls = message.tool_calls
-        if len(calls) > 1:
+        if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
             message = _with_unique_ids(message)
+            calls = message.tool_calls
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
             assert isinstance(message, AssistantMessage)
+            calls = message.tool_calls
         self.reply = message
-        self.calls = [Call(call, self.find_tool(call.name)) for call in message.tool_calls] if calls else ()
+        self.calls = [Call(call, self.find_tool(call.name)) for call in calls] if calls else ()
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
@@ -484,8 +485,7 @@ class Run:
             self.context.system_prompt,
             self.history.snapshot(),
             self.fresh,
-            self.account.usage,
-            self.account.cost,
+            *self.account.totals,
             copied(self.config.state),
         )
 
@@ -587,9 +587,6 @@ class HookFailed(AgentError):
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """The message with no two calls of one id, which could not be answered separately."""
-    calls = message.tool_calls
-    if len({call.id for call in calls}) == len(calls):
-        return message
     seen: set[str] = set()
     content: list[Any] = []
     for block in message.content:
