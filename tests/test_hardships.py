@@ -376,3 +376,38 @@ async def test_a_replacement_in_pre_commit_keeps_its_message_type():
 
 def test_every_error_of_ours_is_an_agent_error():
     assert issubclass(MisuseError, AgentError)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_in_a_hook_ends_it_quietly_and_leaves_the_agent_idle(
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture
+):
+    def hook(messages: Any, overflow: bool) -> Any:
+        raise kind
+
+    agent = Agent("test:m", stream_fn=ScriptedModel(["never"]), transform_context=hook)
+    with pytest.raises(kind):
+        agent.run_sync("hi")
+    gc.collect()
+    assert not agent.is_running
+    assert agent.error is not None
+    assert agent.error.startswith(kind.__name__)
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
+@pytest.mark.parametrize("detached", [False, True])
+async def test_a_run_whose_task_is_cancelled_before_its_first_step_is_over_like_any_other(detached: bool):
+    agent, seen = make(["never", "later"])
+    stream = agent.stream("hi")
+    await stream.__aenter__()
+    if detached:
+        stream.detach()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    async with asyncio.timeout(5):
+        if not detached:
+            assert [event async for event in stream][-1].stop_reason == "aborted"
+        await agent.wait_for_idle()
+    assert isinstance(seen.events[-1], AgentEnd)
+    assert history_problems(agent.messages) == []
+    assert (await agent.run("again")).stop_reason == "stop"

@@ -7,6 +7,7 @@ and overflow recovery) → its tools run → post-turn policies. Steering is loo
 follow-ups when the agent would stop. After an error or an abort neither is touched.
 """
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 
 from swink.config import AgentContext, AgentLoopConfig
@@ -17,7 +18,7 @@ from swink.history import History
 from swink.messages import AssistantMessage, ContentBlock, Input, Message, Text, Thinking, TurnEndReason, as_messages
 from swink.policy import Inject, Replace, Stop, Turn, consult
 from swink.reply import take_reply
-from swink.run import Run
+from swink.run import Run, begun
 from swink.subscribers import Subscribers
 from swink.tool import as_tools
 from swink.transform import transform_context
@@ -52,22 +53,34 @@ def check_continue(messages: Sequence[Message]) -> None:
 
 async def take_turns(run: Run) -> None:
     """The whole run: turns, steering between them, follow-ups at the end."""
-    with run:
+    try:
+        await begun()
         if _may_steer(run):
             await _poll_steering(run)
         while True:
             reason = await _take_turn(run)
             if reason is None or reason in ("error", "aborted", "transfer") or run.stop_reason is not None:
-                return None
+                return
             run.check()
             if run.pausing:
-                return run.stop("paused")
+                run.stop("paused")
+                return
             if _may_steer(run):
                 await _poll_steering(run)
             if reason in ("complete", "reasoning_only") and not run.pending:
                 await _before_stopping(run)
                 if run.stop_reason is not None or not run.pending:
-                    return None
+                    return
+    except asyncio.CancelledError:
+        run.close("aborted")
+    except Exception as error:
+        # A hook is somebody else's code.
+        run.crash(error)
+    except BaseException as error:
+        run.crash(error)
+        raise
+    finally:
+        run.close()
 
 
 async def _take_turn(run: Run) -> TurnEndReason | None:

@@ -1,6 +1,5 @@
 """Messages that wait for their turn: steering and follow-ups."""
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,7 +8,7 @@ from swink.messages import Message
 QueueMode = Literal["one_at_a_time", "all"]
 
 
-class MessageQueue(deque[Message]):
+class MessageQueue(list[Message]):
     """Waiting messages; calling it takes those that are due, one or all."""
 
     __slots__ = ("mode",)
@@ -26,7 +25,7 @@ class MessageQueue(deque[Message]):
         if not self:
             return ()
         if self.mode == "one_at_a_time":
-            return (self.popleft(),)
+            return (self.pop(0),)
         taken = tuple(self)
         self.clear()
         return taken

@@ -8,9 +8,8 @@ whoever calls it and wherever the run was.
 import asyncio
 import logging
 import threading
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from types import TracebackType
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import coroutine
 from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
@@ -188,7 +187,7 @@ class Run:
         self.account = Account(config.price)
         self.produced: list[Message] = []
         self.fresh: tuple[Message, ...] = ()
-        self.pending: deque[Message] = deque()
+        self.pending: list[Message] = []
         self.dropped: dict[int, int] | None = None
         self.assembly: Assembly | None = None
         self.model = config.model
@@ -214,7 +213,7 @@ class Run:
         self._deadline: asyncio.TimerHandle | None = None
         self._abandoning: asyncio.TimerHandle | None = None
         self._next_history: History | None = None
-        self._appended: deque[Message] | None = None
+        self._appended: list[Message] | None = None
         self.loop = asyncio.get_running_loop()
         self._finished: asyncio.Future[None] | None = None
         self.watch: Watch | None = None
@@ -222,12 +221,16 @@ class Run:
     # What a run is told from outside
 
     def start(self, prompts: Sequence[Message], body: Callable[["Run"], Coroutine[Any, Any, None]], deadline: float | None = None) -> None:
-        """Announce the run, take the prompts into the history, and begin."""
+        """Announce the run, take the prompts into the history, and begin.
+
+        The body is run up to its `begun()`, so that a task cancelled before its first step ends the run like any other.
+        """
         self.emit(AgentStart())
         self.pending.extend(prompts)
         self.enter_pending()
-        self._task = self.loop.create_task(body(self))
-        self._task.add_done_callback(self._task_ended)
+        coroutine = body(self)
+        coroutine.send(None)
+        self._task = self.loop.create_task(coroutine)
         self.watch = Watch(self._task, self.loop)
         if self._abort_reason is not None:
             self._task.cancel()
@@ -292,13 +295,12 @@ class Run:
 
     def append(self, messages: Sequence[Message]) -> None:
         """Add messages at the end of the turn, where they part no call from its result."""
-        self._appended = self._appended or deque()
-        self._appended.extend(messages)
+        self._appended = [*(self._appended or ()), *messages]
 
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
         while self.pending:
-            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending.popleft))
+            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
 
     def open_turn(self) -> None:
         """Begin a turn."""
@@ -446,22 +448,16 @@ class Run:
         else:
             self._saver = self.loop.create_task(self._save_rest())
 
-    def __enter__(self) -> None:
-        """What is in the block is the run: however it ends, the run is closed."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        if isinstance(error, asyncio.CancelledError):
-            self.close("aborted")
-        elif error is not None:
-            # A hook failed: the run ends in an error, and whoever awaits it gets the exception itself.
-            self.failure = error
-            if self.error is None:
-                self.error = HookFailed(f"{type(error).__name__}: {error}")
-            self.stop_reason = "error"
-            self.close("error")
-        else:
-            self.close()
-        return error is None or isinstance(error, Exception | asyncio.CancelledError)
+    def crash(self, error: BaseException) -> None:
+        """A hook failed: the run ends in an error, and whoever awaits it gets the exception itself."""
+        self.failure = error
+        if self.error is None:
+            self.error = HookFailed(f"{type(error).__name__}: {error}")
+        self.stop_reason = "error"
+        self.close("error")
+        if self._task is not None and not isinstance(error, Exception):
+            # It goes on to end the event loop; asyncio need not warn that nobody asked this task for it.
+            self._task.add_done_callback(lambda task: task.exception())
 
     # Facts the loop asks for
 
@@ -524,19 +520,13 @@ class Run:
         self._ended(self)
         self._sink.wake()
 
-    def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        # A task cancelled before its first step never entered its `with run`.
-        self.close("aborted")
-        if not task.cancelled():
-            task.exception()
-
-    def _commit(self, message: Message, leave: Callable[[], object] | None = None) -> Message:
-        """Announce a message and keep it; `leave` takes it from where it waited, so that it is always in one place."""
+    def _commit(self, message: Message, queue: list[Message] | None = None) -> Message:
+        """Announce a message and keep it; it leaves the head of its queue in the same step, so that it is always in one place."""
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
         self.emit(MessageStart(message.role))
-        if leave is not None:
-            leave()
+        if queue is not None:
+            del queue[0]
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
@@ -552,9 +542,9 @@ class Run:
             self.history, self._next_history = self._next_history, None
         while self._appended:
             if self.closed:
-                self.history.append(self._appended.popleft())
+                self.history.append(self._appended.pop(0))
             else:
-                self._commit(self._appended[0], self._appended.popleft)
+                self._commit(self._appended[0], self._appended)
 
     def _keep(self, message: Message) -> None:
         self.history.append(message)
@@ -583,6 +573,12 @@ class HookFailed(AgentError):
     """A hook of the application raised; the exception itself is raised from the run."""
 
     kind = "hook"
+
+
+@coroutine
+def begun() -> Generator[None, None, None]:
+    """Where a run's body stands when its task is made."""
+    yield
 
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
