@@ -132,7 +132,7 @@ class Agent:
         self._overflow = False
         self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
         initial = self._history.snapshot() if len(self._history) else ()
-        self._initial = (spec, system_prompt, self._context.tools, initial, _json_copy(self._config.state))
+        self._initial = (spec, system_prompt, self._context.tools, initial, _json_copy(self._config.state) or None)
 
     # Running
 
@@ -248,7 +248,7 @@ class Agent:
         self._context.system_prompt, self._context.tools = prompt, tools
         self._history = History(messages)
         self._config.state.clear()
-        self._config.state.update(_json_copy(state))
+        self._config.state.update(_json_copy(state or {}))
         self.clear_queues()
         self.error = None
         self._overflow = False

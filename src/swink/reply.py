@@ -116,10 +116,10 @@ def _llm_messages(run: Run, messages: Sequence[Message]) -> Sequence[LlmMessage]
         converted = cast("Sequence[LlmMessage]", messages)
     else:
         converted = [message for message in messages if message.role != "custom"]
-    end = len(converted)
+    whole = end = len(converted)
     while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
         end -= 1
-    return converted if end == len(converted) else converted[:end]
+    return converted if end == whole else converted[:end]
 
 
 async def _options(run: Run, model: ModelSpec) -> StreamOptions:
