@@ -14,7 +14,6 @@ class MessageQueue(list[Message]):
     __slots__ = ("mode",)
 
     def __init__(self, mode: QueueMode) -> None:
-        super().__init__()
         self.mode: QueueMode = mode
 
     def waits(self) -> bool:
