@@ -25,6 +25,7 @@ loop
 reply
 eventstream  transform  dispatch
 run
+ledger
 config  account  state  watch  subscribers
 events  tool  context  conformance
 stream  history  schema  workers  retry  policy  queues

@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from swink.config import Partition
 from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
+from swink.ledger import Call, CallContext
 from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_text, redact_value, restore_marks
-from swink.run import Call, CallContext, Run
+from swink.run import Run
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
 
