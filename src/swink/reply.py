@@ -70,26 +70,33 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
     limits = _limits(options, stream_fn)
-    assert run.watch is not None
+    watch = run.watch
+    assert watch is not None
+    watch.begin(assembly, limits)
     try:
         stream = stream_fn(model, context, options)
-        with run.watch.over(assembly, limits):
-            try:
-                async for event in stream:
-                    if assembly.feed(event):
-                        run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
-            finally:
-                if (aclose := getattr(stream, "aclose", None)) is not None:
-                    await aclose()
-    except AgentError as error:
-        return _named(error, model)
+        try:
+            async for event in stream:
+                if assembly.feed(event):
+                    run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+        finally:
+            if (aclose := getattr(stream, "aclose", None)) is not None:
+                await aclose()
+    except asyncio.CancelledError:
+        if not watch.end():
+            raise
+        if assembly.terminal is None:
+            return _stuck(assembly, limits, model)
     except TimeoutError:
         if assembly.terminal is None:
-            seconds = limits.idle if assembly.has_content else limits.first
-            return NetworkError(f"no content for {seconds:g} s", model=str(model))
+            return _stuck(assembly, limits, model)
+    except AgentError as error:
+        return _named(error, model)
     except Exception as error:
         # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
         return error_for(None, redact_text(f"{type(error).__name__}: {error}"), model=str(model))
+    finally:
+        watch.end()
     end = assembly.terminal
     if end is None:
         return NetworkError("the stream ended without a terminal event", model=str(model))
@@ -99,6 +106,10 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         return StreamError(f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event", model=str(model))
     run.commit_reply(end.stop_reason, end.usage, end.cost)
     return None
+
+
+def _stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkError:
+    return NetworkError(f"no content for {limits.idle if assembly.has_content else limits.first:g} s", model=str(model))
 
 
 async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:

@@ -3,7 +3,6 @@
 import asyncio
 from contextvars import Context
 from math import inf
-from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,25 +32,21 @@ class Watch:
         self._assembly: Assembly
         self._limits: Timeout
 
-    def over(self, assembly: Assembly, limits: Timeout) -> "Watch":
-        """Watch this reply while the `with` block reads it; a reply given up raises `TimeoutError`."""
+    def begin(self, assembly: Assembly, limits: Timeout) -> None:
+        """Watch this reply."""
         now = self._loop.time()
         self._assembly, self._limits = assembly, limits
         self._seen, self._idle_since, self._fired = 0, now, False
         self._patrol.watches.add(self)
         self._patrol.look_at(now + min(limits.first, limits.idle) / 8, self._loop)
-        return self
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def end(self) -> bool:
+        """The reply is read. Whether the task was cancelled by this watch and by nobody else; then that is taken back."""
         self._patrol.watches.discard(self)
-        if self._fired:
-            # Our cancellation is taken back, even one the stream function swallowed; somebody else's goes on.
-            self._fired = False
-            if self._task.uncancel() == 0 and isinstance(error, asyncio.CancelledError):
-                raise TimeoutError from None
+        if not self._fired:
+            return False
+        self._fired = False
+        return self._task.uncancel() == 0
 
     def look(self, now: float) -> float:
         """Give the reply up if it is stuck; when to look again."""
