@@ -130,7 +130,7 @@ class _Batch:
         if timeout is not None:
             call.timer = self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
         self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
-        call.task = self._loop.create_task(self._run_call(call))
+        call.task = self._loop.create_task(self._run_call(call), name=tool.name)
 
     async def _end_all(self, ready: Sequence[Call]) -> None:
         """An abort: every call gets its grace, then its result."""

@@ -109,7 +109,7 @@ class Run(Ledger):
         self.enter_pending()
         coroutine = body(self)
         coroutine.send(None)
-        self._task = self.loop.create_task(coroutine)
+        self._task = self.loop.create_task(coroutine, name="swink-run")
         self.watch = Watch(self._task, self.loop)
         if self._abort_reason is not None:
             self._task.cancel()
