@@ -5,6 +5,7 @@ import gc
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swink import Agent, Inject, Policy, Replace, ToolCall, ToolContext, UserMessage, tool
 from swink.errors import AgentError, MisuseError
@@ -411,3 +412,33 @@ async def test_a_run_whose_task_is_cancelled_before_its_first_step_is_over_like_
     assert isinstance(seen.events[-1], AgentEnd)
     assert history_problems(agent.messages) == []
     assert (await agent.run("again")).stop_reason == "stop"
+
+
+async def test_a_message_added_while_another_is_announced_enters_once():
+    agent, _ = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo])
+    added: list[str] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, ToolExecutionStart):
+            agent.append_messages("first")
+        elif isinstance(event, MessageStart) and event.role == "user" and agent.is_running and len(agent.messages) > 2 and not added:
+            added.append("second")
+            agent.append_messages("second")
+
+    agent.subscribe(listen)
+    await agent.run("go")
+    texts = [message.text for message in agent.messages if isinstance(message, UserMessage)]
+    assert texts == ["go", "first", "second"]
+
+
+async def test_calls_that_a_policy_gives_one_id_get_a_result_each():
+    class Twins(Policy):
+        def pre_commit(self, message: Any) -> Any:
+            if not getattr(message, "tool_calls", ()):
+                return None
+            return Replace(replace(message, content=(ToolCall("1", "echo", {"text": "a"}), ToolCall("1", "echo", {"text": "b"}))))
+
+    agent, _ = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo], policies=[Twins()])
+    result = await agent.run("go")
+    assert [message.text for message in result.messages if message.role == "tool_result"] == ["a", "b"]
+    assert history_problems(agent.messages) == []

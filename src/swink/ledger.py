@@ -204,13 +204,12 @@ class Ledger:
         self.account.charge(usage, cost)
         self.assembly = None
         self._message_open = False
-        calls = message.tool_calls
-        if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
-            message = _with_unique_ids(message)
-            calls = message.tool_calls
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
             assert isinstance(message, AssistantMessage)
+        calls = message.tool_calls
+        if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
+            message = _with_unique_ids(message)
             calls = message.tool_calls
         self.reply = message
         self.calls = [Call(call, self.find_tool(call.name)) for call in calls] if calls else ()
