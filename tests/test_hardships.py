@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from swink import Agent, Inject, Policy, Replace, ToolCall, ToolContext, UserMessage, tool
 from swink.errors import AgentError, MisuseError
 from swink.events import AgentEnd, AgentStart, ApprovalResolved, MessageStart, MessageUpdate, ToolExecutionStart
-from swink.messages import Cost, Usage
+from swink.messages import Cost, ToolResult, ToolResultMessage, Usage, decode_messages, encode_messages
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, recorded
@@ -442,3 +443,35 @@ async def test_calls_that_a_policy_gives_one_id_get_a_result_each():
     result = await agent.run("go")
     assert [message.text for message in result.messages if message.role == "tool_result"] == ["a", "b"]
     assert history_problems(agent.messages) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "says"), [(Unspeakable(), "it cannot say"), (ValueError("key sk-abcdefgh12345678 refused"), "[redacted]")]
+)
+async def test_a_hook_that_fails_is_told_without_secrets_even_if_it_cannot_say(error: Exception, says: str):
+    def hook(messages: Any, overflow: bool) -> Any:
+        raise error
+
+    agent, seen = make(["never"], transform_context=hook)
+    with pytest.raises(type(error)):
+        await agent.run("hi")
+    assert not agent.is_running
+    assert agent.error is not None
+    assert says in agent.error
+    assert "sk-abc" not in agent.error
+    assert isinstance(seen.events[-1], AgentEnd)
+
+
+async def test_details_that_are_no_json_do_not_cost_a_checkpoint():
+    @tool
+    async def odd(text: str) -> ToolResult:
+        """Look."""
+        return ToolResult("fine", details={(1, 2): object()})
+
+    agent, _ = make([[ToolCall("1", "odd", {"text": "x"})], "done"], tools=[odd])
+    await agent.run("go")
+    restored = Agent.restore(json.loads(json.dumps(agent.checkpoint())), stream_fn=ScriptedModel(["later"]), tools=[odd])
+    assert [message.text for message in restored.messages] == [message.text for message in agent.messages]
+    kept = [message.details for message in restored.messages if isinstance(message, ToolResultMessage)]
+    assert kept == ["<dict>"]
+    assert decode_messages(encode_messages(agent.messages)) == list(restored.messages)

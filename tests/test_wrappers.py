@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError, ToolCall, tool
+from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError, ToolCall, ToolResult, tool
 from swink.stream import Error, Start
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, fallback, rate_limited, recorded, replayed
@@ -45,12 +45,36 @@ async def test_fallback_of_the_last_one_is_its_own_failure():
     assert "b" in (result.error or "")
 
 
+@pytest.mark.parametrize("ending", [ConnectionResetError("gone"), None])
+async def test_fallback_asks_the_next_after_a_dropped_connection_and_a_reply_that_never_came(ending: Exception | None):
+    async def broken(*call: Any) -> Any:
+        yield Start()
+        if ending is not None:
+            raise ending
+
+    agent = agent_on(fallback(broken, ScriptedModel(["two"])))
+    assert (await agent.run("hi")).text == "two"
+
+
 async def test_a_recorded_run_replays_to_the_same_messages(tmp_path: Path):
     cassette = tmp_path / "deep" / "run.jsonl"
     script = [["hm ", ToolCall("1", "weather", {"city": "Oslo"})], "wear a coat"]
     first = await agent_on(recorded(ScriptedModel(script), cassette)).run("what to wear?")
     second = await agent_on(replayed(cassette)).run("what to wear?")
     assert first.messages == second.messages
+
+
+async def test_results_with_details_that_are_no_json_are_recorded_like_any_other(tmp_path: Path):
+    @tool
+    async def odd(city: str) -> ToolResult:
+        """Look."""
+        return ToolResult("fine", details={(1, 2): object()})
+
+    script: list[Any] = [[ToolCall("1", "odd", {"city": "x"})], "done"]
+    agent = Agent("test:m", stream_fn=recorded(ScriptedModel(script), tmp_path / "c.jsonl"), tools=[odd])
+    assert (await agent.run("hi")).text == "done"
+    again = Agent("test:m", stream_fn=replayed(tmp_path / "c.jsonl"), tools=[odd])
+    assert (await again.run("hi")).text == "done"
 
 
 async def test_a_recorded_failure_is_replayed_as_that_failure(tmp_path: Path):

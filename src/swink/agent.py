@@ -30,6 +30,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
     plain,
+    savable,
 )
 from swink.policy import Policy
 from swink.queues import MessageQueue, QueueMode
@@ -366,7 +367,7 @@ class Agent:
         return Checkpoint(
             model=self.model,
             system_prompt=self.system_prompt,
-            messages=list(self.messages),
+            messages=savable(self.messages),
             steering=[*(self._active.pending if self._active is not None else ()), *self._steering],
             follow_up=list(self._follow_up),
             state=copied(self.state),

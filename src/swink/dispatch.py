@@ -17,7 +17,7 @@ from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
 from swink.ledger import Call, CallContext
 from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
-from swink.redact import redact_text, redact_value, restore_marks
+from swink.redact import redact_value, restore_marks, told
 from swink.run import Run
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
 from swink.workers import GRACE, Abandoned, run_in_thread
@@ -153,7 +153,7 @@ class _Batch:
             self.run.settle(call, _failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
         except Exception as error:
             # Types of the tool's own are built here; what they raise is the model's to hear, too.
-            self.run.settle(call, _failure(f"error: invalid arguments: {_told(error)}"))
+            self.run.settle(call, _failure(f"error: invalid arguments: {told(error)}"))
         return False
 
     async def _run_call(self, call: Call) -> None:
@@ -386,16 +386,7 @@ def _result_of(error: BaseException, why: str) -> ToolResult:
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
-            return _failure(_told(error))
-
-
-def _told(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        # Even saying what went wrong may go wrong.
-        text = "(it cannot say)"
-    return redact_text(f"error: {type(error).__name__}: {text}")
+            return _failure(f"error: {told(error)}")
 
 
 def _failure(text: str) -> ToolResult:

@@ -217,6 +217,11 @@ class Ledger:
         self.emit(MessageEnd(message))
         return message
 
+    def commit_partial(self, ending: Literal["error", "aborted"]) -> None:
+        """Keep what arrived of a reply that did not come to its end, and what it cost."""
+        terminal = self.assembly.terminal if self.assembly is not None else None
+        self.commit_reply(ending, terminal.usage if terminal is not None else Usage(), None, self.error)
+
     def settle(self, call: Call, result: ToolResult) -> None:
         """Give a call its result, once."""
         if call.result is not None:
@@ -278,8 +283,7 @@ class Ledger:
         ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
         if self._turn_open:
             if self.reply is None:
-                terminal = self.assembly.terminal if self.assembly is not None else None
-                self.commit_reply(ending, terminal.usage if terminal is not None else Usage(), None, self.error)
+                self.commit_partial(ending)
             self._settle_all(ending)
             self.end_turn(ending)
         self.enter_pending()

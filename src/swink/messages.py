@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_type
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 T = TypeVar("T")
 
@@ -433,7 +433,20 @@ def clean(text: str) -> str:
 
 def encode_messages(messages: Iterable[Message]) -> bytes:
     """Messages as JSON."""
-    return msgspec.json.encode(list(messages), enc_hook=plain)
+    return msgspec.json.encode(savable(messages), enc_hook=plain)
+
+
+def savable(messages: Iterable[Message]) -> list[Message]:
+    """The messages as JSON can hold them: details it cannot hold become the name of their type, and nothing else is lost."""
+    return [_savable(item) if isinstance(item, ToolResultMessage) and item.details is not None else item for item in messages]
+
+
+def _savable(message: ToolResultMessage) -> ToolResultMessage:
+    try:
+        msgspec.json.encode(message.details, enc_hook=plain)
+    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
+        return replace(message, details=f"<{type(message.details).__name__}>")
+    return message
 
 
 def decode_messages(data: bytes | str) -> list[Message]:

@@ -49,6 +49,16 @@ def redact_text(text: str, *secrets: str | None) -> str:
     return _ASSIGNMENT.sub(rf"\g<key>{MARK}", text)
 
 
+def told(error: BaseException) -> str:
+    """An exception in words, without secrets; even saying what went wrong may go wrong."""
+    try:
+        text = str(error)
+    except Exception:
+        # Somebody else's `__str__`.
+        text = "(it cannot say)"
+    return redact_text(f"{type(error).__name__}: {text}")
+
+
 def redact_value(value: Any) -> Any:
     """A copy of JSON data in which secret-looking keys and values are replaced with a mark."""
     return _redacted(value)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from swink.errors import AgentError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
-from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec, Usage
-from swink.redact import redact_text
+from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
+from swink.redact import told
 from swink.retry import wait_before
 from swink.run import Run
 from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
@@ -54,10 +54,9 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
 
 def _fail(run: Run, error: AgentError) -> None:
     """Keep what arrived of the last attempt; an overflow makes the next run prune from its first turn on."""
-    terminal = run.assembly.terminal if run.assembly is not None else None
     run.overflow = isinstance(error, ContextWindowOverflow)
     run.fail(error)
-    run.commit_reply("error", terminal.usage if terminal is not None else Usage(), None, error)
+    run.commit_partial("error")
 
 
 async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
@@ -94,7 +93,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         return _named(error, model)
     except Exception as error:
         # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
-        return error_for(None, redact_text(f"{type(error).__name__}: {error}"), model=str(model))
+        return error_for(None, told(error), model=str(model))
     finally:
         watch.end()
     end = assembly.terminal

@@ -17,6 +17,7 @@ from swink.history import History
 from swink.ledger import Ledger
 from swink.messages import Message, StopReason
 from swink.policy import Policy
+from swink.redact import told
 from swink.tool import Tool
 from swink.watch import Watch
 
@@ -159,7 +160,7 @@ class Run(Ledger):
         """A hook failed: the run ends in an error, and whoever awaits it gets the exception itself."""
         self.failure = error
         if self.error is None:
-            self.error = HookFailed(f"{type(error).__name__}: {error}")
+            self.error = HookFailed(told(error))
         self.stop_reason = "error"
         self.close("error")
         if self._task is not None and not isinstance(error, Exception):

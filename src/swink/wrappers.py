@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
-from swink.messages import ModelSpec, to_builtins
-from swink.redact import redact_value
+from swink.messages import ModelSpec, savable, to_builtins
+from swink.redact import redact_value, told
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
 
 Events = AsyncIterator[AssistantMessageEvent]
@@ -32,18 +32,17 @@ class Recording(Struct, frozen=True):
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
-    """Ask the first; if it fails retryably before any content, ask the next."""
+    """Ask the first; if it fails retryably or just ends before any content, ask the next."""
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         for position, stream_fn in enumerate(stream_fns):
             last = position + 1 == len(stream_fns)
-            shown, failed = False, False
+            shown = False
             held: list[AssistantMessageEvent] = []
             try:
                 async with _closing(stream_fn(model, context, options)) as events:
                     async for event in events:
                         if not last and not shown and isinstance(event, Error) and error_for(event.kind, event.message).retryable:
-                            failed = True
                             break
                         if shown or last:
                             yield event
@@ -53,11 +52,12 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                             shown = True
                             for item in held:
                                 yield item
-            except AgentError as error:
-                if shown or last or not error.retryable:
+            except Exception as error:
+                # A stream function is somebody else's code; whatever it raises is judged as the loop would judge it.
+                failure = error if isinstance(error, AgentError) else error_for(None, told(error))
+                if shown or last or not failure.retryable:
                     raise
-                failed = True
-            if not failed:
+            if shown or last:
                 return
 
     return stream
@@ -159,7 +159,7 @@ def request_of(model: ModelSpec, context: LlmContext, options: StreamOptions) ->
     request = {
         "model": {"provider": model.provider, "model_id": model.model_id, "thinking_level": model.thinking_level},
         "system_prompt": context.system_prompt,
-        "messages": [_timeless(message) for message in to_builtins(list(context.messages))],
+        "messages": [_timeless(message) for message in to_builtins(savable(context.messages))],
         "tools": [{"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in context.tools],
         "options": {name: value for name in ("temperature", "max_tokens", "tool_choice") if (value := getattr(options, name)) is not None},
     }

@@ -21,6 +21,7 @@ from swink.messages import (
     LlmMessage,
     ModelSpec,
     ThinkingLevel,
+    ToolResultMessage,
     Usage,
     plain,
 )
@@ -169,7 +170,10 @@ def _encode_options(options: StreamOptions) -> dict[str, Any]:
 
 async def _encode_message(message: LlmMessage) -> dict[str, Any]:
     content = tuple([await _inlined(block) for block in message.content])
-    data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(message, content=content), enc_hook=plain)
+    sent = msgspec.structs.replace(message, content=content)
+    if isinstance(sent, ToolResultMessage):
+        sent = msgspec.structs.replace(sent, details=None)
+    data: dict[str, Any] = msgspec.to_builtins(sent, enc_hook=plain)
     if isinstance(message, AssistantMessage):
         data["provider"], data["model"] = upstream_of(message.provider, message.model)
     data.pop("details", None)
