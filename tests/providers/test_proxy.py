@@ -401,7 +401,7 @@ async def test_the_request_is_exactly_this(tmp_path):
             Cost(1.0),
             timestamp=2.0,
         ),
-        ToolResultMessage("c", "weather", "18 °C", details={"private": True}, timestamp=3.0),
+        ToolResultMessage("c", "weather", "18 °C", details={"private": object()}, timestamp=3.0),
     ]
     fn = ProxyStreamFn(base_url="https://proxy.example/base/", api_key="constructor-key")
     options = StreamOptions(0.5, 100, "option-key", transport=transport)
