@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swink import events, stream
+from swink.codec import to_builtins
 from swink.events import (
     AgentEnd,
     AgentEvent,
@@ -24,7 +25,7 @@ from swink.events import (
     encode_agent_event,
     final_text,
 )
-from swink.messages import AssistantMessage, CustomMessage, Text, ToolResult, ToolResultMessage, UserMessage, to_builtins
+from swink.messages import AssistantMessage, CustomMessage, Text, ToolResult, ToolResultMessage, UserMessage
 from swink.stream import AssistantMessageEvent, Done, Error, TextDelta, ThinkingDelta, ToolCallDelta, decode_event, encode_event
 from tests import strategies
 from tests.strategies import counts, json_objects, json_values, messages, numbers, words

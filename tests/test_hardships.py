@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from swink import Agent, Inject, Policy, Replace, ToolCall, ToolContext, UserMessage, tool
+from swink.codec import decode_messages, encode_messages
 from swink.errors import AgentError, MisuseError
 from swink.events import AgentEnd, AgentStart, ApprovalResolved, MessageStart, MessageUpdate, ToolExecutionStart
-from swink.messages import Cost, ToolResult, ToolResultMessage, Usage, decode_messages, encode_messages
+from swink.messages import Cost, ToolResult, ToolResultMessage, Usage
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, recorded

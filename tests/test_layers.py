@@ -29,7 +29,7 @@ ledger
 config  account  state  watch  subscribers
 events  tool  context  conformance
 stream  history  schema  workers  retry  policy  queues
-tokens
+tokens  codec
 messages  errors  redact
 """
 RELATIVE = "swink.<relative>"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swink import messages as module
+from swink.codec import decode_messages, encode_messages, messages_from_builtins, to_builtins
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -34,11 +35,7 @@ from swink.messages import (
     as_blocks,
     as_messages,
     clean,
-    decode_messages,
-    encode_messages,
-    messages_from_builtins,
     register_custom,
-    to_builtins,
 )
 from tests import strategies
 

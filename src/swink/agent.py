@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from swink import catalog
 from swink.checkpoint import Checkpoint, placeholders
+from swink.codec import plain, savable
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn
 from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
@@ -29,8 +30,6 @@ from swink.messages import (
     Usage,
     UserMessage,
     as_messages,
-    plain,
-    savable,
 )
 from swink.policy import Policy
 from swink.queues import MessageQueue, QueueMode

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from swink.codec import to_builtins
 from swink.errors import MisuseError
-from swink.messages import AssistantMessage, Message, ModelSpec, to_builtins
+from swink.messages import AssistantMessage, Message, ModelSpec
 from swink.tool import Tool, ToolContext, ToolError
 
 VERSION = 1

@@ -25,7 +25,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason, plain
+from swink.codec import plain
+from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason
 from swink.stream import Delta
 from swink.stream import TextDelta as TextDelta
 from swink.stream import ThinkingDelta as ThinkingDelta

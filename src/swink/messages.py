@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_type
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 T = TypeVar("T")
 
@@ -429,48 +429,3 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def encode_messages(messages: Iterable[Message]) -> bytes:
-    """Messages as JSON."""
-    return msgspec.json.encode(savable(messages), enc_hook=plain)
-
-
-def savable(messages: Iterable[Message]) -> list[Message]:
-    """The messages as JSON can hold them: details it cannot hold become the name of their type, and nothing else is lost."""
-    return [_savable(item) if isinstance(item, ToolResultMessage) and item.details is not None else item for item in messages]
-
-
-def _savable(message: ToolResultMessage) -> ToolResultMessage:
-    try:
-        msgspec.json.encode(message.details, enc_hook=plain)
-    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
-        return replace(message, details=f"<{type(message.details).__name__}>")
-    return message
-
-
-def decode_messages(data: bytes | str) -> list[Message]:
-    """Messages from JSON; unknown fields are ignored, an unknown role is an error that names it."""
-    return _messages_decoder.decode(data)
-
-
-def to_builtins(value: Any) -> Any:
-    """Any value of ours as plain JSON data, lists and not tuples."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
-
-
-def messages_from_builtins(data: Any) -> list[Message]:
-    """The inverse of `to_builtins` for a list of messages."""
-    return msgspec.convert(data, list[Message])
-
-
-def plain(value: Any) -> Any:
-    """msgspec's hook for foreign types: pydantic models as dicts, paths as text."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if isinstance(value, Path):
-        return str(value)
-    raise NotImplementedError(f"{type(value).__name__} is not JSON-able")
-
-
-_messages_decoder: msgspec.json.Decoder[list[Message]] = msgspec.json.Decoder(list[Message])

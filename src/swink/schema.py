@@ -9,8 +9,8 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 import msgspec
 from msgspec.structs import asdict
 
+from swink.codec import plain
 from swink.errors import InvalidTool
-from swink.messages import plain
 
 _SCALARS = (str, int, float, bool)
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from swink.codec import plain
 from swink.events import StateChanged
-from swink.messages import plain
 
 _NOTHING: Mapping[str, bytes] = {}
 

@@ -11,8 +11,9 @@ from typing import Any, Literal, cast, overload
 import msgspec
 from msgspec import Struct
 
+from swink.codec import plain
 from swink.errors import AgentError, InvalidTool
-from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean, plain
+from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean
 from swink.schema import Shape, Signature, parse_docstring
 from swink.workers import run_in_process, run_in_thread
 

@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Struct
 
+from swink.codec import savable, to_builtins
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
-from swink.messages import ModelSpec, savable, to_builtins
+from swink.messages import ModelSpec
 from swink.redact import redact_value, told
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
 

@@ -12,6 +12,7 @@ import msgspec
 from swink.cli.asking import call_text
 from swink.cli.explain import plainly
 from swink.cli.terminal import harmless, say, shortened, styled
+from swink.codec import plain
 from swink.config import AgentResult
 from swink.events import (
     AgentEvent,
@@ -23,7 +24,7 @@ from swink.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from swink.messages import AssistantMessage, Cost, StopReason, Usage, plain
+from swink.messages import AssistantMessage, Cost, StopReason, Usage
 from swink.stream import TextDelta, ThinkingDelta
 
 

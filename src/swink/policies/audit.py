@@ -18,7 +18,8 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec import Struct
 
-from swink.messages import ToolCall, ToolResultMessage, plain, to_builtins
+from swink.codec import plain, to_builtins
+from swink.messages import ToolCall, ToolResultMessage
 from swink.policies.filelock import locked
 from swink.policy import Policy, PolicyContext, Turn
 from swink.redact import redact_value

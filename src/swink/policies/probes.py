@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from swink.agent import Agent
+from swink.codec import encode_messages
 from swink.config import AgentResult
-from swink.messages import ModelSpec, Price, ToolCall, Usage, encode_messages
+from swink.messages import ModelSpec, Price, ToolCall, Usage
 from swink.policies.audit import AuditLogger, Verification, verify
 from swink.policies.budget import Budget, Spent
 from swink.policies.checkpoint import Checkpoint

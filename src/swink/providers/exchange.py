@@ -14,8 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
-from swink.messages import clean, plain
+from swink.messages import clean
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, timeout_for, transport_for
 from swink.providers.reply import Reply

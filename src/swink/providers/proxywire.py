@@ -12,19 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from swink.codec import plain
 from swink.errors import StreamError
-from swink.messages import (
-    AssistantMessage,
-    Cost,
-    FileSource,
-    Image,
-    LlmMessage,
-    ModelSpec,
-    ThinkingLevel,
-    ToolResultMessage,
-    Usage,
-    plain,
-)
+from swink.messages import AssistantMessage, Cost, FileSource, Image, LlmMessage, ModelSpec, ThinkingLevel, ToolResultMessage, Usage
 from swink.providers.convert import read_image
 from swink.providers.exchange import encode_body
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamOptions, encode_event

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from swink.agent import Agent
+from swink.codec import plain, to_builtins
 from swink.config import AgentResult
 from swink.errors import InvalidTool
 from swink.events import MessageEnd
-from swink.messages import AssistantMessage, Cost, Text, ToolResult, Usage, plain, to_builtins
+from swink.messages import AssistantMessage, Cost, Text, ToolResult, Usage
 from swink.teams.member import Ensemble, Maker, Member, fresh, perform
 from swink.teams.nested import NestedEvent, inside
 from swink.teams.transfer import current_chain
