@@ -180,8 +180,22 @@ class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):
         return f"{self.provider}:{self.model_id}"
 
 
-class _Message(Struct, frozen=True):
-    """Common ground: equality that looks at everything but the clock."""
+class _Content(Struct, frozen=True):
+    """Common ground of what has content: it is a tuple of blocks, whatever was given."""
+
+    def __post_init__(self: Any) -> None:
+        kind: type[Any] = type(self.content)
+        if kind is not tuple or str in map(type, self.content):
+            force_setattr(self, "content", as_blocks(self.content))
+
+    @property
+    def text(self: Any) -> str:
+        """The text blocks, joined."""
+        return text_of(self.content)
+
+
+class _Message(_Content, frozen=True):
+    """Common ground of messages: equality that looks at everything but the clock."""
 
     role: ClassVar[str]
 
@@ -212,15 +226,6 @@ class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_fie
             self, content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension], timestamp: float = ...
         ) -> None: ...
 
-    def __post_init__(self) -> None:
-        if type(self.content) is not tuple or str in map(type, self.content):
-            force_setattr(self, "content", as_blocks(self.content))
-
-    @property
-    def text(self) -> str:
-        """The text blocks, joined."""
-        return text_of(self.content)
-
 
 class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant", tag_field="role"):
     """What the model said; a `str` is accepted as content."""
@@ -250,15 +255,6 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
             error_kind: str | None = ...,
             timestamp: float = ...,
         ) -> None: ...
-
-    def __post_init__(self) -> None:
-        if type(self.content) is not tuple or str in map(type, self.content):
-            force_setattr(self, "content", as_blocks(self.content))
-
-    @property
-    def text(self) -> str:
-        """The text blocks, joined."""
-        return text_of(self.content)
 
     @property
     def thinking(self) -> str:
@@ -299,15 +295,6 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
             timestamp: float = ...,
         ) -> None: ...
 
-    def __post_init__(self) -> None:
-        if type(self.content) is not tuple or str in map(type, self.content):
-            force_setattr(self, "content", as_blocks(self.content))
-
-    @property
-    def text(self) -> str:
-        """The text blocks, joined."""
-        return text_of(self.content)
-
 
 class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="role"):
     """A message of the application's own; kept in order, shown to subscribers, not sent to models by default.
@@ -326,11 +313,6 @@ class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="ro
         if cls is not None and (is_typeddict(cls) or not isinstance(self.data, cls)):
             force_setattr(self, "data", msgspec.convert(self.data, cls))
 
-    @property
-    def text(self) -> str:
-        """Empty: a custom message says nothing to a model."""
-        return ""
-
 
 LlmMessage = UserMessage | AssistantMessage | ToolResultMessage
 Message = LlmMessage | CustomMessage
@@ -339,7 +321,7 @@ Input = str | Message | ContentBlock | Sequence[Message | ContentBlock | str]
 _custom_types: dict[str, type] = {}
 
 
-class ToolResult(Struct, frozen=True):
+class ToolResult(_Content, frozen=True):
     """What a tool returns when text alone is not enough."""
 
     content: tuple[Text | Image | Extension, ...] = ()
@@ -354,15 +336,6 @@ class ToolResult(Struct, frozen=True):
             details: Any = ...,
             is_error: bool = ...,
         ) -> None: ...
-
-    def __post_init__(self) -> None:
-        if type(self.content) is not tuple or str in map(type, self.content):
-            force_setattr(self, "content", as_blocks(self.content))
-
-    @property
-    def text(self) -> str:
-        """The text blocks, joined."""
-        return text_of(self.content)
 
 
 def register_custom(kind: str, cls: type[T]) -> type[T]:

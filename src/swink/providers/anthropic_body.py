@@ -20,7 +20,7 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
-from swink.providers.convert import NO_OUTPUT, CallIds, input_schema, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, own, thinking_level
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -122,23 +122,15 @@ def _tool_choice(choice: str) -> dict[str, Any]:
 def _turns(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
     """Messages that alternate between user and assistant, beginning with the user; results in one message with what follows."""
     ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "toolu_")
-    turns: list[dict[str, Any]] = []
+    turns = Turns({"type": "text", "text": "(continued)"})
     for message in messages:
         if isinstance(message, AssistantMessage):
-            role, content = "assistant", _assistant_blocks(message, model, ids)
+            turns.add("assistant", _assistant_blocks(message, model, ids))
         elif message.role == "user":
-            role, content = "user", _user_blocks(message.content)
+            turns.add("user", _user_blocks(message.content))
         else:
-            role, content = "user", [_result_block(message, ids)]
-        if not content:
-            continue
-        if not turns and role == "assistant":
-            turns.append({"role": "user", "content": [{"type": "text", "text": "(continued)"}]})
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += content
-        else:
-            turns.append({"role": role, "content": content})
-    return turns
+            turns.add("user", [_result_block(message, ids)])
+    return turns.items
 
 
 def _user_blocks(content: Sequence[Any]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from swink.messages import (
     UrlSource,
 )
 from swink.providers.anthropic_body import BUDGETS, LEAST_ANSWER, claude_version
-from swink.providers.convert import NO_OUTPUT, CallIds, input_schema, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, own, thinking_level
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -119,24 +119,16 @@ def _tool_spec(name: str, description: str, schema: dict[str, Any]) -> dict[str,
 def _turns(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
     """Messages that alternate between user and assistant, beginning with the user; results in one message with what follows."""
     ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "tooluse_")
-    turns: list[dict[str, Any]] = []
+    turns = Turns({"text": "(continued)"})
     for message in messages:
         match message:
             case AssistantMessage():
-                role, content = "assistant", _assistant_blocks(message, model, ids)
+                turns.add("assistant", _assistant_blocks(message, model, ids))
             case ToolResultMessage():
-                role, content = "user", [_result_block(message, ids)]
+                turns.add("user", [_result_block(message, ids)])
             case _:
-                role, content = "user", _user_blocks(message.content)
-        if not content:
-            continue
-        if not turns and role == "assistant":
-            turns.append({"role": "user", "content": [{"text": "(continued)"}]})
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += content
-        else:
-            turns.append({"role": role, "content": content})
-    return turns
+                turns.add("user", _user_blocks(message.content))
+    return turns.items
 
 
 def _user_blocks(content: Sequence[Any]) -> list[dict[str, Any]]:

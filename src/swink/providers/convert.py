@@ -105,6 +105,25 @@ def paired(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
     return result + _in_call_order(calls, given)
 
 
+class Turns:
+    """Turns of a conversation that must begin with the user and alternate."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        self.items: list[dict[str, Any]] = []
+        self._opening = opening
+
+    def add(self, role: str, content: list[dict[str, Any]]) -> None:
+        """Add content to the last turn if it is the same role's, else as a turn of its own; nothing is added for nothing."""
+        if not content:
+            return
+        if not self.items and role == "assistant":
+            self.items.append({"role": "user", "content": [self._opening]})
+        if self.items and self.items[-1]["role"] == role:
+            self.items[-1]["content"] += content
+        else:
+            self.items.append({"role": role, "content": content})
+
+
 def own(message: AssistantMessage, model: ModelSpec) -> bool:
     """Whether this model wrote the message, so that its thinking and signatures mean something to it."""
     return message.provider == model.provider and message.model == model.model_id
