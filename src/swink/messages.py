@@ -184,9 +184,9 @@ class _Content(Struct, frozen=True):
     """Common ground of what has content: it is a tuple of blocks, whatever was given."""
 
     def __post_init__(self: Any) -> None:
-        kind: type[Any] = type(self.content)
-        if kind is not tuple or str in map(type, self.content):
-            force_setattr(self, "content", as_blocks(self.content))
+        content: tuple[Any, ...] = self.content
+        if type(content) is not tuple or str in map(type, content):
+            force_setattr(self, "content", as_blocks(content))
 
     @property
     def text(self: Any) -> str:
