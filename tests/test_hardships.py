@@ -8,9 +8,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swink import Agent, Inject, Policy, Replace, ToolCall, ToolContext, UserMessage, tool
+from swink import (
+    Agent,
+    AgentContext,
+    AgentLoopConfig,
+    AssistantMessage,
+    Inject,
+    ModelSpec,
+    Policy,
+    Replace,
+    ToolCall,
+    ToolContext,
+    UserMessage,
+    agent_loop,
+    tool,
+)
 from swink.codec import decode_messages, encode_messages
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError, BrokenHistory, MisuseError
 from swink.events import AgentEnd, AgentStart, ApprovalResolved, MessageStart, MessageUpdate, ToolExecutionStart
 from swink.messages import Cost, ToolResult, ToolResultMessage, Usage
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
@@ -476,3 +490,69 @@ async def test_details_that_are_no_json_do_not_cost_a_checkpoint():
     kept = [message.details for message in restored.messages if isinstance(message, ToolResultMessage)]
     assert kept == ["<dict>"]
     assert decode_messages(encode_messages(agent.messages)) == list(restored.messages)
+
+
+class Late(Policy):
+    def __init__(self, slot: str, messages: Any) -> None:
+        self.slot, self.messages, self.asked = slot, messages, 0
+
+    def say(self, slot: str) -> Any:
+        if slot != self.slot or self.asked:
+            return None
+        self.asked += 1
+        return Inject(self.messages)
+
+    def pre_turn(self, ctx: Any) -> Any:
+        return self.say("pre_turn")
+
+    def pre_dispatch(self, ctx: Any, call: Any) -> Any:
+        return self.say("pre_dispatch")
+
+    def post_turn(self, ctx: Any, turn: Any) -> Any:
+        return self.say("post_turn")
+
+    def post_loop(self, ctx: Any) -> Any:
+        return self.say("post_loop")
+
+
+@pytest.mark.parametrize("slot", ["pre_turn", "pre_dispatch", "post_turn", "post_loop"])
+@pytest.mark.parametrize("broken", [AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), ToolResultMessage("8", "echo", "stray")])
+async def test_what_a_policy_injects_cannot_break_the_history(slot: str, broken: Any):
+    agent, _ = make(
+        [[ToolCall("1", "echo", {"text": "x"})], "done", "and done"], tools=[echo], policies=[Late(slot, [broken, UserMessage("so")])]
+    )
+    assert (await agent.run("go")).stop_reason == "stop"
+    assert history_problems(agent.messages) == []
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_what_is_appended_cannot_break_the_history(running: bool):
+    agent, _ = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo])
+    refused: list[BaseException] = []
+
+    def add() -> None:
+        agent.append_messages([AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), UserMessage("so")])
+        try:
+            agent.append_messages([ToolResultMessage("8", "echo", "stray")])
+        except BrokenHistory as error:
+            refused.append(error)
+
+    if running:
+        agent.subscribe(lambda event: add() if isinstance(event, ToolExecutionStart) else None)
+    else:
+        add()
+    await agent.run("go")
+    assert len(refused) == 1
+    assert history_problems(agent.messages) == []
+    assert "so" in [message.text for message in agent.messages]
+
+
+async def test_what_a_poll_gives_cannot_break_the_history():
+    given = [[AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), UserMessage("so")]]
+    config = AgentLoopConfig(
+        model=ModelSpec("test", "m"), stream_fn=ScriptedModel(["one", "two"]), get_follow_up=lambda: given.pop() if given else []
+    )
+    async with agent_loop("go", AgentContext(), config) as run:
+        result = await run.result()
+    assert history_problems(result.messages) == []
+    assert result.text == "two"

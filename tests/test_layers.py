@@ -27,8 +27,8 @@ eventstream  transform  dispatch
 run
 ledger
 config  account  state  watch  subscribers
-events  tool  context  conformance
-stream  history  schema  workers  retry  policy  queues
+events  tool  context  conformance  policy
+stream  history  schema  workers  retry  queues
 tokens  codec
 messages  errors  redact
 """

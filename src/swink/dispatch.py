@@ -215,7 +215,7 @@ async def _steering_waits(run: Run) -> bool:
     if run.config.get_steering is None:
         return False
     polled = run.config.get_steering()
-    run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
+    run.queue(await polled if isinstance(polled, Awaitable) else polled)
     return bool(run.pending)
 
 

@@ -26,7 +26,7 @@ from swink.events import (
     TurnEnd,
     TurnStart,
 )
-from swink.history import History
+from swink.history import History, paired
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -158,7 +158,11 @@ class Ledger:
         """Add messages at the end of the turn, where they part no call from its result."""
         if self._appended is None:
             self._appended = []
-        self._appended.extend(messages)
+        self._appended.extend(paired(messages))
+
+    def queue(self, messages: Sequence[Message]) -> None:
+        """Let messages enter before the next turn."""
+        self.pending.extend(paired(messages))
 
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""

@@ -14,7 +14,7 @@ from swink.config import AgentContext, AgentLoopConfig
 from swink.dispatch import run_batch
 from swink.errors import InvalidContinue, NoMessages
 from swink.eventstream import Buffer, EventStream
-from swink.history import History
+from swink.history import History, paired
 from swink.messages import AssistantMessage, ContentBlock, Input, Message, Text, Thinking, TurnEndReason, as_messages
 from swink.policy import Inject, Replace, Stop, Turn, consult
 from swink.reply import take_reply
@@ -33,7 +33,7 @@ _REASONS: dict[str, TurnEndReason] = {
 
 def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream:
     """Add the prompts to the context and run; iterate for the events. The context given is not changed."""
-    return _open_stream(as_messages(prompts), context, config)
+    return _open_stream(paired(as_messages(prompts)), context, config)
 
 
 def agent_loop_continue(context: AgentContext, config: AgentLoopConfig) -> EventStream:
@@ -143,13 +143,13 @@ async def _before_stopping(run: Run) -> None:
             case Stop(reason):
                 return run.stop(reason)
             case Inject() as inject:
-                run.pending.extend(inject.as_messages)
+                run.queue(inject.as_messages)
             case _:
                 pass
     if run.config.get_follow_up is not None and not run.pending:
         run.check()
         polled = run.config.get_follow_up()
-        run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
+        run.queue(await polled if isinstance(polled, Awaitable) else polled)
     return None
 
 
@@ -161,7 +161,7 @@ async def _pre_turn(run: Run) -> bool:
                 run.stop(reason)
                 return False
             case Inject() as inject:
-                run.pending.extend(inject.as_messages)
+                run.queue(inject.as_messages)
             case _:
                 pass
     return True
@@ -174,7 +174,7 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
             case Stop(text):
                 return run.stop(text)
             case Inject() as inject:
-                run.pending.extend(inject.as_messages)
+                run.queue(inject.as_messages)
             case Replace(message):
                 run.replace_reply(message)
             case _:
@@ -191,7 +191,7 @@ def _may_steer(run: Run) -> bool:
 async def _poll_steering(run: Run) -> None:
     assert run.config.get_steering is not None
     polled = run.config.get_steering()
-    run.pending.extend(await polled if isinstance(polled, Awaitable) else polled)
+    run.queue(await polled if isinstance(polled, Awaitable) else polled)
 
 
 def _open_stream(prompts: Sequence[Message], context: AgentContext, config: AgentLoopConfig) -> EventStream:

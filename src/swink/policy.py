@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from swink.history import paired
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -37,7 +38,7 @@ class Inject(Struct, frozen=True):
     messages: Any
 
     def __post_init__(self) -> None:
-        force_setattr(self, "messages", as_messages(self.messages))
+        force_setattr(self, "messages", tuple(paired(as_messages(self.messages))))
 
     @property
     def as_messages(self) -> tuple[Message, ...]:
