@@ -3,6 +3,7 @@
 import inspect
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -113,6 +114,10 @@ class Policy:
 
     def pre_commit(self, message: Message) -> Any:
         """Just before a message enters the history: None or Replace. Sync, since history is never left waiting."""
+
+
+enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
+"""Policies of the runs around this one that bind it too: what starts an agent inside a run adds them to it."""
 
 
 class NudgeReasoningOnly(Policy):

@@ -19,13 +19,10 @@ from swink import catalog
 from swink.errors import MisuseError
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
 from swink.policies.scope import current_task
-from swink.policy import Policy, PolicyContext, Stop, Turn, Verdict
+from swink.policy import Policy, PolicyContext, Stop, Turn, Verdict, enclosing
 from swink.tokens import estimate_tokens
 
 log = logging.getLogger("swink.policies.budget")
-
-enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
-"""The policies of the runs around this one that bind it too. Whoever starts a sub-agent finds the variable by its name."""
 
 
 class Spent(Struct, frozen=True):

@@ -1,15 +1,14 @@
 """Members: what can be run inside something else, and how it is run there."""
 
-import contextvars
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from swink.agent import Agent
 from swink.config import AgentResult
 from swink.errors import AlreadyRunning
 from swink.messages import Input
-from swink.policy import Policy
+from swink.policy import enclosing
 from swink.teams.nested import Emit
 
 
@@ -83,17 +82,11 @@ def _bound(agent: Agent) -> Generator[None]:
     """Add the policies of the enclosing runs that bind sub-agents, for one run."""
     config = agent._config
     own = tuple(config.policies)
-    config.policies = (*own, *(policy for policy in _enclosing() if not any(policy is known for known in own)))
+    config.policies = (*own, *(policy for policy in enclosing.get() if not any(policy is known for known in own)))
     try:
         yield
     finally:
         config.policies = own
-
-
-def _enclosing() -> tuple[Policy, ...]:
-    """What the policies of the runs around this one left for it, in the context variable of that name."""
-    values = [value for variable, value in contextvars.copy_context().items() if variable.name == "swink.enclosing_policies"]
-    return cast("tuple[Policy, ...]", values[0]) if values else ()
 
 
 Maker = Callable[[], Any]
