@@ -97,6 +97,7 @@ async def test_retries_end_at_the_configured_maximum_and_what_was_said_survives(
     assert (result.stop_reason, result.error_kind, result.output) == ("error", "structured_output_failed", None)
     assert "after 3 attempts" in (result.error or "")
     assert "$.name" in (result.error or "")
+    assert agent.error == result.error
     assert history_problems(agent.messages) == []
 
 

@@ -430,7 +430,7 @@ class Agent:
                 self._context,
                 self._history,
                 buffer,
-                self._ended,
+                self._ended if structured is None else partial(self._ended, structured=structured),
                 tools=() if structured is None else (structured.tool,),
                 policies=() if structured is None else (structured,),
                 tool_choice=structured.tool.name if structured is not None and not self.tools and self.thinking_level == "off" else None,
@@ -457,10 +457,13 @@ class Agent:
             return follow_ups
         return ()
 
-    def _ended(self, run: Run) -> None:
+    def _ended(self, run: Run, structured: StructuredOutput | None = None) -> None:
         self._history = run.history
         self._overflow = run.overflow
-        self.error = None if run.error is None else str(run.error)
+        if structured is not None:
+            self.error = _outcome(structured, run).error
+        else:
+            self.error = None if run.error is None else str(run.error)
         self._active = None
         self._release()
 
