@@ -28,6 +28,23 @@ from swink.cli.arguments import parse_arguments
 CACHE = Path(__file__).parents[2] / ".cache" / "swink"
 KEY = "sk-test-0123456789abcdef"
 SECONDS = 60
+TOOLS = '''
+from pathlib import Path
+from swink import tool
+
+def weather(city: str, password: str = "") -> str:
+    """Current weather."""
+    return f"18 degrees in {city}"
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    """Delete a file."""
+    Path("deleted.txt").write_text(path)
+    return "deleted"
+
+both = [weather, delete]
+'''
+"""Tools for a file of that name; `delete` needs approval."""
 
 
 class Done:

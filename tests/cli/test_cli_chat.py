@@ -1,6 +1,6 @@
 """The chat: `swink` without a command, in a terminal and without one."""
 
-from command_line import STALL, Place, Provider, Refusal, Screen, without_styles
+from command_line import STALL, TOOLS, Call, Place, Provider, Refusal, Screen, without_styles
 
 
 def test_a_conversation_line_by_line(place: Place, provider: Provider):
@@ -47,6 +47,26 @@ def test_ctrl_c_stops_the_reply_and_the_conversation_goes_on(place: Place, provi
     screen.type("\x04")
     assert screen.end() == 0
     assert [message["content"] for message in provider.requests[1]["messages"]] == ["a story", "Once upon", "go on"]
+
+
+def test_the_chat_asks_again_and_ctrl_c_at_the_question_only_stops_the_reply(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Well then."]]
+    screen = Screen(place, "--tool", "tools:delete", "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("delete it\n")
+    screen.wait_for("[y/N] ")
+    screen.type("perhaps\n")
+    screen.wait_for("y (yes) or n (no) [y/N] ")
+    screen.type("\x03")
+    screen.wait_for("interrupted")
+    screen.wait_for("> ")
+    screen.type("leave it\n")
+    screen.wait_for("Well then.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert not (place.here / "deleted.txt").exists()
 
 
 def test_the_second_ctrl_c_leaves(place: Place, provider: Provider):

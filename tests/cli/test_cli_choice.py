@@ -6,7 +6,7 @@ import pytest
 
 from swink import catalog
 from swink.cli.accounts import ACCOUNTS, account_for
-from swink.cli.choice import choose_model, nearest_models, parse_model
+from swink.cli.choice import choose_model, nearest_models, parse_model, unknown_provider
 from swink.cli.keystore import key_for, store_key, stored_key
 from swink.cli.settings import config_dir, load_settings
 from swink.cli.toolbox import load_tools
@@ -138,6 +138,19 @@ def test_what_is_no_model_is_refused(text: str, said: str):
         parse_model(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("foo:bar", "unknown provider 'foo' in 'foo:bar'; swink models list shows what there is"),
+        ("opnai:x", "unknown provider 'opnai' in 'opnai:x'; did you mean openai:x? swink models list shows what there is"),
+        ("foo:gpt-5", "unknown provider 'foo' in 'foo:gpt-5'; did you mean openai:gpt-5? swink models list shows what there is"),
+        ("opnai", "unknown provider 'opnai'; did you mean openai? swink models list shows what there is"),
+    ],
+)
+def test_an_unknown_provider_brings_the_nearest_one_and_the_way_to_the_list(text: str, said: str):
+    assert str(unknown_provider(text)) == said
+
+
 def test_every_provider_but_the_local_one_has_an_account():
     assert set(ACCOUNTS) == set(catalog.PROVIDERS) - {"local"}
 
@@ -172,7 +185,8 @@ def test_the_environment_wins_over_a_stored_key(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("opnai", "did you mean openai"), ("openai-responses", "swink keys set openai"), ("local", "need no key")]
+    ("name", "said"),
+    [("opnai", "did you mean openai\\? swink keys list"), ("openai-responses", "swink keys set openai"), ("local", "need no key")],
 )
 def test_a_provider_without_a_key_of_its_own_is_refused(name: str, said: str):
     with pytest.raises(MisuseError, match=said):

@@ -9,6 +9,7 @@ import pytest
 from command_line import Place, call
 
 from swink import catalog
+from swink.cli.models import local_name
 from swink.errors import UnknownModel
 from swink.local import KNOWN, LocalModelError, PullFailed
 
@@ -67,8 +68,14 @@ def test_the_list_of_one_provider_knows_who_has_a_key(file: Path, monkeypatch: p
 def test_a_provider_without_a_catalog_and_one_that_is_none(file: Path, capsys: pytest.CaptureFixture[str]):
     assert call("models", "list", "azure") == 0
     assert "name yours as azure:MODEL" in capsys.readouterr().out
-    with pytest.raises(UnknownModel, match="no provider 'nobody'"):
+    with pytest.raises(UnknownModel, match="unknown provider 'nobody'; swink models list"):
         call("models", "list", "nobody")
+
+
+def test_the_list_names_every_provider(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert call("models", "list") == 0
+    shown = capsys.readouterr().out.replace(":", " ").replace(",", " ").replace(".", " ").split()
+    assert set(catalog.PROVIDERS) <= set(shown)
 
 
 def test_a_price_that_is_unknown_is_not_nought():
@@ -105,6 +112,20 @@ def test_what_was_never_pulled_cannot_be_deleted(file: Path):
 def test_only_local_models_are_pulled():
     with pytest.raises(UnknownModel, match="nothing to keep on this machine"):
         call("models", "pull", "openai:gpt-5")
+
+
+@pytest.mark.parametrize("command", [("models", "pull"), ("models", "rm"), ("serve-model",)])
+@pytest.mark.parametrize(("name", "meant"), [("lcoal:smollm2-135m", "local:smollm2-135m"), ("smollm2:135m", "local:smollm2-135m")])
+def test_a_local_model_of_an_unknown_provider_is_no_local_model(command: tuple[str, ...], name: str, meant: str):
+    with pytest.raises(UnknownModel, match=rf"unknown provider .* in '{name}'; did you mean {meant}\? swink models list"):
+        call(*command, name)
+
+
+@pytest.mark.parametrize("name", ["dir/a:b.gguf", "C:\\model.gguf", "hf/owner/repo:x", "here:it.gguf"])
+def test_a_file_with_a_colon_in_its_name_names_no_provider(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here:it.gguf").touch()
+    assert local_name(name) == name
 
 
 def test_ctrl_c_ends_a_download_and_the_child_that_does_it(place: Place):

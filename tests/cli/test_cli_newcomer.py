@@ -1,15 +1,20 @@
 """A newcomer's path: an empty directory, an empty HOME, no account, the real local model."""
 
 import os
+import pty
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from command_line import CACHE, Done, Place, Screen
 
 from swink import __version__
+
+LOADING = "swink: loading local:smollm2-135m …"
+GONE = "\r\x1b[K"
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +50,36 @@ def test_without_a_terminal_swink_alone_answers_a_sample(place: Place):
 
 def test_ctrl_c_stops_the_local_model(place: Place):
     screen = Screen(place, "run", "--max-tokens", "1000", "--model", "local:smollm2-135m", "Tell me a very long story.")
+    screen.wait_for(GONE)
+    screen.wait_for(GONE)
     screen.wait_for(" ")
     screen.type("\x03")
     assert screen.end() == 130
     assert "swink: interrupted" in screen.text
+
+
+def test_ctrl_c_while_the_local_model_is_loaded_leaves_no_trace_of_that(place: Place):
+    screen = Screen(place, "run", "--model", "local:smollm2-135m", "hi")
+    screen.wait_for(LOADING)
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert screen.text.partition(LOADING)[2].removeprefix("^C").startswith(GONE)
+    assert "swink: interrupted" in screen.text
+
+
+def test_whoever_waits_at_a_terminal_sees_that_the_model_is_loaded_until_it_answers(place: Place):
+    answer, shown = _with_stderr_on_a_terminal(place, "run", "--model", "local:smollm2-135m", "--max-tokens", "8", "Say hello.")
+    assert shown.startswith(f"{GONE}{LOADING}{GONE}swink: ")
+    assert shown.count(LOADING) == 1
+    assert answer.strip()
+    assert "loading" not in answer
+    assert "\x1b" not in answer
+
+
+def test_without_a_terminal_nothing_is_said_of_loading(place: Place):
+    done = place.swink("run", "--model", "local:smollm2-135m", "--max-tokens", "8", "Say hello.")
+    assert done.code == 0
+    assert "loading" not in done.out + done.err
 
 
 def test_a_missing_extra_brings_the_command_that_installs_it(place: Place):
@@ -66,6 +97,27 @@ def test_the_version_needs_nothing_heavy(place: Place):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=place.here, env=place.environ, timeout=60)
     assert done.stdout == f"swink {__version__}\n[]\n", Done(done.returncode, done.stdout, done.stderr)
+
+
+def _with_stderr_on_a_terminal(place: Place, *arguments: str) -> tuple[str, str]:
+    """What a command writes to stdout, a pipe, and to stderr, a terminal."""
+    terminal, stderr = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "swink", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd=place.here,
+        env={**place.environ, "TERM": "xterm"},
+        timeout=60,
+    )
+    os.close(stderr)
+    shown = b""
+    with suppress(OSError), open(terminal, "rb", buffering=0) as screen:  # how Linux says that there is no more
+        while piece := screen.read(4096):
+            shown += piece
+    assert done.returncode == 0, shown
+    return done.stdout.decode(), shown.decode()
 
 
 def _package_of(weights: Path, directory: Path) -> Path:

@@ -9,30 +9,15 @@ import sys
 from typing import cast
 
 import pytest
-from command_line import BREAK, KEY, STALL, Call, Done, Place, Provider, Refusal, Screen, without_styles
+from command_line import BREAK, KEY, STALL, TOOLS, Call, Done, Place, Provider, Refusal, Screen, without_styles
 
+from swink.cli.arguments import make_parser, parse_arguments
 from swink.cli.asking import approver
+from swink.cli.completion import walk
 from swink.cli.run import read_prompt
 from swink.dispatch import ApprovalRequest, Rejected
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import PolicyContext
-
-TOOLS = '''
-from pathlib import Path
-from swink import tool
-
-def weather(city: str, password: str = "") -> str:
-    """Current weather."""
-    return f"18 degrees in {city}"
-
-@tool(requires_approval=True)
-def delete(path: str) -> str:
-    """Delete a file."""
-    Path("deleted.txt").write_text(path)
-    return "deleted"
-
-both = [weather, delete]
-'''
 
 
 def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):
@@ -83,6 +68,23 @@ def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, argu
     assert done.code == 2, done
     assert said in done.err
     assert done.out == ""
+
+
+@pytest.mark.parametrize("path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join)
+def test_an_unknown_option_is_named_with_the_usage_of_its_command(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as raised:
+        parse_arguments([*path, "--bogus"])
+    assert raised.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"usage: swink {' '.join(path)} [-h]")
+    assert shown.err.endswith(f"swink {' '.join(path)}: error: unrecognized arguments: --bogus\n")
+
+
+def test_what_is_missing_is_still_asked_for(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments(["keys", "set"])
+    assert capsys.readouterr().err.endswith("swink keys set: error: the following arguments are required: PROVIDER\n")
 
 
 def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
@@ -150,7 +152,7 @@ async def test_approval_can_be_refused_once_and_for_all():
     assert isinstance(await approver("never")(request), Rejected)
 
 
-@pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("\n", False)])
+@pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("\n", False), ("\x04", False), ("y\x04\x04", False)])
 def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider, typed: str, deleted: bool):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x\x1b[2J")], ["Done."]]
@@ -163,10 +165,31 @@ def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider,
     assert (place.here / "deleted.txt").exists() == deleted
 
 
-def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider):
+@pytest.mark.parametrize(
+    ("answers", "deleted"), [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["a", "b", "c"], False)]
+)
+def test_an_answer_that_is_not_understood_is_asked_for_again(place: Place, provider: Provider, answers: list[str], deleted: bool):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
     screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen.wait_for("? [y/N] ")
+    for number, answer in enumerate(answers):
+        if number:
+            assert "allow delete? y (yes) or n (no)" in screen.wait_for("[y/N] ")
+        screen.type(f"{answer}\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+
+
+@pytest.mark.parametrize("answers", [[], ["perhaps"]])
+def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider, answers: list[str]):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    for answer in answers:
+        screen.wait_for("[y/N] ")
+        screen.type(f"{answer}\n")
     screen.wait_for("[y/N] ")
     screen.type("\x03")
     assert screen.end() == 130

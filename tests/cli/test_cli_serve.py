@@ -80,6 +80,12 @@ def test_tokens_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch):
     assert load_tokens(None) == {TOKEN: ("openai:*", "xai:grok-4"), "another-token": ("local:*",)}
 
 
+def test_a_proxy_without_tokens_is_refused_with_the_option_that_gives_them_and_an_example(place: Place):
+    done = place.swink("proxy", "serve", "--port", "0")
+    assert (done.code, done.out) == (2, "")
+    assert '"SECRET anthropic:* openai:gpt-5" and start it with: swink proxy serve --tokens FILE' in done.err
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "short openai:*\n", f"{TOKEN}\n", f"{TOKEN} gpt-5\n"])
 def test_tokens_that_make_no_sense_are_refused_without_being_shown(tmp_path: Path, text: str):
     file = tmp_path / "tokens.txt"
@@ -107,5 +113,5 @@ def test_a_provider_without_a_key_is_not_offered(monkeypatch: pytest.MonkeyPatch
     assert "mistral" not in stream_fns_for({TOKEN: ("*",)})
     with pytest.raises(MisuseError, match="swink keys set mistral"):
         stream_fns_for({TOKEN: ("mistral:*",)})
-    with pytest.raises(MisuseError, match="no such provider"):
+    with pytest.raises(MisuseError, match="a token may use nobody:…, but: unknown provider 'nobody'; swink models list"):
         stream_fns_for({TOKEN: ("nobody:*",)})

@@ -70,7 +70,7 @@ ACCOUNTS: Mapping[str, Account] = {
 
 
 def account_for(provider: str) -> Account:
-    """The account whose key can be stored under this name; raises `MisuseError` with the nearest names."""
+    """The account whose key can be stored under this name; raises `MisuseError` with the nearest name."""
     account = ACCOUNTS.get(provider)
     if account is not None and not account.shares:
         return account
@@ -80,5 +80,4 @@ def account_for(provider: str) -> Account:
         raise MisuseError("local models need no key")
     near = get_close_matches(provider.lower(), ACCOUNTS, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    names = ", ".join(name for name, known in ACCOUNTS.items() if not known.shares)
-    raise MisuseError(f"no provider {provider!r}; {hint}there are {names}")
+    raise MisuseError(f"unknown provider {provider!r}; {hint}swink keys list shows what there is")

@@ -26,7 +26,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser; shell completion walks it too."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="swink",
         description="Agents on the command line. Without a command: a chat.",
         epilog="Exit codes: 0 done, 1 a model or the run failed, 2 usage, 130 interrupted.",
@@ -42,6 +42,22 @@ def make_parser() -> argparse.ArgumentParser:
     _add_doctor(commands)
     _add_completion(commands)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses by itself, with its own usage, what it does not know; argparse leaves that to the parser of all commands."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What the words mean; exits if there is one too many, and says so before it asks for one that is missing."""
+        required = [action for action in self._actions if action.required]
+        for action in required:
+            action.required = False
+        _, unknown = super().parse_known_args(args)
+        for action in required:
+            action.required = True
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return super().parse_known_args(args, namespace)
 
 
 def _add_run(commands: Any) -> None:
@@ -100,7 +116,7 @@ def _add_keys(commands: Any) -> None:
     keep = _command(actions, "set", "swink.cli.keys:set_command", "store a key: asked for on the terminal, or read from standard input")
     keep.add_argument("provider", metavar="PROVIDER")
     # Taken only to be refused: the usage error for a word too many would show the key.
-    keep.add_argument("key", nargs="*", help=argparse.SUPPRESS)
+    keep.add_argument("key", nargs="*", default=[], help=argparse.SUPPRESS)
     _command(actions, "list", "swink.cli.keys:list_command", "which keys there are, and where; never the keys themselves")
     remove = _command(actions, "rm", "swink.cli.keys:remove_command", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")

@@ -19,6 +19,7 @@ Approval = Literal["ask", "never", "always"]
 Verdict = bool | Rejected
 
 _TICK = 0.1
+_TIMES = 3
 _QUESTION_ROOM = 1000
 """Enough to see what is approved; a longer call says how much more there is."""
 
@@ -45,15 +46,24 @@ async def _refuse(request: ApprovalRequest) -> Verdict:
 async def _ask(request: ApprovalRequest) -> Verdict:
     text = call_text(request.name, request.arguments)
     more = f" [and {len(text) - _QUESTION_ROOM} more characters]" if len(text) > _QUESTION_ROOM else ""
-    answer = await _answer_to(f"swink: allow {shortened(text, _QUESTION_ROOM)}{more}? [y/N] ")
-    if answer is None:
-        say(f"{request.name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
-        return Rejected("nobody is there to approve this call")
-    return answer.strip().lower() in ("y", "yes") or Rejected("the user said no")
+    question = f"swink: allow {shortened(text, _QUESTION_ROOM)}{more}? [y/N] "
+    for _ in range(_TIMES):
+        answer = await _answer_to(question)
+        if answer is None:
+            say(f"{request.name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
+            return Rejected("nobody is there to approve this call")
+        match answer.strip().lower():
+            case "y" | "yes":
+                return True
+            case "" | "n" | "no":
+                return Rejected("the user said no")
+            case _:
+                question = f"swink: that is no answer; allow {shortened(request.name, _QUESTION_ROOM)}? y (yes) or n (no) [y/N] "
+    return Rejected("the user gave no answer that is understood")
 
 
 async def _answer_to(question: str) -> str | None:
-    """The line that somebody types, or None where there is no terminal. Cancelling it gives the terminal back."""
+    """The line somebody types, empty at the end of input; None where there is no terminal. Cancelling it gives the terminal back."""
     windows = sys.platform == "win32"
     try:
         keyboard = os.open("CONIN$" if windows else "/dev/tty", os.O_RDWR)
@@ -84,9 +94,11 @@ def _read_line(keyboard: int, leave: threading.Event) -> str:
     typed = b""
     while not typed.endswith((b"\n", b"\r")) and not leave.is_set():
         if sys.platform == "win32" or select.select([keyboard], [], [], _TICK)[0]:
+            if leave.is_set():  # what is typed after the question was given up is for somebody else
+                break
             piece = os.read(keyboard, 1024)
             if not piece:
-                break
+                return ""
             typed += piece
     return typed.decode("utf-8", "replace")
 

@@ -48,11 +48,19 @@ def parse_model(text: str) -> ModelSpec:
     if colon and provider and not model_id and catalog.has_provider(provider):
         names = [str(spec) for spec in catalog.models(provider)]
         raise UnknownModel(f"which model of {provider}? {_list(names) or f'write {provider}:MODEL'}")
+    if colon and provider and model_id:
+        raise unknown_provider(text)
     near = nearest_models(text)
     hint = f"did you mean {_list(near)}?" if near else "swink models list shows what there is"
-    if colon and provider and model_id:
-        raise UnknownModel(f"unknown provider {provider!r} in {text!r}; {hint}")
     raise UnknownModel(f"{text!r} is not a model; write provider:model; {hint}")
+
+
+def unknown_provider(text: str) -> UnknownModel:
+    """The error for "provider:model", or a provider alone, whose provider nobody knows: what it may mean, and where the list is."""
+    provider, colon, model_id = text.partition(":")
+    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (nearest_models(text, 1) if colon else [])
+    hint = f"did you mean {near[0]}? " if near else ""
+    return UnknownModel(f"unknown provider {provider!r}{f' in {text!r}' if colon else ''}; {hint}swink models list shows what there is")
 
 
 def nearest_models(text: str, count: int = 3) -> list[str]:
@@ -60,7 +68,7 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     names = [str(spec) for spec in catalog.models()]
     provider, colon, model_id = text.lower().partition(":")
     exact = [name for name in names if name.partition(":")[2] == (model_id if colon else provider)]
-    if colon and not catalog.has_provider(provider) and (like := get_close_matches(provider, [*catalog.PROVIDERS], n=1)):
+    if colon and not catalog.has_provider(provider) and (like := _nearest_provider(provider)):
         text = f"{like[0]}:{model_id}"
         if text not in names and not catalog.models(like[0]):
             return [text]
@@ -71,6 +79,10 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     if text in near:
         near.sort(key=lambda name: name != text)
     return near[:count]
+
+
+def _nearest_provider(provider: str) -> list[str]:
+    return get_close_matches(provider.lower(), [*catalog.PROVIDERS], n=1, cutoff=0.7)
 
 
 def _why_local(keyed: list[str]) -> str:

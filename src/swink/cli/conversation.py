@@ -4,18 +4,20 @@ import argparse
 
 from msgspec.structs import replace
 
+from swink import catalog
 from swink.agent import Agent
 from swink.cli.asking import approver
 from swink.cli.choice import Choice, choose_model
 from swink.cli.keystore import key_for
-from swink.cli.terminal import say
+from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.policy import Policy
-from swink.stream import StreamOptions
+from swink.stream import StreamFn, StreamOptions
 
 
 def make_agent(arguments: argparse.Namespace) -> Agent:
     """The agent; one line on stderr says which model it has if nobody named one."""
+    catalog.register_provider("local", _local)
     choice = choose_model(arguments.model)
     announce(choice)
     model = replace(choice.model, thinking_level=arguments.thinking) if arguments.thinking else choice.model
@@ -34,6 +36,23 @@ def announce(choice: Choice) -> None:
     """Say which model it is and why, where the command line does not say it."""
     if choice.why is not None:
         say(f"using {choice.model} ({choice.why})")
+
+
+def _local() -> StreamFn:
+    """The local models; whoever waits for one sees that it is being loaded."""
+    from swink.local import Loading, LocalStreamFn, State, say_on_stderr
+
+    show_download = say_on_stderr()
+
+    def show(state: State) -> None:
+        loading = isinstance(state, Loading)
+        if not loading:
+            say_in_passing("")
+        show_download(state)
+        if loading:
+            say_in_passing(f"swink: loading local:{state.model} …")
+
+    return LocalStreamFn(progress=show)
 
 
 def _limits(arguments: argparse.Namespace) -> list[Policy]:

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from swink import catalog
 from swink.cli.accounts import ACCOUNTS
+from swink.cli.choice import unknown_provider
 from swink.cli.keystore import key_places
 from swink.cli.terminal import say, styled, table
 from swink.errors import UnknownModel
@@ -14,13 +16,16 @@ from swink.messages import ModelSpec, Price
 def list_command(arguments: argparse.Namespace) -> int:
     """The models of the catalog, and those on this machine."""
     if arguments.provider is not None and not catalog.has_provider(arguments.provider):
-        raise UnknownModel(f"no provider {arguments.provider!r}; there are {', '.join(sorted(catalog.PROVIDERS))}")
+        raise unknown_provider(arguments.provider)
     specs = [spec for spec in catalog.models(arguments.provider) if spec.provider != "local"]
     if specs:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
         head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
         print(styled(head, "bold", sys.stdout), *lines, sep="\n")
         print(f"\nUS dollars per million tokens and limits in tokens as of {catalog.catalog_date()}; other models work too.")
+        if arguments.provider is None:
+            others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
+            print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
     elif arguments.provider != "local":
         print(f"The catalog has no models of {arguments.provider}; name yours as {arguments.provider}:MODEL.")
     if arguments.provider in (None, "local"):
@@ -63,9 +68,13 @@ def remove_command(arguments: argparse.Namespace) -> int:
 def local_name(text: str) -> str:
     """The name of a local model without its provider; raises `UnknownModel` for another provider's."""
     provider, colon, name = text.partition(":")
-    if colon and provider in catalog.PROVIDERS and provider != "local":
+    if not colon or provider == "local":
+        return name if colon else text
+    if catalog.has_provider(provider):
         raise UnknownModel(f"{text} is a model of {provider}: there is nothing to keep on this machine")
-    return name if colon and provider == "local" else text
+    if len(provider) > 1 and "/" not in provider and not Path(text).exists():  # neither a drive nor a path
+        raise unknown_provider(text)
+    return text
 
 
 def _list_local(*, after_others: bool) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from swink import catalog
 from swink.cli.accounts import ACCOUNTS
+from swink.cli.choice import unknown_provider
 from swink.cli.interrupts import interruptible
 from swink.cli.keystore import key_for, key_places, open_to_others
 from swink.cli.models import local_name
@@ -101,7 +102,10 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
             raise MisuseError(f"{source}, line {number}: write a token of at least 8 characters, then provider:model, with * for any part")
         tokens[token] = tuple(models)
     if not tokens:
-        raise MisuseError(f"{source} has no tokens; write one a line, followed by the models it may use: TOKEN anthropic:* openai:gpt-5")
+        raise MisuseError(
+            f"there are no tokens{f' in {file}' if file else ''}, so nobody could use the proxy; write lines such as "
+            f'"SECRET anthropic:* openai:gpt-5" and start it with: swink proxy serve --tokens FILE (or set {_TOKENS} to them)'
+        )
     return tokens
 
 
@@ -113,7 +117,7 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     wanted = {name for name in patterns if "*" not in name}
     for name in sorted(wanted):
         if not catalog.has_provider(name):
-            raise MisuseError(f"a token may use {name}:…, but there is no such provider")
+            raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
         if name in ACCOUNTS and name not in ready and name not in ("ollama", "bedrock", "azure"):
             raise MisuseError(
                 f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"

@@ -13,6 +13,8 @@ _CODES: dict[Style, str] = {"error": "31", "warning": "33", "ok": "32", "dim": "
 # A model's text must not move the cursor, set the title or fill the clipboard.
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
+_passing = ""
+
 
 def prepare_streams() -> None:
     """Make the standard streams fit for use, however this process was started.
@@ -29,9 +31,18 @@ def prepare_streams() -> None:
 
 def say(text: str, style: Style | None = None) -> None:
     """One line for people on stderr; secrets in it are redacted."""
+    say_in_passing("")
     mark = f"{style}: " if style in ("error", "warning") else ""
     line = harmless(redact_text(f"{mark}{text}"))
     print(f"swink: {styled(line, style, sys.stderr) if style else line}", file=sys.stderr, flush=True)
+
+
+def say_in_passing(text: str) -> None:
+    """A line on stderr that disappears when the next one is said; nothing where stderr is no terminal that can erase it."""
+    global _passing
+    if text != _passing and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        print(f"\r\x1b[K{shortened(text)}", end="", file=sys.stderr, flush=True)
+        _passing = text
 
 
 def styled(text: str, style: Style, stream: TextIO) -> str:
