@@ -25,7 +25,18 @@ from swink import (
 )
 from swink.codec import decode_messages, encode_messages
 from swink.errors import AgentError, BrokenHistory, MisuseError
-from swink.events import AgentEnd, AgentStart, ApprovalResolved, MessageStart, MessageUpdate, ToolExecutionStart
+from swink.events import (
+    AgentEnd,
+    AgentStart,
+    ApprovalResolved,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnEnd,
+    TurnStart,
+)
 from swink.messages import Cost, ToolResult, ToolResultMessage, Usage
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
@@ -556,3 +567,28 @@ async def test_what_a_poll_gives_cannot_break_the_history():
         result = await run.result()
     assert history_problems(result.messages) == []
     assert result.text == "two"
+
+
+ANNOUNCED = [AgentStart, MessageStart, MessageUpdate, MessageEnd, ToolExecutionStart, ToolExecutionEnd, TurnStart, TurnEnd, AgentEnd]
+
+
+@pytest.mark.parametrize("kind", ANNOUNCED)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_subscriber_that_ends_the_program_leaves_a_sound_history_and_an_idle_agent(kind: type, error: type[BaseException], calls: int):
+    script = [["first", *(ToolCall(str(number), "echo", {"text": "x"}) for number in range(calls))], "done", "again"]
+    agent = Agent("test:m", stream_fn=ScriptedModel(script), tools=[echo])
+    seen: list[Any] = []
+
+    def listen(event: Any) -> None:
+        seen.append(event)
+        if isinstance(event, kind):
+            raise error
+
+    agent.subscribe(listen)
+    with pytest.raises(error):
+        agent.run_sync("go")
+    assert isinstance(seen[-1], kind), "it is not called again"
+    assert not agent.is_running
+    assert history_problems(agent.messages) == []
+    assert agent.run_sync("more").stop_reason == "stop"

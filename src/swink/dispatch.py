@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Sequence
+from contextvars import Context
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -83,7 +84,8 @@ async def run_batch(run: Run) -> Outcome:
     batch = _Batch(run)
     for group in groups:
         await batch.run_group(group)
-        if batch.steered:
+        if batch.steered or (_open(run) and await _steering_waits(run)):
+            batch.steered = True
             for call in _open(run):
                 run.settle(call, _failure(STEERED))
             break
@@ -95,13 +97,14 @@ async def run_batch(run: Run) -> Outcome:
 class _Batch:
     """The calls in flight."""
 
-    __slots__ = ("_done", "_left", "_loop", "run", "steered", "transfer")
+    __slots__ = ("_asking", "_done", "_left", "_loop", "run", "steered", "transfer")
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.steered = False
         self.transfer: Transfer | None = None
         self._loop = run.loop
+        self._asking = 0
         self._left = 0
         self._done: asyncio.Future[None]
 
@@ -114,7 +117,10 @@ class _Batch:
         self._left = len(ready)
         self._done = self._loop.create_future()
         for call in ready:
-            self._start(call)
+            if self.steered:  # by a call that an eager task factory has run already
+                self._settle(call, _failure(STEERED))
+            else:
+                self._start(call)
         try:
             await self._done
         except BaseException:
@@ -128,7 +134,8 @@ class _Batch:
         call.context = CallContext(self.run, call)
         timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
         if timeout is not None:
-            call.timer = self._loop.call_later(timeout, self._end, call, f"error: tool {tool.name!r} timed out after {timeout:g} s")
+            why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
+            call.timer = self._loop.call_later(timeout, self._end, call, why, context=Context())
         self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
         call.task = self._loop.create_task(self._run_call(call), name=tool.name)
 
@@ -158,7 +165,7 @@ class _Batch:
 
     async def _run_call(self, call: Call) -> None:
         """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
-        tool, context, run = call.tool, call.context, self.run
+        tool, context = call.tool, call.context
         assert tool is not None
         assert context is not None
         call.running = True
@@ -174,14 +181,24 @@ class _Batch:
                 # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
                 result = _result_of(error, call.why)
             self._settle(call, result)
-            if self._left and not self.steered and await _steering_waits(run):
-                self.steered = True
-                for other in run.calls:
-                    self._end(other, STEERED)
+            if self._left and not self.steered:
+                await self._look_for_steering()
         except BaseException as error:
             # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not wait for ever.
             if not self._done.done():
                 self._done.set_exception(error)
+
+    async def _look_for_steering(self) -> None:
+        """Cut the other calls short if steering waits; the batch is not over while a provider is still being asked."""
+        self._asking += 1
+        try:
+            if await _steering_waits(self.run):
+                self.steered = True
+                for other in self.run.calls:
+                    self._end(other, STEERED)
+        finally:
+            self._asking -= 1
+            self._finish_if_done()
 
     def _end(self, call: Call, why: str) -> None:
         """Cancel a running call; past its grace it is left behind."""
@@ -201,9 +218,12 @@ class _Batch:
             return
         # The run is woken before the reader of its events, so that the reader finds what both have to say.
         self._left -= 1
-        if not self._left and not self._done.done():
-            self._done.set_result(None)
+        self._finish_if_done()
         self.run.settle(call, result)
+
+    def _finish_if_done(self) -> None:
+        if not self._left and not self._asking and not self._done.done():
+            self._done.set_result(None)
 
 
 async def _steering_waits(run: Run) -> bool:
@@ -378,9 +398,7 @@ def _result_of(error: BaseException, why: str) -> ToolResult:
     """What the model hears of a call that raised; `why` says who ended it, if anybody did."""
     match error:
         case asyncio.CancelledError():
-            task = asyncio.current_task()
-            ours = why or (task is not None and task.cancelling())
-            return _failure((why or ABORTED) if ours else "error: the tool cancelled itself")
+            return _failure(why or "error: the tool cancelled itself")
         case Abandoned():
             return _failure(f"{why or ABORTED}; tool abandoned: {error}")
         case ToolError():

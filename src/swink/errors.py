@@ -23,6 +23,7 @@ AgentError
 └── (packages above the core add their own)
 """
 
+import asyncio
 import re
 from typing import ClassVar, Literal
 
@@ -263,6 +264,19 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         ),
     ),
 )
+
+
+def raise_soon(error: BaseException) -> None:
+    """Let what ends the program end it at the next step of the event loop, not in the middle of ours."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise error from None
+    loop.call_soon(_raise, error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def error_for(kind: str | None, message: str, *, model: str = "", retry_after: float | None = None) -> ModelError:

@@ -79,7 +79,8 @@ class EventStream:
                 await self._cancelled()
                 raise
             finally:
-                self._buffer.waiter = None
+                if self._buffer.waiter is waiter:
+                    self._buffer.waiter = None
         return self._events.popleft()
 
     async def result(self) -> AgentResult:

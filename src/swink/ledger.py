@@ -142,7 +142,7 @@ class Ledger:
         self.assembly: Assembly | None = None
         self.model = config.model
         self.reply: AssistantMessage | None = None
-        self.calls: Sequence[Call] = ()
+        self.calls: list[Call] = []
         self.results: tuple[ToolResultMessage, ...] = ()
         self.stop_reason: StopReason | None = None
         self.reason: str | None = None
@@ -179,7 +179,6 @@ class Ledger:
         self.turn += 1
         self._turn_open = True
         self.reply = None
-        self.calls = ()
         self.results = ()
         self.emit(TurnStart(self.turn))
 
@@ -205,18 +204,18 @@ class Ledger:
             self.open_reply()
         cost = cost or self.account.price(self.model, usage)
         message = (self.assembly or Assembly()).message(self.model, stop_reason, usage=usage, cost=cost, error=error)
-        self.account.charge(usage, cost)
-        self.assembly = None
-        self._message_open = False
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
             assert isinstance(message, AssistantMessage)
+        self.account.charge(usage, cost)
+        self.assembly = None
+        self._message_open = False
         calls = message.tool_calls
         if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
             message = _with_unique_ids(message)
             calls = message.tool_calls
         self.reply = message
-        self.calls = [Call(call, self.find_tool(call.name)) for call in calls] if calls else ()
+        self.calls = [Call(call, self.find_tool(call.name)) for call in calls]
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
@@ -240,14 +239,13 @@ class Ledger:
     def commit_results(self) -> tuple[ToolResultMessage, ...]:
         """Put the results of all calls into the history, in call order."""
         committed: list[ToolResultMessage] = []
-        for call in self.calls:
-            assert call.result is not None
-            result = call.result
-            message = self._commit(ToolResultMessage(call.call.id, call.call.name, result.content, result.is_error, result.details))
+        while self.calls:
+            call, result = self.calls[0].call, self.calls[0].result
+            assert result is not None
+            message = self._commit(ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details), self.calls)
             assert isinstance(message, ToolResultMessage)
             committed.append(message)
         self.results = tuple(committed)
-        self.calls = ()
         return self.results
 
     def replace_reply(self, message: Message) -> None:
@@ -332,13 +330,12 @@ class Ledger:
             copied(self.config.state),
         )
 
-    def _commit(self, message: Message, queue: list[Message] | None = None) -> Message:
+    def _commit(self, message: Message, queue: list[Any]) -> Message:
         """Announce a message and keep it; it leaves the head of its queue in the same step, so that it is always in one place."""
         if self.slots.pre_commit:
             message = vet_commit(self.slots.pre_commit, message)
         self.emit(MessageStart(message.role))
-        if queue is not None:
-            del queue[0]
+        del queue[0]
         self._keep(message)
         self.emit(MessageEnd(message))
         return message

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from swink.errors import raise_soon
 from swink.history import paired
 from swink.messages import (
     AssistantMessage,
@@ -173,6 +174,9 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
         except Exception:
             # As in `consult`; the history cannot wait, so a guard fails closed by withholding.
             log.exception("policy %s failed in pre_commit", type(policy).__name__)
+            message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
+        except (KeyboardInterrupt, SystemExit) as error:
+            raise_soon(error)
             message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
     return message
 

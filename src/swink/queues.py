@@ -26,5 +26,5 @@ class MessageQueue(list[Message]):
         if self.mode == "one_at_a_time":
             return (self.pop(0),)
         taken = tuple(self)
-        self.clear()
+        del self[: len(taken)]  # and not what another thread adds meanwhile
         return taken

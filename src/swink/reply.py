@@ -70,9 +70,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     assembly = run.assembly = Assembly()
     limits = _limits(options, stream_fn)
     watch = run.watch
-    assert watch is not None
-    watch.begin(assembly, limits)
     try:
+        watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
         try:
             async for event in stream:
@@ -149,9 +148,9 @@ def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
 
 
 def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
-    limits = options.timeout
+    limits = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
     if limits is None:
-        return getattr(stream_fn, "timeout", None) or _LIMITS
+        return _LIMITS
     return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
 
 

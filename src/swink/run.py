@@ -7,11 +7,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
+from contextvars import Context
 from types import coroutine
 from typing import Any, Protocol
 
 from swink.config import AgentContext, AgentLoopConfig
-from swink.errors import Aborted, AgentError
+from swink.errors import Aborted, AgentError, NetworkError
 from swink.events import AgentEvent, AgentStart
 from swink.history import History
 from swink.ledger import Ledger
@@ -87,7 +89,7 @@ class Run(Ledger):
         self.pausing = False
         self.is_over = False
         self.loop = asyncio.get_running_loop()
-        self.watch: Watch | None = None
+        self.watch = Watch(self.loop, self._leave_behind)
         self._sink = sink
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
@@ -101,36 +103,32 @@ class Run(Ledger):
         self._saver: asyncio.Task[None] | None = None
 
     def start(self, prompts: Sequence[Message], body: Callable[["Run"], Coroutine[Any, Any, None]], deadline: float | None = None) -> None:
-        """Announce the run, take the prompts into the history, and begin.
-
-        The body is run up to its `begun()`, so that a task cancelled before its first step ends the run like any other.
-        """
+        """Announce the run, take the prompts into the history, and begin."""
         self.emit(AgentStart())
         self.pending.extend(prompts)
         self.enter_pending()
-        coroutine = body(self)
-        coroutine.send(None)
-        self._task = self.loop.create_task(coroutine, name="swink-run")
-        self.watch = Watch(self._task, self.loop)
+        self._task = self.loop.create_task(_primed(body(self)), name="swink-run")
         if self._abort_reason is not None:
             self._task.cancel()
         elif deadline is not None and deadline <= 0:
             self.abort(f"deadline of {deadline:g} s passed")
         elif deadline is not None:
-            self._deadline = self.loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed")
+            reason = f"deadline of {deadline:g} s passed"
+            self._deadline = self.loop.call_later(deadline, self.abort, reason, context=Context())
 
     def abort(self, reason: str = "the run was aborted") -> None:
         """End the run at once, keeping what arrived; safe from any thread."""
         if threading.get_ident() != self._thread:
             if not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(self.abort, reason)
-            return
-        if self.closed or self._abort_reason is not None:
-            return
-        self._abort_reason = reason
-        if self._task is not None:
-            self._task.cancel()
-        self._abandoning = self.loop.call_later(ABANDON_AFTER, self.close, "aborted")
+        elif not self.aborting:
+            self._abort_reason = reason
+            if self.loop.is_closed():
+                self.close("aborted")
+                return
+            if self._task is not None:
+                self._task.cancel()
+            self._abandoning = self.loop.call_later(ABANDON_AFTER, self.close, "aborted")
 
     async def wait(self) -> None:
         """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
@@ -170,6 +168,8 @@ class Run(Ledger):
     def close(self, stop_reason: StopReason | None = None) -> None:
         """End whatever is open and the run with it. Synchronous and idempotent: nothing can interrupt it."""
         if self.closed:
+            if self.loop.is_closed():
+                self._over()
             return
         if stop_reason is not None and self.stop_reason not in ("error", "aborted"):
             self.stop_reason = stop_reason
@@ -177,13 +177,14 @@ class Run(Ledger):
             if stop_reason == "aborted" and self.error is None:
                 self.error = Aborted(self.reason or "the run was cancelled")
         self.end()
+        self.watch.stop()
         for timer in (self._deadline, self._abandoning):
             if timer is not None:
                 timer.cancel()
         if self.config.save is None or self.loop.is_closed():
             self._over()
         else:
-            self._saver = self.loop.create_task(self._save_rest())
+            self._saver = self.loop.create_task(_primed(self._save_rest()))
 
     async def save(self) -> None:
         """Hand what is new to the session; one append at a time, and a cancelled wait does not cancel the append."""
@@ -205,6 +206,8 @@ class Run(Ledger):
         """Save what the end of the run added, within bounds: a session that hangs or fails is the caller's to hear."""
         until = self.loop.time() + (SAVE_ABORTED if self._abort_reason is not None else SAVE_WITHIN)
         try:
+            with suppress(asyncio.CancelledError):
+                await begun()
             while self._saved < len(self.produced):
                 try:
                     async with asyncio.timeout_at(until):
@@ -219,6 +222,11 @@ class Run(Ledger):
             self.failure = self.failure or (TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error)
         finally:
             self._over()
+
+    def _leave_behind(self) -> None:
+        """The reply does not end even when it is cancelled: the run ends without it."""
+        self.fail(NetworkError("the stream brings no content, and does not stop when it is cancelled", model=str(self.model)))
+        self.close("error")
 
     def _over(self) -> None:
         if self.is_over:
@@ -238,5 +246,11 @@ class HookFailed(AgentError):
 
 @coroutine
 def begun() -> Generator[None, None, None]:
-    """Where a run's body stands when its task is made."""
+    """Where a coroutine stands when its task is made."""
     yield
+
+
+def _primed(body: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    """The coroutine, run up to its `begun()`: a task cancelled before its first step is then inside its `try`."""
+    body.send(None)
+    return body

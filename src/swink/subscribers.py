@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from swink.errors import raise_soon
 from swink.events import AgentEvent
 
 log = logging.getLogger("swink.agent")
@@ -50,8 +51,9 @@ class Subscribers:
         for subscription in self.current:
             try:
                 subscription.callback(event)
-            except (KeyboardInterrupt, SystemExit):
-                raise
+            except (KeyboardInterrupt, SystemExit) as error:
+                self.remove(subscription)
+                raise_soon(error)
             except BaseException:
                 # A subscriber watches; its failure is not the run's.
                 log.exception("a subscriber failed and was removed")

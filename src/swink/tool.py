@@ -166,8 +166,10 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
     def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function takes them; a copy, so that a tool cannot change the history."""
         signature = self.signature
-        if signature is not None and self.isolation is None and (fitting := signature.fitting(arguments)) is not None:
-            return fitting
+        if signature is not None and signature.shape is self.shape and self.isolation is None:
+            fitting = signature.fitting(arguments)
+            if fitting is not None:
+                return fitting
         problems = self.shape.violations(arguments)
         if problems:
             raise InvalidArguments(problems)

@@ -1,12 +1,16 @@
 """The watchdog: a stream that brings no content is given up, whatever else it sends."""
 
 import asyncio
+from collections.abc import Callable
 from contextvars import Context
 from math import inf
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from swink.stream import Assembly, Timeout
+
+PATIENCE = 3
+"""How often a stream is cancelled that goes on all the same, before it is left behind."""
 
 
 class Watch:
@@ -14,58 +18,66 @@ class Watch:
 
     What counts is events, so a provider's pings cannot hold a stream open. The watch looks now and then instead of
     being told of every delta. A stream function that does not end after its terminal event is ended at the next
-    look, too.
+    look, too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is called.
     """
 
-    __slots__ = ("_assembly", "_fired", "_idle_since", "_limits", "_loop", "_patrol", "_seen", "_task")
+    __slots__ = ("_abandon", "_assembly", "_every", "_fired", "_idle_since", "_limits", "_patrol", "_seen", "_task")
 
-    def __init__(self, task: "asyncio.Task[Any]", loop: asyncio.AbstractEventLoop) -> None:
-        self._task = task
-        self._loop = loop
-        patrol = _patrols.get(loop)
-        if patrol is None:
-            patrol = _patrols[loop] = _Patrol()
-        self._patrol = patrol
-        self._fired = False
+    def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
+        self._abandon = abandon
+        self._patrol = _patrol_of(loop)
+        self._fired = 0
         self._seen = 0
         self._idle_since = 0.0
+        self._every = 0.0
         self._assembly: Assembly
         self._limits: Timeout
+        self._task: asyncio.Task[Any]
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
-        """Watch this reply."""
-        now = self._loop.time()
-        self._assembly, self._limits = assembly, limits
-        self._seen, self._idle_since, self._fired = 0, now, False
+        """Watch this reply, which the current task reads."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        now, self._every = loop.time(), min(limits.first, limits.idle) / 8
+        self._task, self._assembly, self._limits = task, assembly, limits
+        self._seen, self._idle_since, self._fired = 0, now, 0
+        self._patrol.look_at(now + self._every, loop)
         self._patrol.watches.add(self)
-        self._patrol.look_at(now + min(limits.first, limits.idle) / 8, self._loop)
 
     def end(self) -> bool:
         """The reply is read. Whether the task was cancelled by this watch and by nobody else; then that is taken back."""
         self._patrol.watches.discard(self)
-        if not self._fired:
-            return False
-        self._fired = False
-        return self._task.uncancel() == 0
+        fired, self._fired = self._fired, 0
+        left = -1
+        for _ in range(fired):
+            left = self._task.uncancel()
+        return left == 0
+
+    def stop(self) -> None:
+        """The run is over: the watch lets go of it."""
+        self._patrol.watches.discard(self)
+        self._abandon = _nothing
 
     def look(self, now: float) -> float:
         """Give the reply up if it is stuck; when to look again."""
-        if self._fired:
-            return inf
         size = self._assembly.size
         if size != self._seen:
             self._seen, self._idle_since = size, now
         limit = self._limits.idle if size else self._limits.first
-        if self._assembly.terminal is not None or now - self._idle_since >= limit:
-            self._fired = True
-            self._task.cancel()
-        return now + limit / 8
+        if not self._fired and self._assembly.terminal is None and now - self._idle_since < limit:
+            return now + self._every
+        if self._fired == PATIENCE:
+            self._abandon()
+            return inf
+        self._fired += 1
+        self._task.cancel()
+        return now + max(self._every, 1.0)
 
 
 class _Patrol:
     """One timer for all replies being read on an event loop. It keeps no hold of the loop, which it must not outlive."""
 
-    __slots__ = ("_due", "watches")
+    __slots__ = ("__weakref__", "_due", "watches")
 
     def __init__(self) -> None:
         self.watches: set[Watch] = set()
@@ -81,10 +93,24 @@ class _Patrol:
         if due != self._due:
             return  # a sooner look was asked for after this one
         self._due = inf
-        if self.watches:
-            loop = asyncio.get_running_loop()
-            now = loop.time()
-            self.look_at(min([watch.look(now) for watch in self.watches]), loop)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for watch in list(self.watches):
+            self.look_at(watch.look(now), loop)
 
 
-_patrols: WeakKeyDictionary[asyncio.AbstractEventLoop, _Patrol] = WeakKeyDictionary()
+def _nothing() -> None:
+    """What is done about a run that is over."""
+
+
+def _patrol_of(loop: asyncio.AbstractEventLoop) -> _Patrol:
+    known = _patrols.get(loop)
+    patrol = known() if known is not None else None
+    if patrol is None:
+        patrol = _Patrol()
+        _patrols[loop] = ref(patrol)
+    return patrol
+
+
+_patrols: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[_Patrol]] = WeakKeyDictionary()
+"""Weak at both ends: a patrol lives by its timer in the loop and by the runs that use it."""
