@@ -38,8 +38,11 @@ from swink.events import (
     TurnStart,
 )
 from swink.messages import Cost, ToolResult, ToolResultMessage, Usage
+from swink.queues import MessageQueue
+from swink.schema import Shape
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
-from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
+from swink.testing import EventCollector, Pause, ScriptedModel, history_problems, nesting_problems
+from swink.tool import InvalidArguments
 from swink.wrappers import cached, recorded
 
 
@@ -592,3 +595,172 @@ def test_a_subscriber_that_ends_the_program_leaves_a_sound_history_and_an_idle_a
     assert not agent.is_running
     assert history_problems(agent.messages) == []
     assert agent.run_sync("more").stop_reason == "stop"
+
+
+class Kept:
+    """A session in memory."""
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+        self.state: dict[str, Any] = {}
+
+    async def append(self, messages: Any) -> None:
+        await asyncio.sleep(0)
+        self.messages.extend(messages)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("hook", ["transform_context", "get_api_key", "convert_to_llm"])
+def test_what_ends_the_program_lets_the_session_be_saved_first(hook: str, error: type[BaseException]):
+    def end(*values: Any) -> Any:
+        raise error
+
+    session = Kept()
+    agent = Agent("test:m", stream_fn=ScriptedModel(["never"]), session=session, **{hook: end})
+    with pytest.raises(error):
+        agent.run_sync("hi")
+    assert not agent.is_running
+    assert session.messages == list(agent.messages)
+
+
+@pytest.mark.parametrize("ticks", range(14))
+def test_a_detached_run_that_ends_as_its_loop_ends_is_saved_and_frees_the_agent(ticks: int):
+    session = Kept()
+    agent = Agent("test:m", stream_fn=ScriptedModel(["one", "two", "three"]), session=session)
+
+    async def leave() -> None:
+        agent.stream("hi").detach()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+
+    asyncio.run(leave())
+    assert agent.run_sync("more").stop_reason == "stop"
+    assert session.messages == list(agent.messages)
+    assert history_problems(agent.messages) == []
+
+
+@pytest.mark.parametrize("mode", ["sequential", "priority", lambda calls: [[number] for number in range(len(calls))]])
+async def test_steering_spares_the_calls_of_later_groups(mode: Any):
+    ran: list[int] = []
+
+    @tool
+    async def work(number: int) -> str:
+        """Work."""
+        ran.append(number)
+        agent.steer("stop it")
+        return "ok"
+
+    calls = [ToolCall(str(number), "work", {"number": number}) for number in range(3)]
+    tools = [replace(work, name=f"work{number}", priority=-number) for number in range(3)] if mode == "priority" else [work]
+    if mode == "priority":
+        calls = [replace(call, name=f"work{number}") for number, call in enumerate(calls)]
+    agent, _ = make([calls, "heard"], tools=tools, tool_execution=mode)
+    assert (await agent.run("go")).text == "heard"
+    assert ran == [0]
+    assert [message.text for message in agent.messages if message.role == "user"] == ["go", "stop it"]
+    assert history_problems(agent.messages) == []
+
+
+async def test_what_a_slow_steering_provider_gives_is_delivered():
+    asked = 0
+
+    async def slowly() -> Any:
+        nonlocal asked
+        asked += 1
+        if asked != 2:
+            return []
+        await asyncio.sleep(0.05)
+        return [UserMessage("late")]
+
+    model = ScriptedModel([[ToolCall("1", "echo", {"text": "a"}), ToolCall("2", "echo", {"text": "b"})], "heard"])
+    config = AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model, get_steering=slowly)
+    async with agent_loop("go", AgentContext(tools=[echo]), config) as run:
+        result = await run.result()
+    assert [message.text for message in result.messages if message.role == "user"] == ["go", "late"]
+
+
+def test_what_arrives_while_a_queue_is_emptied_stays_in_it():
+    class Busy(MessageQueue):
+        def __iter__(self) -> Any:
+            yield from super().__iter__()
+            self.append(UserMessage("meanwhile"))
+
+    queue = Busy("all")
+    queue.append(UserMessage("before"))
+    assert [message.text for message in queue()] == ["before"]
+    assert [message.text for message in list.__iter__(queue)] == ["meanwhile"]
+
+
+async def test_a_tool_given_another_shape_is_held_to_it():
+    @tool
+    async def small(number: int) -> int:
+        """Small numbers."""
+        return number
+
+    strict = replace(small, shape=Shape({"type": "object", "properties": {"number": {"type": "integer", "maximum": 9}}}))
+    with pytest.raises(InvalidArguments, match="9"):
+        await strict.execute("1", {"number": 10}, ToolContext("1", "small"))
+
+
+async def test_a_second_reader_that_comes_just_as_the_first_wakes_is_told_so_or_reads():
+    spoke = asyncio.Event()
+
+    async def talk(*call: Any) -> Any:
+        yield Start()
+        yield TextStart(0)
+        await asyncio.sleep(0.01)
+        spoke.set()
+        yield TextDelta(0, "x")
+        await asyncio.sleep(0.01)
+        yield TextEnd(0)
+        yield Done()
+
+    stream = Agent("test:m", stream_fn=talk).stream("hi")
+
+    async def read(first: bool) -> int:
+        if not first:
+            await spoke.wait()
+        return len([event async for event in stream])
+
+    async with asyncio.timeout(5):
+        ended = await asyncio.gather(read(True), read(False), return_exceptions=True)
+    assert any(isinstance(outcome, MisuseError) for outcome in ended)
+
+
+def test_a_stream_dropped_after_its_loop_was_closed_ends_its_run_without_a_word(recwarn: pytest.WarningsRecorder):
+    agent = Agent("test:m", stream_fn=ScriptedModel([["x", Pause(5)], "later"]))
+    loop = asyncio.new_event_loop()
+
+    async def leave() -> Any:
+        stream = agent.stream("hi")
+        await stream.__aenter__()
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks():
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        return stream
+
+    stream = loop.run_until_complete(leave())
+    loop.close()
+    del stream
+    gc.collect()
+    assert not agent.is_running
+    assert agent.run_sync("more").text == "later"
+    assert [warning for warning in recwarn if "ignored" in str(warning.message)] == []
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit, SystemExit])
+@pytest.mark.parametrize("role", ["user", "assistant", "tool_result"])
+def test_a_pre_commit_policy_that_raises_anything_breaks_neither_events_nor_history(role: str, error: type[BaseException]):
+    class Raises(Policy):
+        def pre_commit(self, message: Any) -> Any:
+            if message.role == role:
+                raise error
+
+    agent, seen = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo], policies=[Raises()])
+    try:
+        agent.run_sync("go")
+    except SystemExit:
+        assert error is SystemExit
+    assert not agent.is_running
+    assert history_problems(agent.messages) == []
+    assert nesting_problems(seen.events) == []

@@ -123,6 +123,8 @@ class _Batch:
                 self._start(call)
         try:
             await self._done
+        except GeneratorExit:
+            raise  # the event loop is gone; there is nothing left to wait with
         except BaseException:
             await self._end_all(ready)
             raise
@@ -185,7 +187,7 @@ class _Batch:
                 await self._look_for_steering()
         except BaseException as error:
             # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not wait for ever.
-            if not self._done.done():
+            if not self._done.done() and not self._loop.is_closed():
                 self._done.set_exception(error)
 
     async def _look_for_steering(self) -> None:

@@ -171,13 +171,12 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
         try:
             verdict = policy.pre_commit(message)
             message = message if verdict is None else _replacement(message, verdict)
-        except Exception:
+        except BaseException as error:
             # As in `consult`; the history cannot wait, so a guard fails closed by withholding.
             log.exception("policy %s failed in pre_commit", type(policy).__name__)
             message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
-        except (KeyboardInterrupt, SystemExit) as error:
-            raise_soon(error)
-            message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise_soon(error)
     return message
 
 

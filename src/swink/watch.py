@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary, ref
 
 from swink.stream import Assembly, Timeout
 
-PATIENCE = 3
-"""How often a stream is cancelled that goes on all the same, before it is left behind."""
+PATIENCE, AGAIN = 3, 1.0
+"""How often a stream is cancelled that goes on all the same before it is left behind, and the least seconds between."""
 
 
 class Watch:
@@ -71,7 +71,7 @@ class Watch:
             return inf
         self._fired += 1
         self._task.cancel()
-        return now + max(self._every, 1.0)
+        return now + max(self._every, AGAIN)
 
 
 class _Patrol:
