@@ -48,6 +48,12 @@ def test_without_a_terminal_swink_alone_answers_a_sample(place: Place):
     assert done.err.startswith("swink: no terminal to chat in; local:smollm2-135m answers")
 
 
+def test_without_a_terminal_the_model_that_was_named_is_the_one_announced(place: Place):
+    done = place.swink("--model", "openai:gpt-5")
+    assert done.code != 0
+    assert done.err.startswith("swink: no terminal to chat in; openai:gpt-5 answers")
+
+
 def test_ctrl_c_stops_the_local_model(place: Place):
     screen = Screen(place, "run", "--max-tokens", "1000", "--model", "local:smollm2-135m", "Tell me a very long story.")
     screen.wait_for(GONE)

@@ -90,8 +90,8 @@ def _prompt() -> str:
 
 
 def _answer_sample(arguments: argparse.Namespace) -> int:
-    """Nobody can type here: show that the local model works, and how to ask it something."""
-    say(f'no terminal to chat in; {LOCAL} answers "{_SAMPLE}" instead (swink run "…" asks something else)')
+    """Nobody can type here: show that the model works, and how to ask it something."""
     arguments.model = arguments.model or LOCAL
+    say(f'no terminal to chat in; {arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)')
     arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
     return asyncio.run(answer(make_agent(arguments), _SAMPLE, TextTranscript()))
