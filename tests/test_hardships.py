@@ -764,3 +764,25 @@ def test_a_pre_commit_policy_that_raises_anything_breaks_neither_events_nor_hist
     assert not agent.is_running
     assert history_problems(agent.messages) == []
     assert nesting_problems(seen.events) == []
+
+
+if hasattr(asyncio, "eager_task_factory"):  # Python 3.12 and later
+
+    async def test_tasks_that_begin_at_once_change_nothing():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        ran: list[str] = []
+
+        @tool
+        async def work(text: str) -> str:
+            """Work."""
+            ran.append(text)
+            if text == "steer":
+                agent.steer("stop it")
+            return text
+
+        calls = [[ToolCall(f"{first}{number}", "work", {"text": first}) for number in range(3)] for first in ("go", "steer")]
+        agent, seen = make([calls[0], calls[1], "heard"], tools=[work])
+        assert (await agent.run("hi")).text == "heard"
+        assert ran == ["go", "go", "go", "steer"]
+        assert history_problems(agent.messages) == []
+        assert nesting_problems(seen.events) == []
