@@ -233,6 +233,8 @@ class Agent:
         """Return once no run is active."""
         loop = asyncio.get_running_loop()
         while True:
+            if self._freed():
+                return
             with _lock:
                 if not self._claimed:
                     return

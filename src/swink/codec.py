@@ -23,7 +23,8 @@ def savable(messages: Iterable[Message]) -> list[Message]:
 def _savable(message: ToolResultMessage) -> ToolResultMessage:
     try:
         msgspec.json.encode(message.details, enc_hook=plain)
-    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
+    except Exception:
+        # What is no JSON, and whatever a foreign `model_dump` raises.
         return replace(message, details=f"<{type(message.details).__name__}>")
     return message
 

@@ -8,7 +8,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Sequence
-from contextvars import Context
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -21,6 +20,7 @@ from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
 from swink.redact import redact_value, restore_marks, told
 from swink.run import Run
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
+from swink.watch import call_later
 from swink.workers import GRACE, Abandoned, run_in_thread
 
 log = logging.getLogger("swink.dispatch")
@@ -137,7 +137,7 @@ class _Batch:
         timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
         if timeout is not None:
             why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
-            call.timer = self._loop.call_later(timeout, self._end, call, why, context=Context())
+            call.timer = call_later(self._loop, timeout, self._end, call, why)
         self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
         call.task = self._loop.create_task(self._run_call(call), name=tool.name)
 
@@ -146,6 +146,8 @@ class _Batch:
         self._done = self._loop.create_future()
         for call in ready:
             self._end(call, ABORTED)
+            if call.result is not None and call.task is not None:
+                call.task.cancel()  # it may still be asking for steering
         if self._left:
             await self._done
 
@@ -198,6 +200,10 @@ class _Batch:
                 self.steered = True
                 for other in self.run.calls:
                     self._end(other, STEERED)
+        except Exception as error:
+            # A steering provider is somebody else's code, and its failure the run's to hear.
+            if not self._done.done():
+                self._done.set_exception(error)
         finally:
             self._asking -= 1
             self._finish_if_done()

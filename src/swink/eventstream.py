@@ -38,7 +38,7 @@ class Buffer:
     def wake(self) -> None:
         """Wake the reader."""
         waiter, self.waiter = self.waiter, None
-        if waiter is not None and not waiter.done():
+        if waiter is not None and not waiter.done() and not waiter.get_loop().is_closed():
             waiter.set_result(None)
 
 

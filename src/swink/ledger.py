@@ -30,6 +30,7 @@ from swink.history import History, paired
 from swink.messages import (
     AssistantMessage,
     Cost,
+    Input,
     Message,
     StopReason,
     Text,
@@ -38,6 +39,7 @@ from swink.messages import (
     ToolResultMessage,
     TurnEndReason,
     Usage,
+    as_messages,
 )
 from swink.policy import Policy, PolicyContext, slots_of, vet_commit
 from swink.state import changes, copied, encoded
@@ -156,17 +158,24 @@ class Ledger:
 
     def append(self, messages: Sequence[Message]) -> None:
         """Add messages at the end of the turn, where they part no call from its result."""
-        if self._appended is None:
-            self._appended = []
-        self._appended.extend(paired(messages))
+        added = paired(messages)
+        if self.closed:
+            for message in added:
+                self.history.append(message)
+        elif self._appended is None:
+            self._appended = added
+        else:
+            self._appended.extend(added)
 
-    def queue(self, messages: Sequence[Message]) -> None:
+    def queue(self, messages: Input) -> None:
         """Let messages enter before the next turn."""
-        self.pending.extend(paired(messages))
+        self.pending.extend(paired(as_messages(messages)))
 
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""
         self._next_history = history
+        if self.closed:
+            self._take_over()
 
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
@@ -283,17 +292,19 @@ class Ledger:
         if self.stop_reason is None and self.reply is not None:
             self.stop_reason = self.reply.stop_reason
         ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
-        if self._turn_open:
-            if self.reply is None:
-                self.commit_partial(ending)
-            self._settle_all(ending)
-            self.end_turn(ending)
-        self.enter_pending()
-        self._take_over()
-        self.closed = True
-        self.emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
-        self.emit = _ignore
-        self._take_over()
+        try:
+            if self._turn_open:
+                if self.reply is None:
+                    self.commit_partial(ending)
+                self._settle_all(ending)
+                self.end_turn(ending)
+            self.enter_pending()
+            self._take_over()
+        finally:
+            self.closed = True
+            emit, self.emit = self.emit, _ignore
+            emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
+            self._take_over()
 
     def outcome(self) -> AgentResult:
         """What the run came to."""
@@ -366,7 +377,7 @@ class Ledger:
         for call in self.calls:
             if call.result is None:
                 call.why = call.why or text
-                if call.task is not None:
+                if call.task is not None and not call.task.get_loop().is_closed():
                     call.task.cancel()
                 self.settle(call, ToolResult((Text(call.why),), is_error=True))
         if self.calls:

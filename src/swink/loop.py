@@ -60,17 +60,17 @@ async def take_turns(run: Run) -> None:
         while True:
             reason = await _take_turn(run)
             if reason is None or reason in ("error", "aborted", "transfer") or run.stop_reason is not None:
-                return
+                break
             run.check()
             if run.pausing:
                 run.stop("paused")
-                return
+                break
             if _may_steer(run):
                 await _poll_steering(run)
             if reason in ("complete", "reasoning_only") and not run.pending:
                 await _before_stopping(run)
                 if run.stop_reason is not None or not run.pending:
-                    return
+                    break
     except asyncio.CancelledError:
         run.close("aborted")
     except Exception as error:
@@ -81,6 +81,7 @@ async def take_turns(run: Run) -> None:
         raise
     finally:
         run.close()
+    await run.saved()
 
 
 async def _take_turn(run: Run) -> TurnEndReason | None:

@@ -31,6 +31,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
         error = await _attempt(run, stream_fn, messages)
         if error is None:
             return None
+        run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
             smaller = await _recovered(run, messages)

@@ -8,7 +8,6 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
-from contextvars import Context
 from types import coroutine
 from typing import Any, Protocol
 
@@ -21,12 +20,14 @@ from swink.messages import Message, StopReason
 from swink.policy import Policy
 from swink.redact import told
 from swink.tool import Tool
-from swink.watch import Watch
+from swink.watch import Watch, call_later
 
 log = logging.getLogger("swink.run")
 
 SAVE_WITHIN, SAVE_ABORTED = 60.0, 5.0
 """Seconds the last save of a run may take, in general and after an abort."""
+SAVE_ATTEMPTS = 3
+"""How often a save that is cancelled is begun again."""
 ABANDON_AFTER = 1.0
 """Seconds after an abort at which a run that swallows cancellation is closed without it."""
 
@@ -114,7 +115,7 @@ class Run(Ledger):
             self.abort(f"deadline of {deadline:g} s passed")
         elif deadline is not None:
             reason = f"deadline of {deadline:g} s passed"
-            self._deadline = self.loop.call_later(deadline, self.abort, reason, context=Context())
+            self._deadline = call_later(self.loop, deadline, self.abort, reason)
 
     def abort(self, reason: str = "the run was aborted") -> None:
         """End the run at once, keeping what arrived; safe from any thread."""
@@ -176,7 +177,11 @@ class Run(Ledger):
             self.reason = self._abort_reason or self.reason
             if stop_reason == "aborted" and self.error is None:
                 self.error = Aborted(self.reason or "the run was cancelled")
-        self.end()
+        try:
+            self.end()
+        except Exception as error:
+            # Nothing of ours raises there. Whatever did, the run is over, and whoever awaits it hears of it.
+            self.failure = self.failure or error
         self.watch.stop()
         for timer in (self._deadline, self._abandoning):
             if timer is not None:
@@ -197,6 +202,11 @@ class Run(Ledger):
                 if self._saving.done():
                     self._saving = None
 
+    async def saved(self) -> None:
+        """Return when the last save is over; awaited by the run's own task, since a loop that ends waits for its tasks."""
+        if self._saver is not None:
+            await asyncio.wait([self._saver])
+
     async def _append(self, upto: int) -> None:
         assert self.config.save is not None
         await self.config.save(self.produced[self._saved : upto])
@@ -208,12 +218,12 @@ class Run(Ledger):
         try:
             with suppress(asyncio.CancelledError):
                 await begun()
-            while self._saved < len(self.produced):
-                try:
+            for _ in range(SAVE_ATTEMPTS):
+                with suppress(asyncio.CancelledError):
                     async with asyncio.timeout_at(until):
                         await self.save()
-                except asyncio.CancelledError:
-                    continue
+            if self._saved < len(self.produced):
+                raise TimeoutError
         except Exception as error:
             # A session is somebody else's code; the run is over, so its failure is kept for whoever awaits the result.
             log.exception("the end of a run was not saved")

@@ -22,7 +22,8 @@ def encoded(state: Mapping[str, Any]) -> Mapping[str, bytes]:
     for key, value in list(state.items()):
         try:
             result[key] = msgspec.json.encode(value, enc_hook=plain)
-        except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.EncodeError):
+        except Exception:
+            # What is no JSON, and whatever a foreign `model_dump` raises.
             log.warning("session state %r is not JSON-able and is not saved", key)
     return result
 

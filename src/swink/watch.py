@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, copy_context
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -21,7 +21,7 @@ class Watch:
     look, too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is called.
     """
 
-    __slots__ = ("_abandon", "_assembly", "_every", "_fired", "_idle_since", "_limits", "_patrol", "_seen", "_task")
+    __slots__ = ("_abandon", "_assembly", "_every", "_fired", "_idle_since", "_limits", "_patrol", "_seen", "_task", "_variables")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
         self._abandon = abandon
@@ -33,6 +33,7 @@ class Watch:
         self._assembly: Assembly
         self._limits: Timeout
         self._task: asyncio.Task[Any]
+        self._variables: Context
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
         """Watch this reply, which the current task reads."""
@@ -41,6 +42,7 @@ class Watch:
         now, self._every = loop.time(), min(limits.first, limits.idle) / 8
         self._task, self._assembly, self._limits = task, assembly, limits
         self._seen, self._idle_since, self._fired = 0, now, 0
+        self._variables = copy_context()
         self._patrol.look_at(now + self._every, loop)
         self._patrol.watches.add(self)
 
@@ -67,7 +69,7 @@ class Watch:
         if not self._fired and self._assembly.terminal is None and now - self._idle_since < limit:
             return now + self._every
         if self._fired == PATIENCE:
-            self._abandon()
+            self._variables.run(self._abandon)
             return inf
         self._fired += 1
         self._task.cancel()
@@ -97,6 +99,12 @@ class _Patrol:
         now = loop.time()
         for watch in list(self.watches):
             self.look_at(watch.look(now), loop)
+
+
+def call_later(loop: asyncio.AbstractEventLoop, delay: float, function: Callable[..., object], *values: Any) -> asyncio.TimerHandle:
+    """`loop.call_later` whose handle, once cancelled, no longer holds the caller's context variables."""
+    run: Any = copy_context().run
+    return loop.call_later(delay, run, function, *values, context=Context())
 
 
 def _nothing() -> None:

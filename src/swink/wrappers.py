@@ -49,7 +49,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                             yield event
                             continue
                         held.append(event)
-                        if len(held) > 1:  # more than the start: content, so this one it is
+                        if len(held) > 1 or isinstance(event, Error):  # more than the start: so this one it is
                             shown = True
                             for item in held:
                                 yield item
