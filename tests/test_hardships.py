@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import json
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ from swink import (
     tool,
 )
 from swink.codec import decode_messages, encode_messages
-from swink.errors import AgentError, BrokenHistory, MisuseError
+from swink.errors import AgentError, AuthError, BrokenHistory, MisuseError, NetworkError
 from swink.events import (
     AgentEnd,
     AgentStart,
@@ -42,7 +44,7 @@ from swink.queues import MessageQueue
 from swink.schema import Shape
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems, nesting_problems
-from swink.tool import InvalidArguments
+from swink.tool import InvalidArguments, as_tools
 from swink.wrappers import cached, recorded
 
 
@@ -786,3 +788,209 @@ if hasattr(asyncio, "eager_task_factory"):  # Python 3.12 and later
         assert ran == ["go", "go", "go", "steer"]
         assert history_problems(agent.messages) == []
         assert nesting_problems(seen.events) == []
+
+
+TENANT: ContextVar[str] = ContextVar("tenant")
+
+
+async def test_what_a_timer_ends_still_sees_the_callers_context():
+    @tool(timeout=0.05)
+    async def stubborn(text: str) -> str:
+        """Ignore everything."""
+        while not over:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return text
+
+    over: list[bool] = []
+    seen: list[str] = []
+    TENANT.set("acme")
+    agent, _ = make([[ToolCall("1", "stubborn", {"text": "x"})], "done"], tools=[stubborn])
+    agent.subscribe(lambda event: seen.append(TENANT.get()))
+    await agent.run("go")
+    over.append(True)
+    await asyncio.sleep(0.05)
+    assert set(seen) == {"acme"}
+
+
+async def test_an_abort_does_not_wait_for_a_steering_provider_nor_leave_it_behind():
+    asked = asyncio.Event()
+
+    async def provider() -> Any:
+        if not working:
+            return []
+        asked.set()
+        await asyncio.Event().wait()
+        return []
+
+    working: list[bool] = []
+
+    @tool
+    async def work(text: str) -> str:
+        """Work."""
+        working.append(True)
+        if text == "slow":
+            await asyncio.Event().wait()
+        return text
+
+    model = ScriptedModel([[ToolCall("1", "work", {"text": "fast"}), ToolCall("2", "work", {"text": "slow"})]])
+    config = AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model, get_steering=provider)
+    stream = agent_loop("go", AgentContext(tools=as_tools([work])), config)
+    reader = asyncio.create_task(stream.result())
+    await asked.wait()
+    began = asyncio.get_running_loop().time()
+    reader.cancel()
+    await asyncio.wait([reader])
+    assert asyncio.get_running_loop().time() - began < 0.5
+    await asyncio.sleep(0.01)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def test_a_second_exit_does_not_break_the_end_that_the_first_began():
+    class Leaves(Policy):
+        def pre_commit(self, message: Any) -> Any:
+            if message.role == "tool_result":
+                raise SystemExit(3)
+
+    session = Kept()
+    calls = [ToolCall(str(number), "echo", {"text": "x"}) for number in range(2)]
+    agent = Agent("test:m", stream_fn=ScriptedModel([calls, "never"]), tools=[echo], policies=[Leaves()], session=session)
+    with pytest.raises(SystemExit) as ended:
+        agent.run_sync("go")
+    assert ended.value.code == 3
+    assert not agent.is_running
+    assert session.messages == list(agent.messages)
+    assert history_problems(agent.messages) == []
+
+
+async def test_a_run_that_was_left_behind_asks_the_model_no_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.03)
+    asked, over = [0], asyncio.Event()
+
+    async def deaf(*call: Any) -> Any:
+        asked[0] += 1
+        yield Start()
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        raise NetworkError("back again")
+
+    agent = Agent("test:m", stream_fn=deaf)
+    result = await agent.run("hi", deadline=0.02)
+    over.set()
+    await asyncio.sleep(0.05)
+    assert result.stop_reason == "aborted"
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("waits", [0, 0.02])
+def test_a_detached_run_is_saved_by_a_slow_session_before_its_loop_ends(waits: float):
+    class Slow(Kept):
+        async def append(self, messages: Any) -> None:
+            await asyncio.sleep(waits)
+            self.messages.extend(messages)
+
+    session = Slow()
+    agent = Agent("test:m", stream_fn=ScriptedModel([["x", Pause(5)], "later"]), session=session)
+
+    async def leave() -> None:
+        agent.stream("hi").detach()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(leave())
+    assert session.messages == list(agent.messages)
+    assert [message.role for message in session.messages] == ["user", "assistant"]
+
+
+async def test_a_session_whose_append_cancels_itself_is_given_up():
+    class Cancels(Kept):
+        async def append(self, messages: Any) -> None:
+            raise asyncio.CancelledError
+
+    agent = Agent("test:m", stream_fn=ScriptedModel([AuthError("no")]), session=Cancels())
+    async with asyncio.timeout(5):
+        with pytest.raises(TimeoutError, match="did not save"):
+            await agent.run("hi")
+    assert not agent.is_running
+
+
+async def test_messages_given_while_the_last_save_goes_on_are_kept():
+    class Slow(Kept):
+        async def append(self, messages: Any) -> None:
+            await asyncio.sleep(0.03)
+
+    agent = Agent("test:m", stream_fn=ScriptedModel([AuthError("no")]), session=Slow())
+    agent.subscribe(
+        lambda event: asyncio.get_running_loop().call_soon(agent.append_messages, "note") if isinstance(event, AgentEnd) else None
+    )
+    await agent.run("hi")
+    assert agent.messages[-1].text == "note"
+
+
+@pytest.mark.parametrize("given", ["hello", ["hello"], [{"role": "user"}]])
+async def test_a_poll_that_gives_no_messages_is_understood_or_refused(given: Any):
+    polls = [given]
+    config = AgentLoopConfig(
+        model=ModelSpec("test", "m"), stream_fn=ScriptedModel(["one", "two"]), get_follow_up=lambda: polls.pop() if polls else []
+    )
+    stream = agent_loop("go", AgentContext(), config)
+    async with asyncio.timeout(5):
+        if isinstance(given, list) and isinstance(given[0], dict):
+            with pytest.raises(TypeError, match="not dict"):
+                await stream.result()
+        else:
+            assert (await stream.result()).text == "two"
+
+
+async def test_state_that_fails_to_say_what_it_is_does_not_hold_up_the_run():
+    class Odd:
+        def model_dump(self, mode: str) -> Any:
+            raise KeyError("odd")
+
+    @tool
+    async def keep(text: str, ctx: ToolContext) -> str:
+        """Keep."""
+        ctx.state["odd"] = Odd()
+        return text
+
+    agent, _ = make([[ToolCall("1", "keep", {"text": "x"})], "done"], tools=[keep])
+    async with asyncio.timeout(5):
+        assert (await agent.run("go")).text == "done"
+
+
+@pytest.mark.parametrize("then", ["run", "abort", "reset", "wait"])
+def test_a_loop_closed_under_running_tools_and_a_reader_frees_the_agent(then: str):
+    @tool
+    async def hang(text: str) -> str:
+        """Hang."""
+        await asyncio.Event().wait()
+        return text
+
+    calls = [ToolCall(str(number), "hang", {"text": "x"}) for number in range(2)]
+    agent, seen = make([calls, "later", "later"], tools=[hang])
+    loop = asyncio.new_event_loop()
+
+    async def read() -> None:
+        async for _ in agent.stream("hi"):
+            pass
+
+    async def leave() -> None:
+        asyncio.create_task(read())  # noqa: RUF006
+        await asyncio.sleep(0.02)
+        for task in asyncio.all_tasks():
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    loop.run_until_complete(leave())
+    loop.close()
+    match then:
+        case "abort":
+            agent.abort()
+        case "reset":
+            agent.reset()
+        case "wait":
+            asyncio.run(asyncio.wait_for(agent.wait_for_idle(), 5))
+        case _:
+            assert agent.run_sync("more").text == "later"
+    assert not agent.is_running
+    assert history_problems(agent.messages) == []
+    assert nesting_problems(seen.events) == []
