@@ -15,6 +15,7 @@ from swink import (
     AgentContext,
     AgentLoopConfig,
     AssistantMessage,
+    ExponentialBackoff,
     Inject,
     ModelSpec,
     Policy,
@@ -803,14 +804,15 @@ async def test_what_a_timer_ends_still_sees_the_callers_context():
         return text
 
     over: list[bool] = []
-    seen: list[str] = []
+    seen: list[tuple[type, str | None]] = []
     TENANT.set("acme")
     agent, _ = make([[ToolCall("1", "stubborn", {"text": "x"})], "done"], tools=[stubborn])
-    agent.subscribe(lambda event: seen.append(TENANT.get()))
+    agent.subscribe(lambda event: seen.append((type(event), TENANT.get(None))))
     await agent.run("go")
     over.append(True)
     await asyncio.sleep(0.05)
-    assert set(seen) == {"acme"}
+    assert (ToolExecutionEnd, "acme") in seen
+    assert {tenant for _, tenant in seen} == {"acme"}
 
 
 async def test_an_abort_does_not_wait_for_a_steering_provider_nor_leave_it_behind():
@@ -875,7 +877,7 @@ async def test_a_run_that_was_left_behind_asks_the_model_no_more(monkeypatch: py
                 await asyncio.sleep(0.01)
         raise NetworkError("back again")
 
-    agent = Agent("test:m", stream_fn=deaf)
+    agent = Agent("test:m", stream_fn=deaf, retry=ExponentialBackoff(base_delay=0.0))
     result = await agent.run("hi", deadline=0.02)
     over.set()
     await asyncio.sleep(0.05)
