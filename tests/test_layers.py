@@ -24,6 +24,7 @@ structured  catalog  wrappers  testing  checkpoint
 loop
 reply
 eventstream  transform  dispatch
+approval
 run
 ledger
 config  account  state  watch  subscribers

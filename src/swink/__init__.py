@@ -1,9 +1,9 @@
 """swink: a harness for LLM agents."""
 
 from swink.agent import Agent
+from swink.approval import ApprovalRequest, Approved, Rejected
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
 from swink.context import SlidingWindow
-from swink.dispatch import ApprovalRequest, Approved, Rejected
 from swink.errors import (
     Aborted,
     AgentError,

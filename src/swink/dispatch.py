@@ -5,53 +5,28 @@ A call is settled exactly once, by whoever comes first: its own end, a timeout, 
 """
 
 import asyncio
-import inspect
-import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from swink.approval import ask_approval, needs_approval
 from swink.config import Partition
-from swink.events import ApprovalRequested, ApprovalResolved, ToolExecutionStart
+from swink.events import ToolExecutionStart
 from swink.ledger import Call, CallContext
 from swink.messages import Text, ToolCall, ToolResult
-from swink.policy import Inject, PolicyContext, Rewrite, Skip, Stop, consult
-from swink.redact import redact_value, restore_marks, told
+from swink.policy import Inject, Rewrite, Skip, Stop, consult
+from swink.redact import told
 from swink.run import Run
-from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
 from swink.watch import call_later
-from swink.workers import GRACE, Abandoned, run_in_thread
-
-log = logging.getLogger("swink.dispatch")
+from swink.workers import GRACE, Abandoned
 
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
 STEERED = "tool call cancelled: user requested steering interrupt"
 ABORTED = "tool call cancelled: the run was aborted"
 REWRITES = 8
 """Rounds in which policies may rewrite one call's arguments."""
-
-
-class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for somebody's word; secrets in the arguments are redacted, the tool gets the real ones."""
-
-    call_id: str
-    name: str
-    arguments: dict[str, Any]
-    requires_approval: bool
-    context: PolicyContext
-
-
-class Approved(Struct, frozen=True):
-    """Run it, with other arguments if given."""
-
-    arguments: dict[str, Any] | None = None
-
-
-class Rejected(Struct, frozen=True):
-    """Do not run it; the model is told the reason."""
-
-    reason: str | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -68,7 +43,7 @@ async def run_batch(run: Run) -> Outcome:
     """Settle every call of the turn's reply."""
     for call in run.calls:
         if call.call.partial_json is not None:
-            run.settle(call, _failure(_unparsed(call.call, run)))
+            run.settle(call, failure(_unparsed(call.call, run)))
     if run.slots.pre_dispatch:
         for call in _open(run):
             stopped = await _ask_policies(run, call)
@@ -76,8 +51,8 @@ async def run_batch(run: Run) -> Outcome:
                 return stopped
     if run.config.approval_mode != "bypassed":
         for call in run.calls:
-            if call.result is None and _needs_approval(run, call):
-                stopped = await _ask_approval(run, call)
+            if call.result is None and needs_approval(run, call) and await ask_approval(run, call) and run.slots.pre_dispatch:
+                stopped = await _ask_policies(run, call)
                 if stopped is not None:
                     return stopped
     groups = _groups(run, _open(run))
@@ -87,7 +62,7 @@ async def run_batch(run: Run) -> Outcome:
         if batch.steered or (_open(run) and await _steering_waits(run)):
             batch.steered = True
             for call in _open(run):
-                run.settle(call, _failure(STEERED))
+                run.settle(call, failure(STEERED))
             break
     if batch.transfer is not None:
         return Outcome("transfer", batch.transfer.to)
@@ -118,7 +93,7 @@ class _Batch:
         self._done = self._loop.create_future()
         for call in ready:
             if self.steered:  # by a call that an eager task factory has run already
-                self._settle(call, _failure(STEERED))
+                self._settle(call, failure(STEERED))
             else:
                 self._start(call)
         try:
@@ -155,16 +130,16 @@ class _Batch:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
             known = ", ".join(tool.name for tool in self.run.tools) or "none"
-            self.run.settle(call, _failure(f"error: there is no tool named {call.call.name!r}; available: {known}"))
+            self.run.settle(call, failure(f"error: there is no tool named {call.call.name!r}; available: {known}"))
             return False
         try:
             call.prepared = call.tool.prepare(call.arguments)
             return True
         except InvalidArguments as error:
-            self.run.settle(call, _failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
+            self.run.settle(call, failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
         except Exception as error:
             # Types of the tool's own are built here; what they raise is the model's to hear, too.
-            self.run.settle(call, _failure(f"error: invalid arguments: {told(error)}"))
+            self.run.settle(call, failure(f"error: invalid arguments: {told(error)}"))
         return False
 
     async def _run_call(self, call: Call) -> None:
@@ -217,9 +192,9 @@ class _Batch:
             call.context.cancel()
         call.task.cancel()
         if call.running:
-            self._loop.call_later(GRACE * 1.5, self._settle, call, _failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
+            self._loop.call_later(GRACE * 1.5, self._settle, call, failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
         else:
-            self._settle(call, _failure(why))
+            self._settle(call, failure(why))
 
     def _settle(self, call: Call, result: ToolResult) -> None:
         if call.result is not None:
@@ -254,7 +229,7 @@ async def _ask_policies(run: Run, call: Call) -> Outcome | None:
         outcome = await _ask_each(run, call)
         if outcome is not None or call.result is not None or call.arguments == before:
             return outcome
-    run.settle(call, _failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"))
+    run.settle(call, failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"))
     return None
 
 
@@ -268,75 +243,16 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
                 run.append(inject.as_messages)
             case Stop(reason):
                 for waiting in _open(run):
-                    run.settle(waiting, _failure(f"tool call not run: {reason}"))
+                    run.settle(waiting, failure(f"tool call not run: {reason}"))
                 return Outcome("stopped", reason)
             case Skip(text):
-                run.settle(call, _failure(text))
+                run.settle(call, failure(text))
                 return None
             case Rewrite(arguments):
                 call.arguments = arguments
             case _:
                 pass
     return None
-
-
-def _needs_approval(run: Run, call: Call) -> bool:
-    if call.tool is None or call.tool in run.extra_tools:
-        return False
-    return run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments)
-
-
-async def _ask_approval(run: Run, call: Call) -> Outcome | None:
-    """Ask for one call; no answer means no."""
-    tool = call.tool
-    assert tool is not None
-    if run.config.approve is None:
-        run.settle(call, _failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
-        return None
-    shown = redact_value(call.arguments)
-    run.emit(ApprovalRequested(call.call.id, tool.name, shown))
-    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, tool.needs_approval(call.arguments), run.policy_context()))
-    if run.aborting:
-        answer = Rejected("aborted")
-    reason = answer.reason if isinstance(answer, Rejected) else None
-    run.emit(ApprovalResolved(call.call.id, tool.name, isinstance(answer, Approved), reason))
-    run.check()
-    if isinstance(answer, Rejected):
-        run.settle(call, _failure("tool call rejected" + (f": {reason}" if reason else " by the user")))
-    elif answer.arguments is not None:
-        call.arguments = restore_marks(answer.arguments, call.arguments)
-        if run.slots.pre_dispatch:
-            return await _ask_policies(run, call)
-    return None
-
-
-async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
-    approve = run.config.approve
-    assert approve is not None
-    try:
-        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, "__call__", None)):  # noqa: B004
-            answer = await approve(request)
-        else:
-            # Somebody may be typing the answer at a prompt: not on the event loop.
-            answer = await run_in_thread(lambda: approve(request), {}, "approve", lambda: None)
-            answer = await answer if inspect.isawaitable(answer) else answer
-    except asyncio.CancelledError:
-        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
-        raise
-    except Abandoned:
-        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
-        raise asyncio.CancelledError from None
-    except Exception as error:
-        # An approval that fails is no approval; its bug is the application's to see, not the model's.
-        log.exception("the approval of %s failed", request.name)
-        return Rejected(f"the approval failed: {type(error).__name__}")
-    match answer:
-        case Approved() | Rejected():
-            return answer
-        case True:
-            return Approved()
-        case _:
-            return Rejected()
 
 
 def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
@@ -369,7 +285,7 @@ def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list
         groups, valid = [], False
     if not valid:
         for call in calls:
-            run.settle(call, _failure("error: the tool execution policy gave an invalid partition; no call was run"))
+            run.settle(call, failure("error: the tool execution policy gave an invalid partition; no call was run"))
         return []
     return [[calls[index] for index in group] for group in groups]
 
@@ -406,14 +322,10 @@ def _result_of(error: BaseException, why: str) -> ToolResult:
     """What the model hears of a call that raised; `why` says who ended it, if anybody did."""
     match error:
         case asyncio.CancelledError():
-            return _failure(why or "error: the tool cancelled itself")
+            return failure(why or "error: the tool cancelled itself")
         case Abandoned():
-            return _failure(f"{why or ABORTED}; tool abandoned: {error}")
+            return failure(f"{why or ABORTED}; tool abandoned: {error}")
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
-            return _failure(f"error: {told(error)}")
-
-
-def _failure(text: str) -> ToolResult:
-    return ToolResult((Text(text),), is_error=True)
+            return failure(f"error: {told(error)}")

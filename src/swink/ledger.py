@@ -33,7 +33,6 @@ from swink.messages import (
     Input,
     Message,
     StopReason,
-    Text,
     ToolCall,
     ToolResult,
     ToolResultMessage,
@@ -44,7 +43,7 @@ from swink.messages import (
 from swink.policy import Policy, PolicyContext, slots_of, vet_commit
 from swink.state import changes, copied, encoded
 from swink.stream import Assembly
-from swink.tool import Tool, ToolContext
+from swink.tool import Tool, ToolContext, failure
 
 log = logging.getLogger("swink.run")
 
@@ -379,7 +378,7 @@ class Ledger:
                 call.why = call.why or text
                 if call.task is not None and not call.task.get_loop().is_closed():
                     call.task.cancel()
-                self.settle(call, ToolResult((Text(call.why),), is_error=True))
+                self.settle(call, failure(call.why))
         if self.calls:
             self.commit_results()
 

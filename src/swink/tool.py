@@ -17,7 +17,7 @@ from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clea
 from swink.schema import Shape, Signature, parse_docstring
 from swink.workers import run_in_process, run_in_thread
 
-__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "Transfer", "as_result", "as_tool", "as_tools", "tool"]
+__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "Transfer", "as_result", "as_tool", "as_tools", "failure", "tool"]
 
 _OPTIONS = ("label", "requires_approval", "sequential", "priority", "timeout", "idempotent", "max_result")
 _RESULT_BLOCKS = Text | Image | Extension
@@ -304,6 +304,11 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult(cast(Any, value))
         case _:
             return ToolResult((Text(_shown(value)),))
+
+
+def failure(text: str) -> ToolResult:
+    """A result that tells the model what went wrong."""
+    return ToolResult((Text(text),), is_error=True)
 
 
 def _shown(value: Any) -> str:

@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 from command_line import BREAK, KEY, STALL, TOOLS, Call, Done, Place, Provider, Refusal, Screen, without_styles
 
+from swink.approval import ApprovalRequest, Rejected
 from swink.cli.arguments import make_parser, parse_arguments
 from swink.cli.asking import approver
 from swink.cli.completion import walk
 from swink.cli.run import read_prompt
-from swink.dispatch import ApprovalRequest, Rejected
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import PolicyContext
 

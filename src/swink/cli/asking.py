@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from swink.approval import ApprovalRequest, Rejected
 from swink.cli.terminal import say, shortened
-from swink.dispatch import ApprovalRequest, Rejected
 from swink.redact import redact_value
 
 Approval = Literal["ask", "never", "always"]

@@ -1,0 +1,99 @@
+"""Approval: somebody's word before a call may run."""
+
+import asyncio
+import inspect
+import logging
+from typing import Any
+
+from msgspec import Struct
+
+from swink.events import ApprovalRequested, ApprovalResolved
+from swink.ledger import Call
+from swink.policy import PolicyContext
+from swink.redact import redact_value, restore_marks
+from swink.run import Run
+from swink.tool import failure
+from swink.workers import Abandoned, run_in_thread
+
+log = logging.getLogger("swink.approval")
+
+
+class ApprovalRequest(Struct, frozen=True):
+    """A call that waits for somebody's word; secrets in the arguments are redacted, the tool gets the real ones."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    requires_approval: bool
+    context: PolicyContext
+
+
+class Approved(Struct, frozen=True):
+    """Run it, with other arguments if given."""
+
+    arguments: dict[str, Any] | None = None
+
+
+class Rejected(Struct, frozen=True):
+    """Do not run it; the model is told the reason."""
+
+    reason: str | None = None
+
+
+def needs_approval(run: Run, call: Call) -> bool:
+    """Whether somebody has to be asked."""
+    if call.tool is None or call.tool in run.extra_tools:
+        return False
+    return run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments)
+
+
+async def ask_approval(run: Run, call: Call) -> bool:
+    """Ask for one call; no answer means no. Whether it now has other arguments, which the policies have not judged."""
+    tool = call.tool
+    assert tool is not None
+    if run.config.approve is None:
+        run.settle(call, failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
+        return False
+    shown = redact_value(call.arguments)
+    run.emit(ApprovalRequested(call.call.id, tool.name, shown))
+    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, tool.needs_approval(call.arguments), run.policy_context()))
+    if run.aborting:
+        answer = Rejected("aborted")
+    reason = answer.reason if isinstance(answer, Rejected) else None
+    run.emit(ApprovalResolved(call.call.id, tool.name, isinstance(answer, Approved), reason))
+    run.check()
+    if isinstance(answer, Rejected):
+        run.settle(call, failure("tool call rejected" + (f": {reason}" if reason else " by the user")))
+    elif answer.arguments is not None:
+        call.arguments = restore_marks(answer.arguments, call.arguments)
+        return True
+    return False
+
+
+async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
+    approve = run.config.approve
+    assert approve is not None
+    try:
+        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, "__call__", None)):  # noqa: B004
+            answer = await approve(request)
+        else:
+            # Somebody may be typing the answer at a prompt: not on the event loop.
+            answer = await run_in_thread(lambda: approve(request), {}, "approve", lambda: None)
+            answer = await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError:
+        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
+        raise
+    except Abandoned:
+        run.emit(ApprovalResolved(request.call_id, request.name, False, "aborted"))
+        raise asyncio.CancelledError from None
+    except Exception as error:
+        # An approval that fails is no approval; its bug is the application's to see, not the model's.
+        log.exception("the approval of %s failed", request.name)
+        return Rejected(f"the approval failed: {type(error).__name__}")
+    match answer:
+        case Approved() | Rejected():
+            return answer
+        case True:
+            return Approved()
+        case _:
+            return Rejected()
