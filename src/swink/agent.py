@@ -45,7 +45,7 @@ from swink.transform import in_order
 
 Model = str | ModelSpec
 
-_lock = threading.Lock()  # over who runs and who waits for it; held for an instant, so one serves all agents
+_lock = threading.RLock()  # over who runs and who waits for it; one serves all, and a stream dropped meanwhile may take it again
 
 
 class Session(Protocol):
@@ -235,10 +235,10 @@ class Agent:
         while True:
             if self._freed():
                 return
+            waiter: asyncio.Future[None] = loop.create_future()
             with _lock:
                 if not self._claimed:
                     return
-                waiter: asyncio.Future[None] = loop.create_future()
                 self._waiters = (*self._waiters, (loop, waiter))
             await waiter
 
