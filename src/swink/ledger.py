@@ -205,7 +205,7 @@ class Ledger:
                 self.account.charge(usage, self.account.price(self.model, usage))
         self.assembly = None
 
-    def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> AssistantMessage:
+    def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> None:
         """Price the reply, put it into the history and end it."""
         self._refuse_if_closed()
         if not self._message_open:
@@ -226,7 +226,6 @@ class Ledger:
         self.calls = [Call(call, self.find_tool(call.name)) for call in calls]
         self._keep(message)
         self.emit(MessageEnd(message))
-        return message
 
     def commit_partial(self, ending: Literal["error", "aborted"]) -> None:
         """Keep what arrived of a reply that did not come to its end, and what it cost."""
@@ -244,7 +243,7 @@ class Ledger:
             call.timer.cancel()
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
 
-    def commit_results(self) -> tuple[ToolResultMessage, ...]:
+    def commit_results(self) -> None:
         """Put the results of all calls into the history, in call order."""
         committed: list[ToolResultMessage] = []
         while self.calls:
@@ -254,7 +253,6 @@ class Ledger:
             assert isinstance(message, ToolResultMessage)
             committed.append(message)
         self.results = tuple(committed)
-        return self.results
 
     def replace_reply(self, message: Message) -> None:
         """Keep another reply for this turn; its tool calls must be the same, since their results are already there."""
