@@ -209,6 +209,12 @@ class Meddling(Policy):
         await asyncio.sleep(0)
         return Inject("go on") if ctx.turn == 2 else None
 
+    async def pre_retry(self, ctx: Any) -> Any:
+        await asyncio.sleep(0)
+
+    async def post_run(self, ctx: Any, ending: Any) -> Any:
+        await asyncio.sleep(0)
+
 
 def policies(fuse: Fuse) -> Scene:
     @tool

@@ -32,7 +32,7 @@ from swink.policy import (
 )
 
 CONTEXT = PolicyContext(1, ModelSpec("acme", "m1"), "", (), (), Usage(), None, {})
-SLOTS = ["pre_turn", "pre_dispatch", "post_turn", "post_loop", "pre_commit"]
+SLOTS = ["pre_turn", "pre_dispatch", "pre_retry", "post_turn", "post_loop", "post_run", "pre_commit"]
 
 
 def returning(verdict, *, guard=False):

@@ -40,7 +40,7 @@ from swink.messages import (
     Usage,
     as_messages,
 )
-from swink.policy import Policy, PolicyContext, slots_of, vet_commit
+from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn, slots_of, vet_commit
 from swink.state import changes, copied, encoded
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext, failure
@@ -94,6 +94,7 @@ class Ledger:
     __slots__ = (
         "__weakref__",
         "_appended",
+        "_key",
         "_known_state",
         "_message_open",
         "_next_history",
@@ -109,11 +110,14 @@ class Ledger:
         "extra_tools",
         "fresh",
         "history",
+        "injected",
+        "last",
         "model",
         "pending",
         "produced",
         "reason",
         "reply",
+        "requests",
         "results",
         "slots",
         "stop_reason",
@@ -137,18 +141,22 @@ class Ledger:
         self.slots = slots_of((*config.policies, *policies))
         self.account = Account(config.price)
         self.turn = 0
+        self.requests = 0
         self.produced: list[Message] = []
         self.fresh: tuple[Message, ...] = ()
         self.pending: list[Message] = []
+        self.injected: list[Message] = []
         self.assembly: Assembly | None = None
         self.model = config.model
         self.reply: AssistantMessage | None = None
         self.calls: list[Call] = []
         self.results: tuple[ToolResultMessage, ...] = ()
+        self.last: Turn | None = None
         self.stop_reason: StopReason | None = None
         self.reason: str | None = None
         self.error: AgentError | None = None
         self.closed = False
+        self._key: RunKey | None = None
         self._turn_open = False
         self._message_open = False
         self._known_state = encoded(config.state)
@@ -170,6 +178,11 @@ class Ledger:
         """Let messages enter before the next turn."""
         self.pending.extend(paired(as_messages(messages)))
 
+    def inject(self, messages: Sequence[Message]) -> None:
+        """Let messages of a policy enter before the next turn."""
+        self.injected.extend(messages)
+        self.pending.extend(messages)
+
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""
         self._next_history = history
@@ -179,7 +192,11 @@ class Ledger:
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
         while self.pending:
-            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
+            message = self.pending[0]
+            kept = self._commit(message, self.pending)
+            self.fresh = (*self.fresh, kept)
+            if self.injected and kept is not message:
+                self.injected = [kept if item is message else item for item in self.injected]
 
     def open_turn(self) -> None:
         """Begin a turn."""
@@ -269,6 +286,7 @@ class Ledger:
         changed = self._state_changed()
         self._turn_open = False
         self.fresh = ()
+        self.last = Turn(self.reply, self.results, reason) if self.slots.post_run else None
         if changed is not None:
             self.emit(changed)
         self.emit(TurnEnd(self.reply, self.results, reason))
@@ -328,6 +346,8 @@ class Ledger:
 
     def policy_context(self) -> PolicyContext:
         """What policies see."""
+        config = self.config
+        self._key = self._key or RunKey()
         return PolicyContext(
             self.turn,
             self.model,
@@ -335,8 +355,19 @@ class Ledger:
             self.history.snapshot(),
             self.fresh,
             *self.account.totals,
-            copied(self.config.state),
+            copied(config.state),
+            self.tools,
+            (config.model, *[model for model, _ in config.fallbacks]) if config.fallbacks else (config.model,),
+            config.options.max_tokens,
+            self.requests,
+            tuple(self.injected),
+            self._key,
         )
+
+    @property
+    def ending(self) -> Ending:
+        """How the run ended."""
+        return Ending(self.stop_reason or "stop", self.reason, None if self.error is None else str(self.error), self.last)
 
     def _commit(self, message: Message, queue: list[Any]) -> Message:
         """Announce a message and keep it; it leaves the head of its queue in the same step, so that it is always in one place."""

@@ -144,7 +144,7 @@ async def _before_stopping(run: Run) -> None:
             case Stop(reason):
                 return run.stop(reason)
             case Inject() as inject:
-                run.queue(inject.as_messages)
+                run.inject(inject.as_messages)
             case _:
                 pass
     if run.config.get_follow_up is not None and not run.pending:
@@ -162,7 +162,7 @@ async def _pre_turn(run: Run) -> bool:
                 run.stop(reason)
                 return False
             case Inject() as inject:
-                run.queue(inject.as_messages)
+                run.inject(inject.as_messages)
             case _:
                 pass
     return True
@@ -175,7 +175,7 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
             case Stop(text):
                 return run.stop(text)
             case Inject() as inject:
-                run.queue(inject.as_messages)
+                run.inject(inject.as_messages)
             case Replace(message):
                 run.replace_reply(message)
             case _:

@@ -16,6 +16,7 @@ from swink.messages import (
     Cost,
     Message,
     ModelSpec,
+    StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
@@ -24,6 +25,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
+from swink.stream import ToolSpec
 
 log = logging.getLogger("swink.policy")
 
@@ -83,6 +85,24 @@ class PolicyContext(Struct, frozen=True):
     cost: Cost | None
     """None: unknown."""
     state: Mapping[str, Any]
+    tools: Sequence[ToolSpec] = ()
+    """What the next request offers."""
+    models: Sequence[ModelSpec] = ()
+    """Whom the next request may reach: the model, then its fallbacks."""
+    max_tokens: int | None = None
+    """The most output the next request asks for, if the options say."""
+    requests: int = 0
+    """Of the run so far: turns, and every attempt that was retried or fell back."""
+    injected: Sequence[Message] = ()
+    """What policies added to the context in this run; everything else in `fresh` was sent to the agent."""
+    run: "RunKey | None" = None
+    """The same object throughout one run: policies keep what they know of a run by it, in a `WeakKeyDictionary`."""
+
+
+class RunKey:
+    """Tells runs apart, and says nothing else."""
+
+    __slots__ = ("__weakref__",)
 
 
 class Turn(Struct, frozen=True):
@@ -91,6 +111,17 @@ class Turn(Struct, frozen=True):
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
     reason: TurnEndReason
+
+
+class Ending(Struct, frozen=True):
+    """How a run ended."""
+
+    stop_reason: StopReason
+    reason: str | None
+    """Why a policy, a deadline or a pause ended it."""
+    error: str | None
+    turn: Turn | None
+    """The last turn; a run may end before its first."""
 
 
 class Policy:
@@ -107,11 +138,17 @@ class Policy:
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Any:
         """Before a call is approved and run: None, Stop, Skip or Rewrite."""
 
+    def pre_retry(self, ctx: PolicyContext) -> Any:
+        """Before a failed request is sent again, to the same model or to a fallback: None or Stop; the turn then fails."""
+
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> Any:
         """After a turn is in the history: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
 
     def post_loop(self, ctx: PolicyContext) -> Any:
         """When the agent would stop: None, Stop or Inject."""
+
+    def post_run(self, ctx: PolicyContext, ending: Ending) -> Any:
+        """When the run has ended, errors, aborts and stops included: nothing can be changed. Whoever awaits the run waits for it."""
 
     def pre_commit(self, message: Message) -> Any:
         """Just before a message enters the history: None or Replace. Sync, since history is never left waiting."""
@@ -136,13 +173,15 @@ class NudgeReasoningOnly(Policy):
 class Slots:
     """The policies that override each slot; an empty slot is an empty tuple."""
 
-    __slots__ = ("post_loop", "post_turn", "pre_commit", "pre_dispatch", "pre_turn")
+    __slots__ = ("post_loop", "post_run", "post_turn", "pre_commit", "pre_dispatch", "pre_retry", "pre_turn")
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self.pre_turn = _overriding(policies, "pre_turn")
         self.pre_dispatch = _overriding(policies, "pre_dispatch")
+        self.pre_retry = _overriding(policies, "pre_retry")
         self.post_turn = _overriding(policies, "post_turn")
         self.post_loop = _overriding(policies, "post_loop")
+        self.post_run = _overriding(policies, "post_run")
         self.pre_commit = _overriding(policies, "pre_commit")
 
 

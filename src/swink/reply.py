@@ -11,6 +11,7 @@ from swink.errors import AgentError, ContextWindowOverflow, ModelError, NetworkE
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
+from swink.policy import Stop, consult
 from swink.redact import told
 from swink.retry import wait_before
 from swink.run import Run
@@ -36,21 +37,35 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
             recovered = True
             smaller = await _recovered(run, messages)
             if smaller is not None:
+                if await _refused(run):
+                    return _fail(run, error)
                 run.discard_reply(attempt, error)
                 messages, attempt = smaller, attempt - 1
                 continue
-        if run.config.retry.should_retry(error, attempt):
+        again = run.config.retry.should_retry(error, attempt)
+        if not (again or (error.retryable and used < len(fallbacks))) or await _refused(run):
+            return _fail(run, error)
+        if again:
             run.discard_reply(attempt, error)
             delay = wait_before(run.config.retry, error, attempt)
             run.emit(RetryScheduled(attempt, delay, str(error)))
             await asyncio.sleep(delay)
-        elif error.retryable and used < len(fallbacks):
+        else:
             run.discard_reply(attempt, error)
             model, stream_fn = fallbacks[used]
             run.emit(ModelFallback(str(run.model), str(model)))
             run.model, used, attempt = model, used + 1, 0
-        else:
-            return _fail(run, error)
+
+
+async def _refused(run: Run) -> bool:
+    """Whether a policy forbids another request in this turn; the reason is then the run's."""
+    for policy in run.slots.pre_retry:
+        verdict = await consult(policy, "pre_retry", run.policy_context())
+        run.check()
+        if isinstance(verdict, Stop):
+            run.reason = verdict.reason
+            return True
+    return False
 
 
 def _fail(run: Run, error: AgentError) -> None:
@@ -69,6 +84,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         run.check()
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
+    run.requests += 1
     limits = _limits(options, stream_fn)
     watch = run.watch
     try:

@@ -17,7 +17,7 @@ from swink.events import AgentEvent, AgentStart
 from swink.history import History
 from swink.ledger import Ledger
 from swink.messages import Message, StopReason
-from swink.policy import Policy
+from swink.policy import Policy, consult
 from swink.redact import told
 from swink.tool import Tool
 from swink.watch import Watch, call_later
@@ -186,10 +186,10 @@ class Run(Ledger):
         for timer in (self._deadline, self._abandoning):
             if timer is not None:
                 timer.cancel()
-        if self.config.save is None or self.loop.is_closed():
+        if self.loop.is_closed() or (self.config.save is None and not self.slots.post_run):
             self._over()
         else:
-            self._saver = self.loop.create_task(_primed(self._save_rest()))
+            self._saver = self.loop.create_task(_primed(self._finish()))
 
     async def save(self) -> None:
         """Hand what is new to the session; one append at a time, and a cancelled wait does not cancel the append."""
@@ -212,12 +212,30 @@ class Run(Ledger):
         await self.config.save(self.produced[self._saved : upto])
         self._saved = upto
 
-    async def _save_rest(self) -> None:
-        """Save what the end of the run added, within bounds: a session that hangs or fails is the caller's to hear."""
+    async def _finish(self) -> None:
+        """What is left to do when the run is closed, within bounds: the last save, and the post-run policies."""
         until = self.loop.time() + (SAVE_ABORTED if self._abort_reason is not None else SAVE_WITHIN)
         try:
             with suppress(asyncio.CancelledError):
                 await begun()
+            if self.config.save is not None:
+                await self._save_rest(until)
+            for policy in self.slots.post_run:
+                await self._tell(policy, until)
+        finally:
+            self._over()
+
+    async def _tell(self, policy: Policy, until: float) -> None:
+        try:
+            with suppress(asyncio.CancelledError):
+                async with asyncio.timeout_at(until):
+                    await consult(policy, "post_run", self.policy_context(), self.ending)
+        except TimeoutError:
+            log.error("policy %s did not take the end of a run in time", type(policy).__name__)
+
+    async def _save_rest(self, until: float) -> None:
+        """Save what the end of the run added: a session that hangs or fails is the caller's to hear."""
+        try:
             for _ in range(SAVE_ATTEMPTS):
                 with suppress(asyncio.CancelledError):
                     async with asyncio.timeout_at(until):
@@ -230,8 +248,6 @@ class Run(Ledger):
             if self._saving is not None:
                 self._saving.cancel()
             self.failure = self.failure or (TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error)
-        finally:
-            self._over()
 
     def _leave_behind(self) -> None:
         """The reply does not end even when it is cancelled: the run ends without it."""
