@@ -31,7 +31,7 @@ config  account  state  watch  subscribers
 events  tool  context  conformance  policy
 stream  history  schema  workers  retry  queues
 tokens  codec
-messages  errors  redact
+messages  errors  redact  filelock
 """
 RELATIVE = "swink.<relative>"
 RANKS = {name: -number for number, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_a_keychain_that_fails_is_replaced_by_the_file(place: Place):
     assert KEY in (place.config / "keys.json").read_text()
 
 
+def test_keys_set_at_once_are_all_kept(place: Place):
+    providers = ["anthropic", "openai", "gemini", "mistral", "xai", "groq"]
+    for _ in range(3):
+        with ThreadPoolExecutor(len(providers)) as pool:
+            codes = list(pool.map(lambda name: place.swink("keys", "set", name, stdin=f"key-of-{name}\n").code, providers))
+        assert codes == [0] * len(providers)
+        file = place.config / "keys.json"
+        assert {name: entry["key"] for name, entry in json.loads(file.read_bytes()).items()} == {
+            name: f"key-of-{name}" for name in providers
+        }
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert os.listdir(place.config) == ["keys.json"]
+        file.unlink()
+
+
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The key file of this process, in an empty place, without a keychain."""
@@ -150,6 +166,38 @@ def test_a_write_that_fails_changes_nothing_and_leaves_nothing(file: Path, monke
         store_key("xai", "second-key")
     assert file.read_bytes() == before
     assert os.listdir(file.parent) == ["keys.json"]
+
+
+def test_keys_stored_by_threads_at_once_are_all_kept(file: Path):
+    names = [f"provider-{number}" for number in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store_key(name, f"key-of-{name}"), names))
+    assert sorted(key_places()) == sorted(names)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(remove_key, names[1:]))
+    assert list(key_places()) == names[:1]
+    assert os.listdir(file.parent) == ["keys.json"]
+
+
+def test_a_key_file_that_is_a_link_stays_one(file: Path, tmp_path: Path):
+    target = tmp_path / "dotfiles" / "keys.json"
+    file.parent.mkdir()
+    file.symlink_to(target)
+    store_key("openai", "first-key")
+    store_key("xai", "second-key")
+    assert file.is_symlink()
+    assert json.loads(target.read_bytes())["xai"]["key"] == "second-key"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_first_write_that_fails_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(KeyStoreError, match="nothing was changed"):
+        store_key("xai", "a-key")
+    assert os.listdir(file.parent) == []
 
 
 def test_a_damaged_file_is_named_and_not_quoted(file: Path):

@@ -19,6 +19,7 @@ from swink.cli.keychain import KeychainFailed, open_keychain
 from swink.cli.settings import config_dir
 from swink.cli.terminal import say
 from swink.errors import AgentError
+from swink.filelock import alone
 
 Place = Literal["keychain", "file"]
 
@@ -47,7 +48,7 @@ def key_places() -> dict[str, Place]:
 
 def store_key(provider: str, key: str) -> Place:
     """Keep a key, in the keychain if there is one that works."""
-    entries = _load()
+    _load()  # a damaged file is found before the keychain has changed
     keychain = open_keychain()
     entry = _Entry("file", key)
     if keychain is not None:
@@ -56,14 +57,13 @@ def store_key(provider: str, key: str) -> Place:
             entry = _Entry("keychain")
         except KeychainFailed as error:
             say(f"{error}; the key goes into {keys_file()} instead", "warning")
-    _save({**entries, provider: entry})
+    _change(provider, entry)
     return entry.place
 
 
 def remove_key(provider: str) -> bool:
     """Forget a key; whether there was one."""
-    entries = _load()
-    entry = entries.pop(provider, None)
+    entry = _load().get(provider)
     if entry is None:
         return False
     if entry.place == "keychain":
@@ -71,7 +71,7 @@ def remove_key(provider: str) -> bool:
         if keychain is None:
             raise KeyStoreError(f"the key of {provider} is in a keychain that cannot be opened here; delete swink/{provider} there")
         keychain.remove(provider)
-    _save(entries)
+    _change(provider, None)
     return True
 
 
@@ -112,20 +112,28 @@ def _load() -> dict[str, _Entry]:
         raise KeyStoreError(f"{path} is damaged; delete it and store the keys again with: swink keys set PROVIDER") from None
 
 
-def _save(entries: dict[str, _Entry]) -> None:
-    """Write the file whole or not at all, readable by nobody else from its first byte on."""
-    path = keys_file()
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+def _change(provider: str, entry: _Entry | None) -> None:
+    """Set or remove one entry and leave the others as they are now: several commands may run at once."""
+    # What a link leads to is written, so that a file kept elsewhere stays there.
+    path = Path(os.path.realpath(keys_file()))
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        with alone(path.with_name(f"{path.name}.lock")):
+            entries = {name: kept for name, kept in _load().items() if name != provider}
+            _save(path, entries if entry is None else {**entries, provider: entry})
     except OSError as error:
         raise KeyStoreError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+
+
+def _save(path: Path, entries: dict[str, _Entry]) -> None:
+    """Write the file whole or not at all, readable by nobody else from its first byte on."""
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.codec import plain, to_builtins
+from swink.filelock import locked
 from swink.messages import ToolCall, ToolResultMessage
-from swink.policies.filelock import locked
 from swink.policy import Policy, PolicyContext, Turn
 from swink.redact import redact_value
 
