@@ -486,22 +486,44 @@ async def test_new_arguments_from_the_approver_pass_the_policies_again():
     assert results[0].text == "not that"
 
 
-async def test_approval_views_are_redacted_and_the_tool_gets_the_real_values():
-    @tool(requires_approval=True)
-    async def login(password: str, note: str) -> str:
-        return f"{password} {note}"
+@tool(requires_approval=True)
+async def login(password: str, note: str) -> str:
+    return f"{password} {note}"
 
-    seen_arguments: list[Any] = []
+
+LOGIN = ToolCall("1", "login", {"password": "hunter2", "note": "key sk-proj-abcdefghijklmnop1"})
+
+
+async def test_an_approver_gets_the_exact_arguments_and_a_view_without_secrets_for_people():
+    requests: list[Any] = []
 
     def approve(request: Any) -> Any:
-        seen_arguments.append(request.arguments)
+        requests.append(request)
         return Approved({**request.arguments, "note": "edited"})
 
-    call = ToolCall("1", "login", {"password": "hunter2", "note": "key sk-proj-abcdefghijklmnop"})
-    results, seen, _ = await dispatch([call], [login], approve=approve)
+    results, seen, _ = await dispatch([LOGIN], [login], approve=approve)
     assert results[0].text == "hunter2 edited"
-    assert seen_arguments == [{"password": "[redacted]", "note": "key [redacted]"}]
-    assert seen.of(ApprovalRequested)[0].arguments == seen_arguments[0]
+    assert requests[0].arguments == LOGIN.arguments
+    assert requests[0].shown == {"password": "[redacted]", "note": "key [redacted]"}
+    assert "hunter2" not in repr(requests[0])
+    assert seen.of(ApprovalRequested)[0].shown == requests[0].shown
+
+
+async def test_an_approver_that_changes_the_request_changes_nothing():
+    def approve(request: Any) -> bool:
+        request.arguments["note"] = request.shown["note"] = "changed"
+        return True
+
+    results, _, _ = await dispatch([LOGIN], [login], approve=approve)
+    assert results[0].text == "hunter2 key sk-proj-abcdefghijklmnop1"
+
+
+async def test_an_approver_that_gives_back_the_redacted_view_rejects(caplog: pytest.LogCaptureFixture):
+    results, seen, _ = await dispatch([LOGIN], [login], approve=lambda request: Approved(request.shown))
+    assert results[0].is_error
+    assert "redacted view" in results[0].text
+    assert not seen.of(ApprovalResolved)[0].approved
+    assert "edit the request's arguments" in caplog.text
 
 
 async def test_cancelled_while_asking_resolves_the_request_and_aborts():

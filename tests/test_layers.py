@@ -29,7 +29,7 @@ run
 ledger
 config  account  state  watch  subscribers
 events  tool  context  conformance  policy
-stream  history  schema  workers  retry  queues
+stream  history  schema  workers  retry  queues  shown
 tokens  codec
 messages  errors  redact  filelock
 """

@@ -10,26 +10,31 @@ from msgspec import Struct
 from swink.events import ApprovalRequested, ApprovalResolved
 from swink.ledger import Call
 from swink.policy import PolicyContext
-from swink.redact import redact_value, restore_marks
+from swink.redact import MARK
 from swink.run import Run
-from swink.tool import failure
+from swink.shown import shown_arguments
+from swink.tool import copy_json, failure
 from swink.workers import Abandoned, run_in_thread
 
 log = logging.getLogger("swink.approval")
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for somebody's word; secrets in the arguments are redacted, the tool gets the real ones."""
+    """A call that waits for somebody's word: `arguments` are exactly what will run, `shown` is what to show people."""
 
     call_id: str
     name: str
     arguments: dict[str, Any]
+    shown: dict[str, Any]
     requires_approval: bool
     context: PolicyContext
 
+    def __repr__(self) -> str:
+        return f"ApprovalRequest({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
+
 
 class Approved(Struct, frozen=True):
-    """Run it, with other arguments if given."""
+    """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are."""
 
     arguments: dict[str, Any] | None = None
 
@@ -54,9 +59,10 @@ async def ask_approval(run: Run, call: Call) -> bool:
     if run.config.approve is None:
         run.settle(call, failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
         return False
-    shown = redact_value(call.arguments)
+    shown = shown_arguments(call.arguments)
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))
-    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, shown, tool.needs_approval(call.arguments), run.policy_context()))
+    wanted = tool.needs_approval(call.arguments)
+    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, copy_json(call.arguments), shown, wanted, run.policy_context()))
     if run.aborting:
         answer = Rejected("aborted")
     reason = answer.reason if isinstance(answer, Rejected) else None
@@ -65,7 +71,7 @@ async def ask_approval(run: Run, call: Call) -> bool:
     if isinstance(answer, Rejected):
         run.settle(call, failure("tool call rejected" + (f": {reason}" if reason else " by the user")))
     elif answer.arguments is not None:
-        call.arguments = restore_marks(answer.arguments, call.arguments)
+        call.arguments = copy_json(answer.arguments)
         return True
     return False
 
@@ -91,9 +97,16 @@ async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
         log.exception("the approval of %s failed", request.name)
         return Rejected(f"the approval failed: {type(error).__name__}")
     match answer:
+        case Approved(arguments=dict() as arguments) if _marks(arguments) > _marks(request.arguments):
+            log.warning("the approval of %s gave back the redacted view; edit the request's arguments, not what it shows", request.name)
+            return Rejected("the approval failed: it gave back the redacted view of the arguments")
         case Approved() | Rejected():
             return answer
         case True:
             return Approved()
         case _:
             return Rejected()
+
+
+def _marks(arguments: dict[str, Any]) -> int:
+    return repr(arguments).count(MARK)

@@ -110,11 +110,11 @@ class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field=
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field="type"):
-    """Somebody is asked whether a call may run; secrets in the arguments are redacted."""
+    """Somebody is asked whether a call may run; `shown` are its arguments without secrets."""
 
     call_id: str
     name: str
-    arguments: dict[str, Any]
+    shown: dict[str, Any]
 
 
 class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", tag_field="type"):

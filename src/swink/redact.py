@@ -64,40 +64,6 @@ def redact_value(value: Any) -> Any:
     return _redacted(value)
 
 
-def restore_marks(edited: Any, original: Any) -> Any:
-    """Put back what `redact_value` hid: wherever `edited` still shows the mark, take the original's value."""
-    if edited == MARK or edited == redact_value(original):
-        return original
-    match edited, original:
-        case dict(), dict():
-            before = cast("dict[object, object]", original)
-            items = cast("dict[object, object]", edited).items()
-            return {key: restore_marks(item, before[key]) if key in before else item for key, item in items}
-        case list(), list() if len(cast("list[object]", edited)) == len(cast("list[object]", original)):
-            pairs = zip(cast("list[object]", edited), cast("list[object]", original), strict=True)
-            return [restore_marks(item, before) for item, before in pairs]
-        case str(), str():
-            return _refilled(edited, original)
-        case _:
-            return edited
-
-
-def _refilled(edited: str, original: str) -> str:
-    """An edited text with the secrets of the original in place of its marks, if they are as many as were shown."""
-    first, *shown = redact_text(original).split(MARK)
-    filled, *kept = edited.split(MARK)
-    if len(kept) != len(shown):
-        return edited
-    position = len(first)
-    for number, (piece, after) in enumerate(zip(shown, kept, strict=True), 1):
-        end = original.find(piece, position + 1) if number < len(shown) else len(original) - len(piece)
-        if end <= position:
-            return edited
-        filled += original[position:end] + after
-        position = end + len(piece)
-    return filled
-
-
 def _redacted(value: object) -> object:
     match value:
         case str():

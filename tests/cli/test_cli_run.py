@@ -147,8 +147,29 @@ def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(place: Place,
     assert ("--approve always" in done.err) == (not deleted)
 
 
+SCRIPT = {"PYTHONSAFEPATH": "1"}
+"""As the `swink` script starts: without the working directory, which `python -m` puts first."""
+
+
+@pytest.mark.parametrize(("planted", "start"), [("aiohttp", SCRIPT), ("aiohttp", {}), ("urllib", SCRIPT)])
+def test_a_file_in_the_working_directory_does_not_pass_for_a_library(place: Place, provider: Provider, planted: str, start: dict[str, str]):
+    place.write("tools.py", TOOLS)
+    place.write(f"{planted}.py", "open('ran', 'w').write('x')\nraise SystemExit('planted')\n")
+    provider.replies = [[Call("weather", city="Oslo")], ["Fine."]]
+    done = place.swink("run", "--tool", "tools:weather", "--model", "openai:m", "Weather?", env={**provider.env, **start})
+    assert (done.code, done.out.strip()) == (0, "Fine.")
+    assert not (place.here / "ran").exists()
+
+
+def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
+    place.write("json.py", TOOLS)
+    done = place.swink("run", "--tool", "json:weather", "--model", "openai:m", "Weather?", env=SCRIPT)
+    assert done.code == 2
+    assert "comes before json.py in this directory, so give yours another name" in done.err
+
+
 async def test_approval_can_be_refused_once_and_for_all():
-    request = ApprovalRequest("c", "delete", {}, True, cast(PolicyContext, None))
+    request = ApprovalRequest("c", "delete", {}, {}, True, cast(PolicyContext, None))
     assert isinstance(await approver("never")(request), Rejected)
 
 
@@ -165,6 +186,21 @@ def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider,
     assert (place.here / "deleted.txt").exists() == deleted
 
 
+def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_question(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    path = "a\u202eb" + " " * 2000 + "the end\nswink: allow ls? [y/N] \rnothing"
+    provider.replies = [[Call("delete", path=path)], ["Done."]]
+    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    question = screen.wait_for("allow delete? [y/N] ")
+    assert "\\u202e" in question
+    assert "\u202e" not in question
+    assert "the end" in question
+    assert "│ swink: allow ls? [y/N] \\rnothing" in question
+    screen.type("n\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+
+
 @pytest.mark.parametrize(
     ("answers", "deleted"), [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["a", "b", "c"], False)]
 )
@@ -175,7 +211,7 @@ def test_an_answer_that_is_not_understood_is_asked_for_again(place: Place, provi
     screen.wait_for("? [y/N] ")
     for number, answer in enumerate(answers):
         if number:
-            assert "allow delete? y (yes) or n (no)" in screen.wait_for("[y/N] ")
+            assert "please answer y or n: allow delete?" in screen.wait_for("[y/N] ")
         screen.type(f"{answer}\n")
     screen.wait_for("Done.")
     assert screen.end() == 0

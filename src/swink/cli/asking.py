@@ -12,16 +12,14 @@ from typing import Any, Literal
 import msgspec
 
 from swink.approval import ApprovalRequest, Rejected
-from swink.cli.terminal import say, shortened
-from swink.redact import redact_value
+from swink.cli.terminal import say
+from swink.shown import escaped, shown_arguments
 
 Approval = Literal["ask", "never", "always"]
 Verdict = bool | Rejected
 
 _TICK = 0.1
 _TIMES = 3
-_QUESTION_ROOM = 1000
-"""Enough to see what is approved; a longer call says how much more there is."""
 
 
 def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
@@ -30,9 +28,23 @@ def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
 
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call for people: `name(city="Oslo", days=3)`, secrets redacted."""
-    shown: dict[str, Any] = redact_value(arguments)
-    return f"{name}({', '.join(f'{key}={msgspec.json.encode(value, enc_hook=repr).decode()}' for key, value in shown.items())})"
+    """A call for people, in one line: `name(city="Oslo", days=3)`, secrets redacted."""
+    return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in shown_arguments(arguments).items())})"
+
+
+def question_text(request: ApprovalRequest) -> str:
+    """The whole call, an argument a line; the lines of a longer text stand behind a bar, so that none passes for the question."""
+    lines = [f"swink: {escaped(request.name)} wants to run with"]
+    for key, value in request.shown.items():
+        text = value if isinstance(value, str) else _json(value)
+        first, *rest = text.split("\n") if text else ['""']
+        lines += [f"  {key}: {first}" if not rest else f"  {key}:"]
+        lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
+    return "\n".join(lines if request.shown else [f"swink: {escaped(request.name)} wants to run"])
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=repr).decode()
 
 
 async def _allow(request: ApprovalRequest) -> Verdict:
@@ -44,13 +56,12 @@ async def _refuse(request: ApprovalRequest) -> Verdict:
 
 
 async def _ask(request: ApprovalRequest) -> Verdict:
-    text = call_text(request.name, request.arguments)
-    more = f" [and {len(text) - _QUESTION_ROOM} more characters]" if len(text) > _QUESTION_ROOM else ""
-    question = f"swink: allow {shortened(text, _QUESTION_ROOM)}{more}? [y/N] "
+    name = escaped(request.name)
+    question = f"{question_text(request)}\nswink: allow {name}? [y/N] "
     for _ in range(_TIMES):
         answer = await _answer_to(question)
         if answer is None:
-            say(f"{request.name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
+            say(f"{name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
             return Rejected("nobody is there to approve this call")
         match answer.strip().lower():
             case "y" | "yes":
@@ -58,7 +69,7 @@ async def _ask(request: ApprovalRequest) -> Verdict:
             case "" | "n" | "no":
                 return Rejected("the user said no")
             case _:
-                question = f"swink: that is no answer; allow {shortened(request.name, _QUESTION_ROOM)}? y (yes) or n (no) [y/N] "
+                question = f"swink: please answer y or n: allow {name}? [y/N] "
     return Rejected("the user gave no answer that is understood")
 
 
@@ -81,8 +92,8 @@ async def _answer_to(question: str) -> str | None:
             loop.call_soon_threadsafe(lambda: answer.done() or answer.set_result(line))
 
     _forget_what_was_typed(keyboard)
-    os.write(screen, question.encode("utf-8", "replace"))
-    os.close(screen)
+    with os.fdopen(screen, "wb") as file:
+        file.write(question.encode("utf-8", "replace"))
     threading.Thread(target=listen, name="swink-ask", daemon=True).start()
     try:
         return await answer

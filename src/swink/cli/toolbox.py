@@ -32,7 +32,8 @@ def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
 
 def _module(module: str, name: str) -> ModuleType:
     if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        # Last, so that no file lying about here passes for a module of the library or of an installed package.
+        sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -49,7 +50,16 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
     for part in attribute.split("."):
         if not hasattr(value, part):
             near = get_close_matches(part, [item for item in dir(value) if not item.startswith("_")], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else _shadowed(module)
             raise MisuseError(f"--tool {name}: {module.__name__} has no {attribute!r}{hint}")
         value = getattr(value, part)
     return value
+
+
+def _shadowed(module: ModuleType) -> str:
+    """What to say if a module of the same name in the current directory was meant."""
+    path = module.__name__.replace(".", os.sep)
+    here = next((file for file in (f"{path}.py", os.path.join(path, "__init__.py")) if os.path.exists(file)), None)
+    if here is None or os.path.realpath(here) == os.path.realpath(module.__file__ or ""):
+        return ""
+    return f"; {module.__file__ or module.__name__} comes before {here} in this directory, so give yours another name"
