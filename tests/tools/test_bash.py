@@ -58,6 +58,16 @@ async def test_a_flood_gives_few_updates_and_a_short_result(bash: Tool):
     assert sum(map(len, updates)) < MAX_OUTPUT + 1000
 
 
+async def test_a_models_timeout_is_never_above_the_hosts(tmp_path: Path):
+    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"), limits=Limits(wall=0.5))[0]
+    async with asyncio.timeout(10):
+        result = await call(bash, command="sleep 30", timeout=3600)
+    assert result.details["reason"] == "timeout"
+    assert "the timeout of 3600 s was lowered to 0.5 s" in result.text
+    assert bash.parameters_schema["properties"]["timeout"]["description"] == "Seconds after which it is ended, at most 0.5."
+    assert "lowered" not in (await call(bash, command="true", timeout=0.5)).text
+
+
 async def test_a_timeout_says_so_and_keeps_what_came(bash: Tool):
     result = await call(bash, command="echo before; sleep 30", timeout=0.5)
     assert result.is_error

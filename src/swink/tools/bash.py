@@ -13,7 +13,8 @@ from swink.tools.process import Limits
 from swink.tools.sandbox import Sandbox, shell_argv
 from swink.tools.workspace import PathRefused, Workspace
 
-MAX_SECONDS = 3600
+SECONDS = 120.0
+"""How long a command may take if the model says nothing; the host's limit of wall time is the most it may say."""
 _KEEP_DIRECTORY = 'trap "pwd -P >&3" EXIT; eval "$1"'
 
 _DESCRIPTION = """Run a shell command in the workspace. {sandbox}
@@ -31,6 +32,7 @@ _SANDBOXES = {
 def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False) -> list[Tool]:
     """bash for a workspace. With `keep_directory` a `cd` holds for later calls, which then run one after another."""
     shell = _Shell(workspace, sandbox, limits, keep_directory)
+    bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
     def asks(arguments: dict[str, Any]) -> bool:
         command = arguments.get("command")
@@ -40,14 +42,13 @@ def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limit
     async def bash(
         command: str,
         ctx: ToolContext,
-        timeout: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] = limits.wall,
+        timeout: Annotated[float, Meta(gt=0, description=bound)] = min(SECONDS, limits.wall),
         directory: str | None = None,
     ) -> ToolResult:
         """Run a shell command.
 
         Args:
             command: The command, for bash.
-            timeout: Seconds after which it is ended.
             directory: Where to run it, relative to the workspace.
         """
         return await shell.run(command, ctx, timeout, directory)
@@ -80,10 +81,15 @@ class _Shell:
             raise ToolError("a command cannot contain a NUL character")
         where = self._workspace.directory(self._directory if directory is None else directory)
         argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
-        limits = replace(self._limits, wall=timeout)
+        limits = replace(self._limits, wall=min(self._limits.wall, timeout))
         outcome = await run_command(self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps)
         outcome.details["command"] = command
-        return outcome.result(*(self._move(outcome.ending.directory) if self._keeps else ()))
+        notes = self._move(outcome.ending.directory) if self._keeps else []
+        if timeout > limits.wall:
+            notes.append(f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, the most a command may take here]")
+        elif outcome.ending.reason == "timeout" and timeout < self._limits.wall:
+            notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
+        return outcome.result(*notes)
 
     def _move(self, directory: str) -> list[str]:
         """Follow the shell to where it ended, if that is a place in the workspace."""

@@ -111,9 +111,7 @@ def _ended(ending: Ending, timeout: float) -> str:
         case None:
             return f"[exit code {ending.code}]"
         case "timeout":
-            return (
-                f"[timed out after {timeout:g} s; the command and everything it started were ended. Set a longer timeout if it needs one]"
-            )
+            return f"[timed out after {timeout:g} s; the command and everything it started were ended]"
         case "memory":
             return "[ended: it used more memory than a command may]"
         case "processes":

@@ -41,7 +41,7 @@ class Limits(Struct, frozen=True):
     second; one process alone also meets its memory limit at once.
     """
 
-    wall: float = 120.0
+    wall: float = 600.0
     cpu: int = 600
     memory: int = 4 << 30
     processes: int = 512
