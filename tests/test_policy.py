@@ -22,8 +22,6 @@ from swink.policy import (
     Policy,
     PolicyContext,
     Replace,
-    Rewrite,
-    Skip,
     Slots,
     Stop,
     Turn,
@@ -86,7 +84,7 @@ def test_a_slot_keeps_the_order_of_the_policies_and_knows_inherited_overrides():
 # Consulting one
 
 
-@pytest.mark.parametrize("verdict", [None, Stop("enough"), Inject("hi"), Skip("no"), Rewrite({"a": 1}), Replace(UserMessage("x"))])
+@pytest.mark.parametrize("verdict", [None, Stop("enough"), Inject("hi")])
 async def test_a_policy_may_be_sync_or_async(verdict):
     class Later(Policy):
         async def pre_turn(self, ctx):

@@ -31,7 +31,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
-from swink.policy import Policy
+from swink.policy import Policy, slots_of, vet_commit
 from swink.queues import MessageQueue, QueueMode
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
@@ -103,7 +103,7 @@ class Agent:
         self._steering = MessageQueue(steering_mode)
         self._follow_up = MessageQueue(follow_up_mode)
         self._context = AgentContext(system_prompt, (), as_tools(tools))
-        self._history = History([*session.messages, *messages] if session is not None else messages)
+        self._history = History(_vetted([*session.messages, *messages] if session is not None else messages, policies))
         self._config = AgentLoopConfig(
             model=spec,
             stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
@@ -265,7 +265,7 @@ class Agent:
             after = await returned if isinstance(returned, Awaitable) else returned
         self._idle_only("compact")
         report = CompactionReport(len(before) - len(after), sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after)), True)
-        self._history = History(after)
+        self._history = History(_vetted(after, self._config.policies))
         if report.dropped:
             self._subscribers.notify(ContextCompacted(report))
         return report
@@ -283,7 +283,7 @@ class Agent:
 
     @messages.setter
     def messages(self, messages: Sequence[Message]) -> None:
-        self._replace_history(History(messages))
+        self._replace_history(History(_vetted(messages, self._config.policies)))
 
     def append_messages(self, messages: Input) -> None:
         """Add to the history without running."""
@@ -291,7 +291,7 @@ class Agent:
         if self._active is not None:
             self._active.append(added)
         else:
-            self._history = History([*self._history.snapshot(), *added])
+            self._history = History([*self._history.snapshot(), *_vetted(added, self._config.policies)])
 
     def clear_messages(self) -> None:
         """Empty the history."""
@@ -369,8 +369,8 @@ class Agent:
             model=self.model,
             system_prompt=self.system_prompt,
             messages=savable(self.messages),
-            steering=[*(self._active.pending if self._active is not None else ()), *self._steering],
-            follow_up=list(self._follow_up),
+            steering=list(_vetted([*(self._active.pending if self._active is not None else ()), *self._steering], self._config.policies)),
+            follow_up=list(_vetted(self._follow_up, self._config.policies)),
             state=copied(self.state),
         ).to_data()
 
@@ -465,7 +465,7 @@ class Agent:
         if structured is not None:
             self.error = _outcome(structured, run).error
         else:
-            self.error = None if run.error is None else str(run.error)
+            self.error = run.error_text
         self._active = None
         self._release()
 
@@ -531,6 +531,12 @@ def _window(spec: ModelSpec) -> SlidingWindow:
     """A window that leaves room for the reply, the system prompt and the tools."""
     window = spec.context_window or DEFAULT_WINDOW
     return SlidingWindow(window - min(spec.max_output or window // 8, window // 4) - window // 20)
+
+
+def _vetted(messages: Sequence[Message], policies: Sequence[Policy]) -> Sequence[Message]:
+    """The messages as the pre-commit policies want them kept, whichever way they enter a history."""
+    guards = slots_of(policies).pre_commit
+    return [vet_commit(guards, message) for message in messages] if guards else messages
 
 
 def _json_copy(value: dict[str, Any]) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Ledger:
         added = paired(messages)
         if self.closed:
             for message in added:
-                self.history.append(message)
+                self.history.append(self._vetted(message))
         elif self._appended is None:
             self._appended = added
         else:
@@ -229,9 +229,8 @@ class Ledger:
             self.open_reply()
         cost = cost or self.account.price(self.model, usage)
         message = (self.assembly or Assembly()).message(self.model, stop_reason, usage=usage, cost=cost, error=error)
-        if self.slots.pre_commit:
-            message = vet_commit(self.slots.pre_commit, message)
-            assert isinstance(message, AssistantMessage)
+        message = self._vetted(message)
+        assert isinstance(message, AssistantMessage)
         self.account.charge(usage, cost)
         self.assembly = None
         self._message_open = False
@@ -271,14 +270,16 @@ class Ledger:
             committed.append(message)
         self.results = tuple(committed)
 
-    def replace_reply(self, message: Message) -> None:
-        """Keep another reply for this turn; its tool calls must be the same, since their results are already there."""
+    def replace_reply(self, message: Message) -> bool:
+        """Keep another reply for this turn; False if its tool calls are not the same, since their results are already there."""
+        message = self._vetted(message)
         if self.reply is None or not isinstance(message, AssistantMessage) or message.tool_calls != self.reply.tool_calls:
             log.warning("a policy's replacement was refused: the tool calls must stay as they are")
-            return
+            return False
         self.history = self.history.replaced(self.reply, message)
         self.produced[next(index for index, item in enumerate(self.produced) if item is self.reply)] = message
         self.reply = message
+        return True
 
     def end_turn(self, reason: TurnEndReason) -> None:
         """End the turn."""
@@ -327,7 +328,7 @@ class Ledger:
             tuple(self.produced),
             self.stop_reason or "stop",
             *self.account.totals,
-            None if self.error is None else str(self.error),
+            self.error_text,
             None if self.error is None else self.error.kind,
             self.reason,
         )
@@ -367,17 +368,27 @@ class Ledger:
     @property
     def ending(self) -> Ending:
         """How the run ended."""
-        return Ending(self.stop_reason or "stop", self.reason, None if self.error is None else str(self.error), self.last)
+        return Ending(self.stop_reason or "stop", self.reason, self.error_text, self.last)
+
+    @property
+    def error_text(self) -> str | None:
+        """What went wrong, as the policies want it kept."""
+        if self.error is None:
+            return None
+        kept = self.reply.error_message if self.reply is not None and self.reply.failed else None
+        return str(self.error) if kept is None else kept
 
     def _commit(self, message: Message, queue: list[Any]) -> Message:
         """Announce a message and keep it; it leaves the head of its queue in the same step, so that it is always in one place."""
-        if self.slots.pre_commit:
-            message = vet_commit(self.slots.pre_commit, message)
+        message = self._vetted(message)
         self.emit(MessageStart(message.role))
         del queue[0]
         self._keep(message)
         self.emit(MessageEnd(message))
         return message
+
+    def _vetted(self, message: Message) -> Message:
+        return vet_commit(self.slots.pre_commit, message) if self.slots.pre_commit else message
 
     def _keep(self, message: Message) -> None:
         self.history.append(message)
@@ -389,7 +400,7 @@ class Ledger:
             self.history, self._next_history = self._next_history, None
         while self._appended:
             if self.closed:
-                self.history.append(self._appended.pop(0))
+                self.history.append(self._vetted(self._appended.pop(0)))
             else:
                 self._commit(self._appended[0], self._appended)
 

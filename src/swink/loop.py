@@ -177,7 +177,8 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
             case Inject() as inject:
                 run.inject(inject.as_messages)
             case Replace(message):
-                run.replace_reply(message)
+                if not run.replace_reply(message) and policy.fail_closed:
+                    return run.stop(f"{type(policy).__name__} failed: its replacement was refused")
             case _:
                 pass
     return None

@@ -70,6 +70,15 @@ class Replace(Struct, frozen=True):
 
 Verdict = Stop | Inject | Skip | Rewrite | Replace | None
 
+_VERDICTS: Mapping[str, tuple[type, ...]] = {
+    "pre_turn": (Stop, Inject),
+    "pre_dispatch": (Stop, Inject, Skip, Rewrite),
+    "pre_retry": (Stop,),
+    "post_turn": (Stop, Inject, Replace),
+    "post_loop": (Stop, Inject),
+    "post_run": (),
+}
+
 
 class PolicyContext(Struct, frozen=True):
     """What a policy sees: values, never live state."""
@@ -195,13 +204,25 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     try:
         verdict = getattr(policy, slot)(*values)
         verdict = await verdict if inspect.isawaitable(verdict) else verdict
-        if not isinstance(verdict, Verdict):
-            raise TypeError(f"{verdict!r} is not a verdict; return None, Stop, Inject, Skip, Rewrite or Replace")
+        if verdict is not None and not _fits(verdict, slot):
+            known = " or ".join(["None", *[kind.__name__ for kind in _VERDICTS[slot]]])
+            raise TypeError(f"{slot} cannot return this {type(verdict).__name__}; it returns {known}")
         return verdict
     except Exception as error:
         # A policy is somebody else's code: it must not take the run down with it.
         log.exception("policy %s failed in %s", type(policy).__name__, slot)
         return Stop(f"{type(policy).__name__} failed: {type(error).__name__}") if policy.fail_closed else None
+
+
+def _fits(verdict: object, slot: str) -> bool:
+    """Whether a verdict is one that its slot can carry out."""
+    match verdict:
+        case Stop(reason) | Skip(reason):
+            return type(verdict) in _VERDICTS[slot] and isinstance(reason, str)
+        case Rewrite(arguments):
+            return type(verdict) in _VERDICTS[slot] and isinstance(arguments, dict)
+        case _:
+            return type(verdict) in _VERDICTS[slot]
 
 
 def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
@@ -234,7 +255,8 @@ def _withheld(message: Message, policy: str) -> Message:
     text = Text(f"[withheld: {policy} failed]")
     match message:
         case AssistantMessage():
-            return replace(message, content=(text, *message.tool_calls))
+            error = None if message.error_message is None else text.text
+            return replace(message, content=(text, *message.tool_calls), error_message=error)
         case ToolResultMessage():
             return replace(message, content=(text,), details=None)
         case UserMessage():
