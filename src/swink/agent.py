@@ -99,6 +99,7 @@ class Agent:
     ) -> None:
         spec = catalog.parse_model(model)
         self._stream_fn = stream_fn
+        self._provider = spec.provider
         self._own_window = transform_context is None
         self._steering = MessageQueue(steering_mode)
         self._follow_up = MessageQueue(follow_up_mode)
@@ -496,10 +497,8 @@ class Agent:
         return spec, self._stream_fn_for(spec)
 
     def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
-        """The agent's own stream function, unless the catalog has one for another provider."""
-        config: AgentLoopConfig | None = getattr(self, "_config", None)
-        same = config is not None and config.model.provider == spec.provider
-        if self._stream_fn is not None and (same or not catalog.has_provider(spec.provider)):
+        """The agent's own stream function, unless the catalog has one for another provider than the agent was made with."""
+        if self._stream_fn is not None and (spec.provider == self._provider or not catalog.has_provider(spec.provider)):
             return self._stream_fn
         return catalog.stream_fn_for(spec)
 

@@ -19,6 +19,25 @@ ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
 
+class KeyOwner(Struct, frozen=True):
+    """Whom an API key was given for: a provider, at the address that its stream function names."""
+
+    provider: str
+    origin: str | None = None
+
+    @classmethod
+    def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
+        """Who gets the key when this model is asked through this stream function."""
+        return cls(_SAME_ACCOUNT.get(model.provider, model.provider), getattr(stream_fn, "origin", None))
+
+    def is_also(self, other: "KeyOwner") -> bool:
+        """Whether a key given for one may be sent to the other; an address that is not known does not tell them apart."""
+        return self.provider == other.provider and (self.origin == other.origin or None in (self.origin, other.origin))
+
+
+_SAME_ACCOUNT = {"openai-responses": "openai"}
+
+
 class AgentContext(Struct):
     """What a conversation consists of. A running loop reads it at every turn, so a change takes effect at the next."""
 
@@ -52,6 +71,12 @@ class AgentLoopConfig(Struct, kw_only=True):
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     save: Callable[[Sequence[Message]], Awaitable[None]] | None = None
     """Called with each turn's messages once they are final."""
+    key_owner: KeyOwner | None = None
+    """Whom `options.api_key` was given for, and nobody else gets it: the model and stream function that the config is made with."""
+
+    def __post_init__(self) -> None:
+        if self.key_owner is None:
+            self.key_owner = KeyOwner.of(self.model, self.stream_fn)
 
 
 class AgentResult(Struct, frozen=True):

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from swink.errors import AgentError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
+from swink.config import KeyOwner
+from swink.errors import AgentError, AuthError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
@@ -32,6 +33,8 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
         error = await _attempt(run, stream_fn, messages)
         if error is None:
             return None
+        if isinstance(error, AuthError) and _withholds_key(run, run.model, stream_fn):
+            error = _with_hint(error, run)
         run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
@@ -79,8 +82,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     model = run.model
     options = run.config.options
-    if run.config.get_api_key is not None or run.tool_choice is not None:
-        options = await _options(run, model)
+    if options.api_key is not None or run.config.get_api_key is not None or run.tool_choice is not None:
+        options = await _options(run, model, stream_fn)
         run.check()
     context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
     assembly = run.assembly = Assembly()
@@ -148,8 +151,11 @@ def _llm_messages(run: Run, messages: Sequence[Message]) -> Sequence[LlmMessage]
     return converted if end == whole else converted[:end]
 
 
-async def _options(run: Run, model: ModelSpec) -> StreamOptions:
+async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
+    """The options for this model: a key that was given for another provider is left out."""
     options = run.config.options
+    if _withholds_key(run, model, stream_fn):
+        options = replace(options, api_key=None)
     if run.config.get_api_key is not None:
         key = run.config.get_api_key(model.provider)
         key = await key if isinstance(key, Awaitable) else key
@@ -158,6 +164,11 @@ async def _options(run: Run, model: ModelSpec) -> StreamOptions:
     if run.tool_choice is not None and options.tool_choice is None:
         options = replace(options, tool_choice=run.tool_choice)
     return options
+
+
+def _withholds_key(run: Run, model: ModelSpec, stream_fn: StreamFn) -> bool:
+    config = run.config
+    return config.options.api_key is not None and not (config.key_owner and config.key_owner.is_also(KeyOwner.of(model, stream_fn)))
 
 
 def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
@@ -169,6 +180,12 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
     if limits is None:
         return _LIMITS
     return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
+
+
+def _with_hint(error: AuthError, run: Run) -> AuthError:
+    owner = run.config.key_owner
+    hint = f"the api_key in the options was given for {owner.provider if owner else 'another model'} and is not sent to {run.model}"
+    return AuthError(f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model)
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:

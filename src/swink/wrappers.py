@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.codec import savable, to_builtins
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
@@ -33,15 +34,20 @@ class Recording(Struct, frozen=True):
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
-    """Ask the first; if it fails retryably or just ends before any content, ask the next."""
+    """Ask the first; if it fails retryably or just ends before any content, ask the next.
+
+    `options.api_key` was given for the first: another gets it only where it is known to ask the same server.
+    """
+    own = getattr(stream_fns[0], "origin", None) if stream_fns else None
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         for position, stream_fn in enumerate(stream_fns):
             last = position + 1 == len(stream_fns)
             shown = False
             held: list[AssistantMessageEvent] = []
+            is_own = position == 0 or (own is not None and getattr(stream_fn, "origin", None) == own)
             try:
-                async with _closing(stream_fn(model, context, options)) as events:
+                async with _closing(stream_fn(model, context, options if is_own else replace(options, api_key=None))) as events:
                     async for event in events:
                         if not last and not shown and isinstance(event, Error) and error_for(event.kind, event.message).retryable:
                             break
@@ -61,7 +67,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
             if shown or last:
                 return
 
-    return stream
+    return _like(stream_fns[0], stream) if stream_fns else stream
 
 
 def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
@@ -85,7 +91,7 @@ def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
             if failure is not None or (events and isinstance(events[-1], Done | Error)):
                 _write(cassette, Recording(_key(request), request, _without_secrets(events), failure))
 
-    return stream
+    return _like(stream_fn, stream)
 
 
 def replayed(path: str | Path) -> StreamFn:
@@ -127,7 +133,7 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
             known[key] = Recording(key, request, events)
             _write(cassette, Recording(key, request, _without_secrets(events)))
 
-    return stream
+    return _like(stream_fn, stream)
 
 
 def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concurrent: int | None = None) -> StreamFn:
@@ -152,7 +158,7 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
         finally:
             gate.release()
 
-    return stream
+    return _like(stream_fn, stream)
 
 
 def request_of(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, Any]:
@@ -170,6 +176,14 @@ def request_of(model: ModelSpec, context: LlmContext, options: StreamOptions) ->
 def _without_secrets(events: list[AssistantMessageEvent]) -> list[AssistantMessageEvent]:
     """Stream events without secrets."""
     return msgspec.convert(redact_value(to_builtins(events)), list[AssistantMessageEvent])
+
+
+def _like(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
+    """The wrapper, with what others read off the stream function it wraps: its time limits, its options, its server."""
+    for name in ("timeout", "honours", "origin"):
+        if (value := getattr(stream_fn, name, None)) is not None:
+            setattr(wrapper, name, value)
+    return wrapper
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import os
 import secrets
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +34,9 @@ class _Entry(Struct, frozen=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"_Entry({self.place})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("place", self.place)]
 
 
 def keys_file() -> Path:

@@ -47,6 +47,7 @@ class AnthropicStreamFn:
             allow_http=allow_http,
         )
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self.origin = self._endpoint.origin
         self._notices = Notices("anthropic", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 
@@ -76,7 +77,7 @@ class AnthropicStreamFn:
         headers = {"content-type": "application/json", "accept": "text/event-stream", "anthropic-version": VERSION, **self._headers}
         if key := self._endpoint.key(options.api_key):
             headers["x-api-key"] = key
-        return Request(f"{self._endpoint.base_url}/v1/messages", headers, encode_body(body, options.extra))
+        return Request(f"{self._endpoint.base_url}/v1/messages", self._endpoint.sealed(headers), encode_body(body, options.extra))
 
 
 class _Delta(Struct):

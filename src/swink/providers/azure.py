@@ -16,7 +16,7 @@ from swink.messages import ModelSpec
 from swink.providers.chat_body import Dialect, request_body
 from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import endpoint, segment
 from swink.providers.entra import AUTHORITY, ClientCredentials
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, timeout_for, transport_for
@@ -55,7 +55,8 @@ class AzureStreamFn:
         self._deployment = deployment
         self._credentials = credentials
         self._token_provider = token_provider
-        self._dialect = DEPLOYMENTS if "/openai/v1" not in self._url("") else V1
+        self._dialect = DEPLOYMENTS if "/openai/v1" not in self._url("any") else V1
+        self.origin = self._endpoint.origin
         self._notices = Notices("azure", self._dialect.honours)
         self.honours = self._dialect.honours
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -72,7 +73,7 @@ class AzureStreamFn:
             deployment = self._deployment or model.model_id
             body["model"] = deployment
             headers = {"content-type": "application/json", "accept": "text/event-stream", **await self._authorization(options)}
-            return Request(self._url(deployment), headers, encode_body(body, options.extra))
+            return Request(self._url(deployment), self._endpoint.sealed(headers), encode_body(body, options.extra))
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
@@ -83,13 +84,13 @@ class AzureStreamFn:
     def _url(self, deployment: str) -> str:
         base = self._endpoint.base_url
         path = urlsplit(base).path
-        query = f"?api-version={quote(self._api_version)}" if self._api_version else ""
+        query = f"?api-version={quote(self._api_version, safe='')}" if self._api_version else ""
         if path.endswith("/openai/v1") or "/openai/deployments/" in path:
             return f"{base}/chat/completions{query}"
         root = base if path.endswith("/openai") else f"{base}/openai"
         if not query:
             return f"{root}/v1/chat/completions"
-        return f"{root}/deployments/{quote(deployment, safe='')}/chat/completions{query}"
+        return f"{root}/deployments/{segment(deployment)}/chat/completions{query}"
 
     async def _authorization(self, options: StreamOptions) -> dict[str, str]:
         given = options.api_key if options.api_key is not None else self._endpoint.api_key

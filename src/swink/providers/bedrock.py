@@ -4,7 +4,6 @@ import inspect
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from urllib.parse import quote
 
 from swink.errors import StreamError
 from swink.messages import ModelSpec
@@ -12,7 +11,7 @@ from swink.providers.awsconfig import find_credentials, find_region
 from swink.providers.bedrock_body import request_body
 from swink.providers.bedrock_stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
-from swink.providers.endpoint import Endpoint, check_base_url
+from swink.providers.endpoint import Endpoint, check_base_url, segment
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.merge import merged
@@ -49,11 +48,13 @@ class BedrockStreamFn:
         url = base_url or named
         self._base_url = check_base_url(url, allow_http=allow_http) if url else None
         self._owned = not base_url or bool(re.search(r"\.amazonaws\.com(\.cn)?(:|/|$)", base_url))
+        self._allow_http = allow_http
         self._api_key = api_key
         self._region = region
         self._profile = profile
         self._credentials = credentials
         self._notices = Notices("bedrock", self.honours)
+        self.origin = self._endpoint("").origin if self._base_url is not None else None
         local = self._base_url is not None and self._endpoint("").is_local
         self.timeout = Timeout(idle=600, first=600) if local else Timeout()
 
@@ -78,13 +79,12 @@ class BedrockStreamFn:
     def _endpoint(self, region: str) -> Endpoint:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         url = self._base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
-        return Endpoint("bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned)
+        return Endpoint("bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned, self._allow_http)
 
     async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
         region = self._find_region()
         endpoint = self._endpoint(region)
-        # A colon needs no escape in a path, and HTTP clients that tidy URLs would take it out: what is sent must be what is signed.
-        url = f"{endpoint.base_url}/model/{quote(model.model_id, safe=':')}/converse-stream"
+        url = f"{endpoint.base_url}/model/{segment(model.model_id)}/converse-stream"
         headers = {"content-type": "application/json", "accept": "application/vnd.amazon.eventstream"}
         key = self._bearer(endpoint, options)
         if key:
@@ -93,7 +93,7 @@ class BedrockStreamFn:
             found = await self._find_credentials()
             with_signature = signed("POST", url, headers, body, credentials=found, region=region, service="bedrock")
             headers = {name.lower(): value for name, value in with_signature.items()}
-        return Request(url, headers, body)
+        return Request(url, endpoint.sealed(headers), body)
 
     def _bearer(self, endpoint: Endpoint, options: StreamOptions) -> str | None:
         """The API key, empty to send none, None to sign."""

@@ -1,17 +1,24 @@
 """Where an adapter sends its requests, and with which key: the rules for base URLs and API keys.
 
 A key from the environment belongs to one provider: it goes to that provider, to the base URL that the environment names
-beside it, or to this machine and its private network, and nowhere else.
+beside it, or to this machine, and nowhere else. No key travels over plain http, except to this machine.
 """
 
 import ipaddress
 import os
-from urllib.parse import urlsplit
+import re
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from swink.errors import AuthError, MisuseError
+from swink.errors import AuthError, MisuseError, StreamError
 from swink.stream import StreamOptions
+
+_SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie", re.I)
+_NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
 
 
 class Endpoint(Struct, frozen=True):
@@ -23,6 +30,14 @@ class Endpoint(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     owned: bool = True
     """Whether the key from the environment may go there."""
+    allow_http: bool = False
+    """Whether a key may go there over plain http."""
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: who gets the key."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}"
 
     @property
     def host(self) -> str:
@@ -32,19 +47,18 @@ class Endpoint(Struct, frozen=True):
     @property
     def is_local(self) -> bool:
         """Whether the server runs on this machine."""
-        return is_loopback(self.host)
+        return is_local(self.host)
 
     def key(self, override: str | None = None) -> str:
         """The key to send: the caller's, the constructor's, the environment's; empty for a local server without one."""
         for given in (override, self.api_key):
             if given is not None:
-                return given.strip()
-        private = is_private(self.host)
-        if self.owned or private:
+                return self._unless_clear(given.strip(), "the key")
+        if self.owned or is_loopback(self.host):
             for variable in self.variables:
                 if found := os.environ.get(variable, "").strip():
-                    return found
-        if private:
+                    return self._unless_clear(found, f"the key in {variable}")
+        if is_private(self.host):
             return ""
         if self.owned and self.variables:
             raise AuthError(f"no API key for {self.provider}: set {' or '.join(self.variables)}, or pass api_key=")
@@ -58,8 +72,26 @@ class Endpoint(Struct, frozen=True):
             headers["authorization"] = f"Bearer {key}"
         return headers
 
+    def sealed(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers, once it is sure that none of them shows a secret on the way."""
+        for name, value in headers.items():
+            if is_secret_header(name):
+                self._unless_clear(value, f"the secret in the header {name!r}")
+        return dict(headers)
+
+    def _unless_clear(self, secret: str, what: str) -> str:
+        if secret and not self.allow_http and self.base_url.startswith("http:") and not is_loopback(self.host):
+            raise AuthError(
+                f"{what} would travel to {self.host} in clear text, so nothing was sent; use https, "
+                "or pass allow_http=True if you trust the network, or api_key='' for a server without keys"
+            )
+        return secret
+
     def __repr__(self) -> str:
         return f"Endpoint({self.provider}, {self.base_url})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("provider", self.provider), ("base_url", self.base_url)]
 
 
 def endpoint(
@@ -76,16 +108,31 @@ def endpoint(
     named = os.environ.get(url_variable, "").strip() if url_variable else ""
     url = check_base_url(base_url or named or default, allow_http=allow_http)
     owned = not base_url or _site(base_url) in (_site(default), _site(named))
-    return Endpoint(provider, url, api_key, keys, owned)
+    return Endpoint(provider, url, api_key, keys, owned, allow_http)
+
+
+def segment(name: str) -> str:
+    """A model's name as one segment of a URL's path: whatever it holds, it leads nowhere else."""
+    if not name.strip(". ") or any(ord(character) < 32 or ord(character) == 127 for character in name):
+        raise StreamError(f"{name!r} is not the name of a model")
+    # A colon needs no escape in a path, and HTTP clients that tidy URLs would take it out: what is sent must be what is signed.
+    return quote(name, safe=":", errors="replace")
 
 
 def check_base_url(url: str, *, allow_http: bool = False) -> str:
     """The URL without its trailing slash, or a `MisuseError` that says why it will not do."""
-    parts = urlsplit(url.strip())
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise MisuseError(f"base_url cannot be read: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise MisuseError(f"base_url must be an http or https URL with a host, not {_shown(url)}")
-    if parts.username is not None or parts.password is not None:
+    if "@" in parts.netloc:
         raise MisuseError(f"base_url must not hold credentials ({parts.hostname}); pass api_key= instead")
+    if not _NETLOC.fullmatch(parts.netloc):
+        # Readers of URLs differ on such hosts: one would judge this one, and another connect to a different one.
+        raise MisuseError(f"base_url has no plain host and port: {_shown(url)}")
     if parts.query or parts.fragment:
         raise MisuseError(f"base_url must not hold a query or a fragment ({parts.hostname})")
     if parts.scheme == "http" and not allow_http and not is_private(parts.hostname):
@@ -93,12 +140,21 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     return parts.geturl().rstrip("/")
 
 
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name holds a key, a token or a signature."""
+    return _SECRET_HEADER.search(name) is not None
+
+
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Whether a host is surely this machine: a loopback address, or `localhost` itself."""
     address = _address(host)
-    if address is not None:
-        return address.is_loopback or address.is_unspecified
-    return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback if address is not None else host in ("localhost", "localhost.")
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is meant to be this machine; for the names below `localhost` and 0.0.0.0 nothing vouches."""
+    address = _address(host)
+    return is_loopback(host) or (address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost"))
 
 
 def is_private(host: str) -> bool:
@@ -106,14 +162,20 @@ def is_private(host: str) -> bool:
     address = _address(host)
     if address is not None:
         return address.is_private or address.is_loopback or address.is_link_local
-    return is_loopback(host) or "." not in host or host.endswith((".local", ".internal", ".lan", ".home.arpa"))
+    name = host.removesuffix(".")
+    return is_local(host) or "." not in name or name.endswith((".local", ".internal", ".lan", ".home.arpa"))
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address a host is written as, in any spelling that the system's resolver takes: 127.1 and 2130706433 too."""
     try:
-        return ipaddress.ip_address(host.strip("[]"))
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return None
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _site(url: str) -> tuple[str, str | None, int | None]:

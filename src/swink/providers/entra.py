@@ -3,14 +3,15 @@
 import asyncio
 import time
 from collections.abc import Callable
-from urllib.parse import quote, urlencode
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import AuthError, NetworkError
-from swink.providers.endpoint import check_base_url
+from swink.errors import AuthError, MisuseError, NetworkError
+from swink.providers.endpoint import check_base_url, is_loopback
 from swink.providers.failure import parse_error, read_capped, retry_after
 from swink.providers.http import Request, Transport
 from swink.redact import redact_text
@@ -24,6 +25,12 @@ EARLY_SECONDS = 300.0
 class _Token(Struct, frozen=True):
     access_token: str
     expires_in: float = 3600.0
+
+    def __repr__(self) -> str:
+        return "_Token(…)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 class ClientCredentials:
@@ -39,7 +46,7 @@ class ClientCredentials:
         scope: str = SCOPE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = f"{check_base_url(authority)}/{quote(tenant_id, safe='')}/oauth2/v2.0/token"
+        self._url = f"{_checked(authority)}/{quote(tenant_id, safe='')}/oauth2/v2.0/token"
         self._client_id = client_id
         self._secret = client_secret
         self._scope = scope
@@ -81,3 +88,11 @@ class ClientCredentials:
             raise AuthError("Entra ID gave no token") from error
         self._token = token.access_token
         self._renew_at = self._clock() + max(token.expires_in - EARLY_SECONDS, token.expires_in / 2)
+
+
+def _checked(authority: str) -> str:
+    url = check_base_url(authority)
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise MisuseError(f"the authority {parts.hostname} would get the client secret in clear text; use https")
+    return url

@@ -17,6 +17,7 @@ import msgspec
 from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
 from swink.messages import clean
+from swink.providers.endpoint import is_secret_header
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, timeout_for, transport_for
 from swink.providers.reply import Reply
@@ -27,8 +28,6 @@ T = TypeVar("T")
 
 DRAIN_SECONDS = 0.05
 SHOWN_BYTES = 200
-
-_SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
 class Decoder(Protocol):
@@ -95,7 +94,7 @@ def cut_short() -> NetworkError:
 
 def secrets_of(request: Request) -> list[str]:
     """The keys in a request's headers, for redaction."""
-    values = [request.headers[name] for name in _SECRET_HEADERS if name in request.headers]
+    values = [value for name, value in request.headers.items() if is_secret_header(name)]
     return [value.split(" ", 1)[-1] for value in values]
 
 

@@ -8,7 +8,6 @@ import re
 import uuid
 from collections.abc import AsyncGenerator
 from typing import Any, Literal
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +15,7 @@ from msgspec import Struct
 from swink.errors import ContentFiltered, ModelError, NetworkError, StreamError, error_for
 from swink.messages import ModelSpec, Usage
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import endpoint, segment
 from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
@@ -59,6 +58,7 @@ class GeminiStreamFn:
             url_variable="GOOGLE_GEMINI_BASE_URL",
             allow_http=allow_http,
         )
+        self.origin = self._endpoint.origin
         self._notices = Notices("gemini", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 
@@ -87,8 +87,9 @@ class GeminiStreamFn:
         headers = {"content-type": "application/json", "accept": "text/event-stream"}
         if key := self._endpoint.key(options.api_key):
             headers["x-goog-api-key"] = key
-        name = model.model_id if model.model_id.startswith(("models/", "tunedModels/")) else f"models/{model.model_id}"
-        return Request(f"{self._endpoint.base_url}/v1beta/{quote(name)}:streamGenerateContent?alt=sse", headers, body)
+        kind, slash, name = model.model_id.partition("/")
+        path = f"{kind}/{segment(name)}" if slash and kind in ("models", "tunedModels") else f"models/{segment(model.model_id)}"
+        return Request(f"{self._endpoint.base_url}/v1beta/{path}:streamGenerateContent?alt=sse", headers, body)
 
 
 class _FunctionCall(Struct, frozen=True, rename="camel"):

@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct, field
 
 from swink.errors import NetworkError, StreamError
-from swink.providers.endpoint import is_loopback
+from swink.providers.endpoint import is_local
 from swink.redact import redact_text
 from swink.stream import StreamOptions, Timeout
 
@@ -39,6 +39,9 @@ class Request(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.url}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("method", self.method), ("url", self.url)]
 
 
 class Response(Protocol):
@@ -101,7 +104,7 @@ class AiohttpTransport:
             raise NetworkError(_explain(request.url, error)) from error
         except ValueError as error:  # a header that HTTP cannot carry
             await pool.leave()
-            raise StreamError(_explain(request.url, error)) from error
+            raise StreamError(_explain(request.url, error)) from None
         except BaseException:
             await pool.leave()
             raise
@@ -192,7 +195,7 @@ class _Pool:
         parts = urlsplit(url)
         host = parts.hostname or ""
         found = self._proxies.get(parts.scheme)
-        if not found or is_loopback(host) or proxy_bypass(host):
+        if not found or is_local(host) or proxy_bypass(host):
             return None
         return found if "://" in found else f"http://{found}"
 

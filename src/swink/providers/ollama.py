@@ -58,9 +58,10 @@ class OllamaStreamFn:
         url = check_base_url(parse_host(base_url or named), allow_http=allow_http)
         host = urlsplit(url).hostname or ""
         owned = not base_url or url == parse_host(named) or host == "ollama.com" or host.endswith(".ollama.com")
-        self._endpoint = Endpoint("ollama", url, api_key, ("OLLAMA_API_KEY",), owned)
+        self._endpoint = Endpoint("ollama", url, api_key, ("OLLAMA_API_KEY",), owned, allow_http)
         self._num_ctx = num_ctx
         self._keep_alive = keep_alive
+        self.origin = self._endpoint.origin
         self._notices = Notices("ollama", self.honours)
         self.timeout = Timeout(idle=600, first=600)
 

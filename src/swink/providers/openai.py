@@ -81,6 +81,7 @@ class OpenAIStreamFn:
         elsewhere = known is PRESETS["openai"] and self._endpoint.host != "api.openai.com"
         self._dialect = COMPATIBLE if elsewhere else known.dialect
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self.origin = self._endpoint.origin
         self._notices = Notices(self._dialect.provider, self._dialect.honours)
         self.honours = self._dialect.honours
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -94,7 +95,7 @@ class OpenAIStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, self._dialect, self._notices)
-            headers = {**self._endpoint.bearer_headers(options), **self._headers}
+            headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
             return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)

@@ -44,6 +44,7 @@ class ResponsesStreamFn:
             allow_http=allow_http,
         )
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self.origin = self._endpoint.origin
         self._notices = Notices("openai-responses", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 
@@ -56,7 +57,7 @@ class ResponsesStreamFn:
 
         async def request() -> Request:
             body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
-            headers = {**self._endpoint.bearer_headers(options), **self._headers}
+            headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
             return Request(f"{self._endpoint.base_url}/responses", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)

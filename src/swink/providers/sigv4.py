@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
@@ -27,6 +28,9 @@ class Credentials(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Credentials(…)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 def signed(

@@ -54,7 +54,7 @@ def fresh(member: Member) -> Member:
         return member.fresh()
     config = member._config
     *_, messages, state = member._initial
-    return Agent(
+    copy = Agent(
         config.model,
         system_prompt=member.system_prompt,
         tools=member.tools,
@@ -75,6 +75,9 @@ def fresh(member: Member) -> Member:
         tool_timeout=config.tool_timeout,
         state=state,
     )
+    # The member may have changed its model since it was made with its key.
+    copy._config.key_owner = config.key_owner
+    return copy
 
 
 @contextmanager
