@@ -33,7 +33,8 @@ def hole(name: str, detail: object = "") -> None:
 
 
 def syscall(x86: int, arm: int, *arguments: object) -> int:
-    return LIBC.syscall(arm if ARM else x86, *arguments)
+    # Whole registers: of a plain int the kernel would read 32 bits of something else.
+    return LIBC.syscall(arm if ARM else x86, *[ctypes.c_long(item) if isinstance(item, int) else item for item in arguments])
 
 
 def shell(command: str) -> None:
