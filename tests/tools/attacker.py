@@ -357,6 +357,44 @@ def odd_sockets() -> None:
 
 
 @attack
+def change_outside_processes() -> None:
+    """Limits, processors and priorities of a process that is not ours: setting one to what it is changes nothing and tells all."""
+    victim = TARGETS["victim"]
+    core = struct.pack("QQ", 0, 0)
+    cpus = (ctypes.c_ulong * 16)()
+    os_cpus = os.sched_getaffinity(0)
+    for cpu in os_cpus:
+        cpus[cpu // 64] |= 1 << (cpu % 64)
+    parameters = struct.pack("i", 0)
+    attributes = struct.pack("IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0)
+    nodes = (ctypes.c_ulong * 16)(1)
+    for name, x86, arm, arguments in (
+        ("prlimit64", 302, 261, (victim, 4, core, None)),
+        ("sched_setaffinity", 203, 122, (victim, ctypes.c_size_t(ctypes.sizeof(cpus)), cpus)),
+        ("sched_setscheduler", 144, 119, (victim, 0, parameters)),
+        ("sched_setparam", 142, 118, (victim, parameters)),
+        ("sched_setattr", 314, 274, (victim, attributes, 0)),
+        ("setpriority", 141, 140, (0, victim, 0)),
+        ("setpriority of the group", 141, 140, (1, victim, 0)),
+        ("setpriority of the user", 141, 140, (2, os.getuid(), 0)),
+        ("ioprio_set", 251, 30, (1, victim, 0)),
+        ("ioprio_set of the user", 251, 30, (3, os.getuid(), 0)),
+        ("migrate_pages", 256, 238, (victim, ctypes.c_ulong(64), nodes, nodes)),
+        ("move_pages", 279, 239, (victim, ctypes.c_ulong(0), None, None, None, 0)),
+    ):
+        if syscall(x86, arm, *arguments) == 0 and not (TARGETS["namespaces"] and name.endswith("of the user")):
+            hole(name)
+    for name, x86, arm, arguments in (
+        ("prlimit64", 302, 261, (0, 4, core, None)),
+        ("sched_setaffinity", 203, 122, (0, ctypes.c_size_t(ctypes.sizeof(cpus)), cpus)),
+        ("setpriority", 141, 140, (0, 0, 0)),
+        ("ioprio_set", 251, 30, (1, 0, 0)),
+    ):
+        if syscall(x86, arm, *arguments) != 0:
+            hole("nothing of its own may be set", name)
+
+
+@attack
 def signal_outside_processes() -> None:
     for pid in TARGETS["pids"]:
         for send in (lambda pid: os.kill(pid, signal.SIGKILL), lambda pid: os.killpg(pid, signal.SIGKILL)):

@@ -108,9 +108,10 @@ class Scene:
                     )
         return found
 
-    def targets(self, *, control: bool) -> dict[str, Any]:
+    def targets(self, *, control: bool, namespaces: bool) -> dict[str, Any]:
         return {
             "control": control,
+            "namespaces": namespaces,
             "base": str(self.base),
             "secrets": [*map(str, self.secrets), str(self.in_memory)],
             "victims": [str(self.outside / "victim"), str(self.home / ".bashrc"), str(self.home / ".ssh/id_ed25519")],
@@ -132,9 +133,10 @@ class Scene:
     async def attack(self, box: Sandbox) -> dict[str, Any]:
         """Let the attacker loose and tell what came of it."""
         control = box.level == "none"
-        await box.backend()
+        namespaces = await box.backend() == "bubblewrap"
         launch = await box.launch(
-            [sys.executable, "attacker.py", json.dumps(self.targets(control=control))], limits=Limits(wall=40, processes=100)
+            [sys.executable, "attacker.py", json.dumps(self.targets(control=control, namespaces=namespaces))],
+            limits=Limits(wall=40, processes=100),
         )
         output = HeadAndTail(4_000_000)
         ending = await run(launch, output.add)

@@ -89,6 +89,8 @@ def test_the_corpus_bites_where_nothing_holds_it(ordinary: bool):
     assert len(found["written"]) >= 5
     assert found["reached"] == ["abstract", "tcp", "udp", "unix"]
     assert not found["victim_lives"]
+    for name in ("prlimit64", "sched_setaffinity", "setpriority", "setpriority of the user", "ioprio_set"):
+        assert f"HOLE {name} " in found["holes"], name
 
 
 @users

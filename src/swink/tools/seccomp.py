@@ -2,6 +2,7 @@
 
 What is filtered is what reaches past namespaces and Landlock: other processes' memory, mounts and namespaces, kernel keys,
 modules and clocks, io_uring (whose requests no filter sees), and sockets of families that no network namespace confines.
+Without namespaces also limits, processors and priorities of other processes.
 """
 
 import platform
@@ -25,6 +26,7 @@ _DENIED = {
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "process_mrelease": (448, 448),
     # namespaces and mounts
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
     "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
@@ -48,6 +50,15 @@ _SHARED = {  # what a namespace isolates and Landlock does not: System V and POS
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
     "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
 }  # fmt: skip
+
+# What a process may do to any other of the same user where no namespace hides them: here to itself alone, which pid 0 means.
+# A filter cannot know the caller's own number, so a program that gives that instead is refused too.
+_TO_ITSELF = {
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
+}  # fmt: skip
+_TO_ITSELF_OR_ITS_GROUP = {"setpriority": (141, 140, 2), "ioprio_set": (251, 30, 3)}  # and the number that means: all of a user
+_PRLIMIT = (302, 261)
 
 _NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, cgroup, mount
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -81,6 +92,8 @@ def program(families: Iterable[int], *, namespaces: bool, machine: str | None = 
     # Filters see no memory, hence not what clone3 is asked for; told that it is missing, libraries use clone.
     code += [(_EQUAL, 0, 1, _CALLS["clone3"][column]), _errno(ENOSYS)]
     code += _judged(_CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()])
+    if not namespaces:
+        code += _of_others(column)
     code += _judged(_CALLS["ioctl"][column], list(_terminal_injection()))
     code += _judged(_CALLS["socket"][column], list(_socket_families(families)))
     code.append(_allow())
@@ -90,6 +103,18 @@ def program(families: Iterable[int], *, namespaces: bool, machine: str | None = 
 def _judged(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     """The body for one system call; it must return."""
     return [(_EQUAL, 0, len(body), number), *body]
+
+
+def _of_others(column: int) -> list[tuple[int, int, int, int]]:
+    """Processors, priorities and limits: of the caller itself; limits of others may be looked at."""
+    code: list[tuple[int, int, int, int]] = []
+    for numbers in _TO_ITSELF.values():
+        code += _judged(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
+    for x86_64, aarch64, whole_user in _TO_ITSELF_OR_ITS_GROUP.values():
+        body = [_argument(0), (_EQUAL, 3, 0, whole_user), _argument(1), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)]
+        code += _judged((x86_64, aarch64)[column], body)
+    new = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)]
+    return code + _judged(_PRLIMIT[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), *new])
 
 
 def _terminal_injection() -> Iterator[tuple[int, int, int, int]]:
@@ -116,8 +141,8 @@ def _socket_families(families: Iterable[int]) -> Iterator[tuple[int, int, int, i
     yield _errno(EPERM)
 
 
-def _argument(index: int) -> tuple[int, int, int, int]:
-    return (_LOAD, 0, 0, 16 + 8 * index)  # the low half: both machines are little-endian
+def _argument(index: int, *, high: bool = False) -> tuple[int, int, int, int]:
+    return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)  # both machines are little-endian: the low half comes first
 
 
 def _errno(number: int) -> tuple[int, int, int, int]:
