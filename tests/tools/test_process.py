@@ -126,6 +126,46 @@ async def test_background_processes_end_with_the_command(box: Sandbox, tmp_path:
     await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
 
 
+# What a command without a sandbox can do to the two processes above it. $guardian is named only where it is ours to name.
+ABOVE = 'guardian=$(cut -d" " -f4 /proc/$PPID/stat); grep -q start.py /proc/$guardian/cmdline || exit 3; '
+AGAINST = {
+    "kill": "kill -9 $PPID",
+    "stop": "kill -STOP $PPID",
+    "crash": "kill -SEGV $PPID",
+    "limit": "prlimit --pid $PPID --nofile=0",
+    "time": "prlimit --pid $PPID --cpu=0",
+    "guardian": ABOVE + "kill -9 $guardian",
+    "guardian stopped": ABOVE + "kill -STOP $guardian",
+    "guardian first": ABOVE + "kill -STOP $guardian; kill -9 $PPID",
+    "both": ABOVE + "kill -9 $guardian $PPID",
+    "both stopped": ABOVE + "kill -STOP $guardian $PPID",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("against", AGAINST.values(), ids=AGAINST)
+async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, against: str):
+    ready = f"until [ $(ls {tmp_path}/mark | wc -l) = 6 ]; do sleep 0.01; done"
+    async with asyncio.timeout(20):
+        command = f'{family(tmp_path)} & {ready}; echo $PPID $(cut -d" " -f4 /proc/$PPID/stat); {against}; sleep 60'
+        ending, output = await run_shell(Sandbox(tmp_path, "none"), command, Limits(wall=3))
+    assert ending.reason in ("supervisor", "killed", "timeout")
+    if against.startswith("kill"):
+        assert ending.reason == "supervisor"
+    assert len(list((tmp_path / "mark").iterdir())) == 6
+    assert alive(str(tmp_path / "mark")) == []
+    for above in output.text().split():
+        line = Path("/proc", above, "cmdline")
+        assert not line.exists() or b"start.py" not in line.read_bytes()
+
+
+async def test_a_supervisor_that_was_killed_is_reported_at_once(tmp_path: Path):
+    started = time.monotonic()
+    ending, output = await run_shell(Sandbox(tmp_path, "none"), "echo before; kill -9 $PPID; sleep 60; echo after")
+    assert (ending.reason, ending.code, output.text()) == ("supervisor", 137, "before\n")
+    assert time.monotonic() - started < 5
+
+
 async def test_a_writer_out_of_reach_does_not_hang_the_run(tmp_path: Path):
     """The command hands its output pipe to somebody who is no descendant of it, and who keeps it."""
     held: list[int] = []
@@ -265,6 +305,36 @@ async def test_limit_of_memory_of_many_processes_together(box: Sandbox):
     hog = f"{sys.executable} -c 'import time; x = b\"x\" * (60 << 20); time.sleep(20)'"
     ending, _ = await run_shell(box, " & ".join([hog] * 4) + " & wait", Limits(wall=20, memory=150 << 20))
     assert ending.reason == "memory"
+
+
+# Memory that is in no process's resident size: never mapped, mapped for one page only, or touched by a child that has gone.
+HOARDERS = {
+    "file": "fds = [os.memfd_create('x') for _ in range(8)]\nfor fd in fds:\n for _ in range(40): os.write(fd, bytes(1 << 20))",
+    "closed file": (
+        "maps = []\nfor _ in range(8):\n fd = os.memfd_create('x')\n for _ in range(40): os.write(fd, bytes(1 << 20))\n"
+        " maps.append(mmap.mmap(fd, 4096)); os.close(fd)"
+    ),
+    "shared": (
+        "maps = [mmap.mmap(-1, 40 << 20) for _ in range(8)]\nfor one in maps:\n if os.fork() == 0:\n  one.write(bytes(40 << 20)); os._exit(0)\n os.wait()"
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@places
+@pytest.mark.parametrize("how", HOARDERS)
+async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Path, how: str):
+    (tmp_path / "hoard.py").write_text(f"import mmap, os, time\n{HOARDERS[how]}\ntime.sleep(20)\n")
+    ending, _ = await run_shell(box, f"{sys.executable} hoard.py", Limits(wall=10, memory=150 << 20))
+    assert ending.reason == "memory"
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"])
+async def test_limit_of_memory_in_file_systems_of_the_sandbox(tmp_path: Path, place: str, need):
+    need("bubblewrap")
+    fill = f"for i in $(seq 8); do head -c 40000000 /dev/zero > {place}/fill$i || exit 9; done; stat -f -c %T {place}; sleep 1"
+    ending, output = await run_shell(Sandbox(tmp_path), fill, Limits(wall=10, memory=150 << 20))
+    assert ending.reason == "memory" or ending.code == 9 or "tmpfs" not in output.text()
 
 
 @places

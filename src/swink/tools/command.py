@@ -118,5 +118,7 @@ def _ended(ending: Ending, timeout: float) -> str:
             return "[ended: it started more processes than a command may have]"
         case "disk":
             return "[ended: it filled more of the disk than a command may]"
+        case "supervisor":
+            return "[ended: it killed or stopped the process that watches over its limits]"
         case "killed":
             return "[ended from outside]"

@@ -6,12 +6,14 @@
 
 The supervisor is a small process of its own (see `supervisor/start.py`): it adopts orphans, so no descendant can leave the
 tree by a double fork, a new session or a new process group; it ends the tree with TERM, a grace and KILL; and it does so
-too when the program around us dies, because its stdin ends then. Nothing a descendant holds open can hold up a run.
+too when the program around us dies, because its stdin ends then. Nothing a descendant holds open can hold up a run, and
+a command that kills or stops its supervisor is ended all the same.
 """
 
 import asyncio
 import marshal
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -23,22 +25,26 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from swink.tool import ToolError
+from swink.tools.strays import end_marked, new_mark
 
 GRACE = 0.3
 """Seconds between TERM and KILL."""
+MARGIN = 3.0
+"""Seconds past the time limit after which a supervisor that says nothing is taken for dead."""
 CHUNK = 1 << 18
 
 _START = str(Path(__file__).with_name("supervisor") / "start.py")
 _POSIX = os.name == "posix"
 
-Reason = Literal["timeout", "killed", "memory", "processes", "disk"]
+Reason = Literal["timeout", "killed", "memory", "processes", "disk", "supervisor"]
 
 
 class Limits(Struct, frozen=True):
     """What a command may use. Processor time and file size hold per process, the others for the whole tree.
 
-    `memory`, `processes` and `disk` (how much free space may vanish while the command runs) are looked at ten times a
-    second; one process alone also meets its memory limit at once.
+    `memory` (with shared memory that nobody maps, such as a memfd), `processes` and `disk` (how much free space may vanish
+    while the command runs) are looked at ten times a second; one process alone also meets its memory limit at once.
+    `wall` is the most a model may ask for.
     """
 
     wall: float = 600.0
@@ -123,7 +129,7 @@ async def run(launch: Launch, on_output: Callable[[bytes], None]) -> Ending:
     supervisor = _Supervisor(on_output)
     try:
         await supervisor.instruct(launch)
-        report = await supervisor.report()
+        report = await supervisor.report(launch.limits.wall)
     finally:
         await supervisor.end()
     if "error" in report:
@@ -136,13 +142,14 @@ class _Supervisor:
 
     def __init__(self, on_output: Callable[[bytes], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._lifeline_read, self._lifeline = os.pipe()
+        self._mark = new_mark()
+        lifeline_read, self._lifeline = os.pipe()
         output, output_write = os.pipe()
         status, status_write = os.pipe()
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-X", "utf8", _START],
-                stdin=self._lifeline_read,
+                stdin=lifeline_read,
                 stdout=output_write,
                 stderr=status_write,
                 cwd="/",
@@ -154,14 +161,14 @@ class _Supervisor:
                 os.close(fd)
             raise CannotStart(f"the supervisor of commands could not be started: {error}") from error
         finally:
-            for fd in (self._lifeline_read, output_write, status_write):
+            for fd in (lifeline_read, output_write, status_write):
                 os.close(fd)
         self._output = _Reader(output, on_output)
         self._answer = bytearray()
-        self._status = _Reader(status, self._answer.extend)
+        self._status = _Reader(status, self._hear)
 
     async def instruct(self, launch: Launch) -> None:
-        data = marshal.dumps(_as_plain(launch))
+        data = marshal.dumps({**_as_plain(launch), "mark": self._mark})
         data = len(data).to_bytes(8, "big") + data
         os.set_blocking(self._lifeline, False)
         while data:
@@ -172,29 +179,50 @@ class _Supervisor:
             except BrokenPipeError:
                 break  # it is dead already; its report says why, or that there is none
 
-    async def report(self) -> dict[str, Any]:
+    async def report(self, wall: float) -> dict[str, Any]:
         """The ending; then whatever output is still in the pipe, but not for the sake of a writer out of our reach."""
-        await asyncio.wait([self._status.closed])  # not the future itself: it must survive our cancellation
-        size = int.from_bytes(self._answer[:8], "big")
-        if len(self._answer) < 8 or len(self._answer) != 8 + size:
-            text = bytes(self._answer[-2000:]).decode(errors="replace")
+        # Not the future itself: it must survive our cancellation.
+        await asyncio.wait([self._status.closed], timeout=wall + GRACE + MARGIN)
+        if not self._is_complete():
+            await self.end()
+        if self._is_complete():
+            await asyncio.wait([self._output.closed], timeout=GRACE)
+            return marshal.loads(self._answer[8:])
+        if text := bytes(self._answer[-2000:]).decode(errors="replace"):
             raise CannotStart(f"the supervisor of the command died with code {self._process.wait()}: {text}")
-        await asyncio.wait([self._output.closed], timeout=GRACE)
-        return marshal.loads(self._answer[8:])
+        return {"code": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "reason": "supervisor"}
 
     async def end(self) -> None:
         """Have the command ended and wait for that, however often we are cancelled meanwhile."""
+        if self._lifeline < 0:
+            return
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(self._lifeline, b"!")
         os.close(self._lifeline)
-        cancelled = await _uncancelled(self._status.closed, self._loop.time() + GRACE + 3)
-        self._output.close()
+        self._lifeline = -1
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)  # in case the command has stopped it
+        cancelled = await _uncancelled(self._status.closed, self._loop.time() + GRACE + MARGIN)
+        if not self._is_complete() and self._mark:
+            strays = self._loop.run_in_executor(None, end_marked, self._mark)
+            cancelled = await _uncancelled(strays, self._loop.time() + MARGIN) or cancelled
         self._status.close()
-        if self._process.poll() is None and not self._status.ended:
+        self._output.close()
+        try:
+            self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        self._process.wait()
+            self._process.wait()
         if cancelled is not None:
             raise cancelled
+
+    def _hear(self, data: bytes) -> None:
+        self._answer += data
+        if self._is_complete():
+            self._status.close()
+
+    def _is_complete(self) -> bool:
+        return len(self._answer) >= 8 and len(self._answer) == 8 + int.from_bytes(self._answer[:8], "big")
 
     async def _writable(self) -> None:
         ready = self._loop.create_future()
@@ -212,7 +240,6 @@ class _Reader:
         self._loop = asyncio.get_running_loop()
         self._fd = fd
         self._take = take
-        self.ended = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
         os.set_blocking(fd, False)
         self._loop.add_reader(fd, self._read)
@@ -225,7 +252,6 @@ class _Reader:
         if data:
             self._take(data)
         else:
-            self.ended = True
             self.close()
 
     def close(self) -> None:
@@ -237,7 +263,7 @@ class _Reader:
             self.closed.set_result(None)
 
 
-async def _uncancelled(future: "asyncio.Future[None]", until: float) -> asyncio.CancelledError | None:
+async def _uncancelled(future: "asyncio.Future[Any]", until: float) -> asyncio.CancelledError | None:
     """Wait for a future up to a point in time; a cancellation is returned, for the caller to raise when it is ready."""
     loop = asyncio.get_running_loop()
     cancelled = None

@@ -1,5 +1,7 @@
 """The program between swink and a command: it starts the command, watches its limits, and ends the whole tree of it.
 
+    guardian ──fork──▶ supervisor ──fork, exec──▶ command ─┬─▶ child ─▶ …
+
     stdin   the launch, a marshalled dict; then silence. A byte more, or the end of it, means: end the command
     stdout  the command's own stdout and stderr
     stderr  the ending, a marshalled dict
@@ -8,6 +10,9 @@ It is run by path in an isolated interpreter (`python -I -S supervisor/start.py`
 so it imports nothing of swink and as little of the standard library as it can (json and typing alone cost 10 ms). Being a
 process of its own it can be the subreaper of the command's orphans, and set limits and filters between fork and exec,
 without touching the program that uses swink. It outlives that program only to clean up.
+
+A command that is not sandboxed can kill or stop the supervisor. The guardian, a fork of it one generation up, sees that,
+ends the tree and reports; the supervisor in turn ends the tree when the guardian is gone.
 """
 
 import marshal
@@ -23,15 +28,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from swink.tools.supervisor import confinement, tree
+    from swink.tools.supervisor import confinement, memory, tree
 
     Launch = dict[str, Any]
 else:
     import confinement
+    import memory
     import tree
 
 POLL = 0.1
-"""Seconds between two looks at memory, process count and disk."""
+"""Seconds between two looks at memory, process count, disk and the guardian."""
 DIRECTORY_FD = 3
 """Where a shell may leave its last working directory."""
 
@@ -41,6 +47,43 @@ _signals: list[int] = []
 def main() -> None:
     """Run one command to its end."""
     launch = _received(0)
+    news_read, news_write = os.pipe()
+    guardian = os.getpid()
+    try:
+        tree.adopt_orphans()
+    except OSError as error:
+        _report(error=str(error))
+    supervisor = os.fork()
+    if supervisor:
+        os.close(news_write)
+        _guard(supervisor, news_read)
+    os.close(news_read)
+    try:
+        _supervise(launch, guardian, news_write)
+    except Exception as error:
+        # A command may have taken away our descriptors or memory: whatever it is, the guardian ends the tree.
+        os.write(news_write, repr(error).encode())
+        os._exit(1)
+
+
+def _guard(supervisor: int, news: int) -> "NoReturn":
+    """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
+    os.close(1)
+    _, status = os.waitpid(supervisor, os.WUNTRACED)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+        os._exit(0)
+    os.set_blocking(news, False)
+    try:
+        child = os.read(news, 4096).decode(errors="replace").partition("\n")[0]
+    except BlockingIOError:
+        child = ""
+    left = tree.end(int(child) if child.isdigit() else 0, 0, 0)
+    if not child.isdigit():
+        _report(error=f"its supervisor failed: {child or status}")
+    _report(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL), reason="supervisor", left=left)
+
+
+def _supervise(launch: "Launch", guardian: int, news: int) -> "NoReturn":
     wake_read, wake_write = os.pipe()
     for end in (wake_read, wake_write):
         os.set_blocking(end, False)
@@ -54,9 +97,10 @@ def main() -> None:
         child = _start(launch, directory_write)
     except OSError as error:
         _report(error=str(error))
+    os.write(news, f"{child}\n".encode())
     os.close(directory_write)
     os.close(1)  # the command alone holds the pipe now, so its end is the end of the output
-    reason = _watch(child, launch, wake_read)
+    reason = _watch(child, launch, wake_read, guardian)
     left = tree.end(child, launch["guards"], 0 if reason in ("processes", "memory") else launch["grace"])
     code, cpu = tree.outcome(child)
     _report(
@@ -108,6 +152,8 @@ def _become(launch: "Launch", directory_write: int) -> None:
         os.dup2(directory_write, DIRECTORY_FD)
     os.chdir(launch["cwd"])
     confinement.limit(launch["rlimits"])
+    if launch["mark"]:
+        confinement.mark(launch["mark"])
     if launch["landlock"]:
         confinement.restrict(launch["landlock"])
     if launch["drop_privileges"]:
@@ -121,13 +167,14 @@ def _become(launch: "Launch", directory_write: int) -> None:
     os.execve(launch["argv"][0], launch["argv"], launch["env"])
 
 
-def _watch(child: int, launch: "Launch", wake: int) -> str | None:
+def _watch(child: int, launch: "Launch", wake: int, guardian: int) -> str | None:
     """Wait until the command ends by itself (None), somebody ends it, or it breaks a limit."""
     deadline = time.monotonic() + launch["wall"]
     poller = select.poll()
     poller.register(0, select.POLLIN)
     poller.register(wake, select.POLLIN)
     room = _free_space(launch["disks"])
+    shared = memory.shared()
     while True:
         tree.reap()
         if tree.has_ended(child):
@@ -141,17 +188,19 @@ def _watch(child: int, launch: "Launch", wake: int) -> str | None:
             _drain(wake)
         if _signals:
             return "killed"
+        if os.getppid() != guardian:
+            return "supervisor"
         tree.reap()
-        broken = None if tree.has_ended(child) else _broken_limit(launch, room)
+        broken = None if tree.has_ended(child) else _broken_limit(launch, room, shared)
         if broken:
             return broken
 
 
-def _broken_limit(launch: "Launch", room: dict[str, int]) -> str | None:
+def _broken_limit(launch: "Launch", room: dict[str, int], shared: int) -> str | None:
     family = tree.descendants()
     if len(family) > launch["processes"]:
         return "processes"
-    if tree.exceeds_memory(family, launch["memory"]):
+    if memory.exceeds(family, launch["memory"], shared):
         return "memory"
     now = _free_space(launch["disks"])
     if any(room[path] - now[path] > launch["disk"] for path in now if path in room):

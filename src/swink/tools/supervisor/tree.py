@@ -1,4 +1,4 @@
-"""The processes below the supervisor: who they are, what they use, and their end."""
+"""The processes below the supervisor: who they are, and their end."""
 
 import os
 import signal
@@ -86,14 +86,6 @@ def descendants(leader: int = 0) -> dict[int, int]:
     return dict(_found_with_depth(leader))
 
 
-def exceeds_memory(pids: dict[int, int], limit: int) -> bool:
-    """Whether the processes together hold more than so many bytes in memory."""
-    if sum(map(_resident, pids)) <= limit:
-        return False
-    # Resident sizes count shared pages once per process; the exact sum is dear, so it is asked for only here.
-    return sum(map(_proportional, pids)) > limit
-
-
 def _found(leader: int) -> "Iterator[int]":
     return (pid for pid, _ in _found_with_depth(leader))
 
@@ -139,7 +131,7 @@ def _children(pid: int) -> list[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found += [int(child) for child in file.read().split()]
-    except OSError:  # it ended while we looked: its children are ours now
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended while we looked: its children are ours now
         pass
     return found
 
@@ -156,28 +148,9 @@ def _descendants_by_listing(leader: int) -> dict[int, int]:
             if leader and int(group) == leader and int(pid) != leader:
                 below.setdefault(leader, []).append(int(pid))
     found: dict[int, int] = {}
-    order = [(pid, 1) for pid in {*below.get(os.getpid(), []), *below.get(leader, [])}]
+    order = [(pid, 1) for pid in {*below.get(os.getpid(), []), *(below.get(leader, []) if leader else [])}]
     for pid, depth in order:
         if pid not in found and pid != os.getpid():
             found[pid] = depth
             order += [(child, depth + 1) for child in below.get(pid, [])]
     return found
-
-
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
-
-
-def _proportional(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return _resident(pid)
