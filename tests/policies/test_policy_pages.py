@@ -77,7 +77,7 @@ def test_every_policy_is_among_those_whose_examples_run():
         "MaxTurns",
         "PiiRedactor",
         "PromptInjectionGuard",
-        "Sandbox",
+        "PathGuard",
         "ToolAllowList",
         "ToolDenyList",
     }

@@ -7,10 +7,10 @@ from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList
 from swink.policies.loops import LoopDetection
+from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
 from swink.policies.probes import Probe, probe
 from swink.policies.recommended import RecommendedPolicies, UnprovenPolicy
-from swink.policies.sandbox import Sandbox
 
 __all__ = [
     "AuditLogger",
@@ -21,11 +21,11 @@ __all__ = [
     "Head",
     "LoopDetection",
     "MaxTurns",
+    "PathGuard",
     "PiiRedactor",
     "Probe",
     "PromptInjectionGuard",
     "RecommendedPolicies",
-    "Sandbox",
     "Spent",
     "ToolAllowList",
     "ToolDenyList",

@@ -20,8 +20,8 @@ from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList, matches
 from swink.policies.loops import LoopDetection
+from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
-from swink.policies.sandbox import Sandbox
 from swink.policy import Policy
 from swink.testing import ScriptedModel
 from swink.tool import Tool, ToolContext
@@ -123,7 +123,7 @@ async def _allow(policy: ToolAllowList) -> str | None:
     return "an unlisted tool ran" if scene.ran else None
 
 
-async def _sandbox(policy: Sandbox) -> str | None:
+async def _path_guard(policy: PathGuard) -> str | None:
     outside = ["../" * 40 + "outside", "/outside", "~/outside", f"{policy.root}-other/x"]
     scene = _Scene(policy, [[_call(number, path=path) for number, path in enumerate(outside)], _call(9, path="inside")])
     await scene.run()
@@ -212,7 +212,7 @@ _CHECKS: dict[type[Policy], Callable[[Any], Awaitable[str | None]]] = {
     MaxTurns: _max_turns,
     ToolDenyList: _deny,
     ToolAllowList: _allow,
-    Sandbox: _sandbox,
+    PathGuard: _path_guard,
     LoopDetection: _loops,
     PromptInjectionGuard: _injection,
     PiiRedactor: _pii,

@@ -11,10 +11,10 @@ from swink.policies.checkpoint import Checkpoint
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, Pattern, ToolDenyList
 from swink.policies.loops import LoopDetection
+from swink.policies.pathguard import PathGuard
 from swink.policies.personal import Kind
 from swink.policies.pii import PiiRedactor
 from swink.policies.probes import Probe, probe
-from swink.policies.sandbox import Sandbox
 from swink.policy import Policy
 
 
@@ -29,7 +29,7 @@ class UnprovenPolicy(AgentError):
 
 
 class RecommendedPolicies(Sequence[Policy]):
-    """Redaction, injection guard, budget, turn limit, loop detection; sandbox, deny list, audit and checkpoint if given.
+    """Redaction, injection guard, budget, turn limit, loop detection; path guard, deny list, audit and checkpoint if given.
 
     `verify()` runs a tiny scripted agent against each and raises `UnprovenPolicy` if one does not bite; call it when
     your program starts, or in its tests.
@@ -61,7 +61,7 @@ class RecommendedPolicies(Sequence[Policy]):
         if denied := tuple(deny):
             policies.append(ToolDenyList(denied))
         if root is not None:
-            policies.append(Sandbox(root))
+            policies.append(PathGuard(root))
         policies.append(LoopDetection(repeats))
         policies.extend(also)
         if audit is not None:

@@ -1,0 +1,186 @@
+"""PathGuard: what tools are given leads to nothing outside one directory.
+
+Names decide how much a string must look like a path, never whether it is judged at all:
+
+    kind    argument's name                      judged                                     refused
+    path    path, target_file, sourceDir, …      whole, every word, item and piece          outside, whether it exists or not
+    other   everything else                      whole, every item and piece of a list      outside, whether it exists or not
+    text    content, command, pattern, query, …  the whole, if it is one line               outside and there
+
+Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit), and only followed through links.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from glob import iglob
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from swink.messages import ToolCall
+from swink.policies.spellings import Kind, explicit, kind_of, parts, spellings
+from swink.policy import Policy, PolicyContext, Skip, Verdict
+
+_MOST = 2_000
+"""Strings that are judged at once; a call with more is judged in a thread."""
+_LONGEST = 8_192
+_SHOWN = 200
+
+
+class _Found(NamedTuple):
+    """A string in a call: the name of its argument, and what that says about it."""
+
+    name: str
+    kind: Kind
+    value: Any
+
+
+class PathGuard(Policy):
+    """A call that names something outside `root`, after `..` and symbolic links are resolved, is not run.
+
+    Every string is judged, at any depth, keys included, whatever its argument is called. Absolute paths, `..`, `~`,
+    `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are seen also percent-encoded, in wide characters, in lists, after
+    `--output=` or `@`; a relative name is followed through links. What cannot be resolved is outside. Other URLs are
+    no paths. A text (`content`, `command`, `pattern`, …) is refused only if all of it is the path of something that
+    is there, and no other argument is called a path. `ignore` names arguments that are never paths, as `"route"` or
+    `"write_file.content"`. Relative paths are taken from `base` (default: the root), as tools bound to a root do. What
+    a shell command does is out of reach here: sandbox the tool itself.
+
+    >>> agent = Agent(model, tools=coding_tools("project"), policies=[PathGuard("project")])
+    """
+
+    fail_closed = True
+
+    def __init__(self, root: str | Path, *, base: str | Path | None = None, ignore: Iterable[str] = ()) -> None:
+        self.root = Path(os.path.realpath(root))
+        self.base = self.root if base is None else Path(os.path.realpath(base))
+        self.ignore = frozenset([ignore] if isinstance(ignore, str) else ignore)
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict | Awaitable[Verdict]:
+        """Skip a call that leads outside."""
+        found = [item for item in _strings(call, self.ignore) if item.value]
+        if len(found) <= _MOST and sum(len(text) for _, _, text in found if "\n" in text or "," in text) <= 20 * _MOST:
+            return self._verdict(found)
+        return asyncio.to_thread(self._verdict, found)
+
+    def contains(self, path: str) -> bool:
+        """Whether a path is inside the root, however a tool might read it."""
+        return not any(self._leads_outside(spelling) for spelling in spellings(path))
+
+    def _verdict(self, found: list[_Found]) -> Verdict:
+        has_path = any(kind == "path" for _, kind, _ in found)
+        for name, kind, text in found:
+            if kind == "text" and has_path and explicit(text.strip()):
+                continue
+            if (outside := self._outside(text, kind)) is not None:
+                shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
+                return Skip(f"tool call not run: {name} = {shown!r} is outside {str(self.root)!r}; use a path inside it")
+        return None
+
+    def _outside(self, text: str, kind: Kind) -> str | None:
+        """The part of a string that leads outside, if one does."""
+        for part in parts(text, kind):
+            for spelling in spellings(part.text, backslashes=kind != "text"):
+                if self._leads_outside(spelling) and (part.certain or self._is_there(spelling, new=kind != "text")):
+                    return part.text
+        return None
+
+    def _leads_outside(self, path: str) -> bool:
+        if not explicit(path):
+            first = path.lstrip("./").partition("/")[0]
+            if not any(char in first for char in "*?[") and not os.path.lexists(os.path.join(self.base, first)):
+                return "\0" in path or _unencodable(path)  # nothing of that name is there, so no link is on the way
+        try:
+            return not self._is_inside(_resolved(os.path.join(self.base, path))) or self._matches_a_way_out(path)
+        except (ValueError, OSError):
+            # A NUL, a lone surrogate, links in a circle, a directory that may not be read: nobody can say where it leads.
+            return True
+
+    def _is_inside(self, resolved: str) -> bool:
+        if PurePath(resolved).is_relative_to(self.root):
+            return True
+        # Another spelling of the root, where the file system ignores case.
+        return any(_same(parent, self.root) for parent in (resolved, *map(str, PurePath(resolved).parents)))
+
+    def _is_there(self, path: str, *, new: bool) -> bool:
+        """Whether a path exists, or (`new`) could be made in a directory that does."""
+        try:
+            whole = _resolved(os.path.join(self.base, path))
+            parent = os.path.dirname(whole)
+            return os.path.lexists(whole) or (new and parent != os.path.dirname(parent) and os.path.isdir(parent))
+        except (ValueError, OSError):
+            return new
+
+    def _matches_a_way_out(self, path: str) -> bool:
+        """Whether a pattern finds something below a link that leads outside."""
+        components = PurePath(path).parts
+        for position, component in enumerate(components[:-1]):
+            if any(char in component for char in "*?[") and component != "**":
+                folder, rest = _resolved(os.path.join(self.base, *components[:position])), os.path.join(*components[position + 1 :])
+                names = os.listdir(folder) if os.path.isdir(folder) else []
+                links = [link for name in names if fnmatchcase(name, component) and os.path.islink(link := os.path.join(folder, name))]
+                return any(not self._is_inside(_resolved(link)) and any(iglob(rest, root_dir=link)) for link in links)
+        return False
+
+
+def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
+    """Every string of a call."""
+    waiting = [_Found("", "other", call.arguments)]
+    while waiting:
+        name, kind, value = waiting.pop()
+        match value:
+            case str() | PurePath():
+                text = str(value)
+                yield _Found(name, kind, text)
+                if kind != "text" and (inner := _decoded(text)) is not None:
+                    waiting.append(_Found(name, kind, inner))
+            case bytes():
+                yield _Found(name, kind, os.fsdecode(value))
+            case dict():
+                for key, item in cast("dict[Any, Any]", value).items():
+                    key = str(key)
+                    yield _Found(name or key, "other", key)
+                    if key not in ignore and (name or f"{call.name}.{key}" not in ignore):
+                        waiting.append(_Found(key, kind_of(key, kind), item))
+            case list() | tuple() | set() | frozenset():
+                waiting += [_Found(name, kind, item) for item in cast("list[Any]", value)]
+            case _:
+                pass
+
+
+def _decoded(text: str) -> Any:
+    """What a string holds if it is a JSON list or object: models often write one where a list is asked for."""
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _resolved(path: str) -> str:
+    """The path without links and `..`; its end need not exist."""
+    if len(path) > _LONGEST:
+        raise OSError("no system takes a path of this length")
+    try:
+        return os.path.realpath(path, strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return os.path.realpath(path)
+
+
+def _same(one: str, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+def _unencodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,151 @@
+"""Spellings: the ways in which a path can be written, and where in a string one may stand."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Literal
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+Kind = Literal["path", "text", "other"]
+
+_PATH_WORD = re.compile(
+    r"(?:file)?paths?|pathname|file(?:name)?s?|dirs?|director(?:y|ies)|folders?|globs?|root|cwd|work(?:dir|space)|location|source|src"
+    r"|dest(?:ination)?|dst|target|out(?:put)?"
+)
+_PROSE_WORDS = frozenset({"content", "contents", "text", "body", "message", "description"})
+_TEXT_WORDS = _PROSE_WORDS | frozenset(
+    {"command", "cmd", "code", "script", "query", "prompt", "task", "question", "instructions", "title", "pattern", "regex", "regexp"}
+    | {"xpath", "expression", "find", "old", "new", "replacement", "stdin", "note", "notes", "comment", "reason", "summary", "thought"}
+)
+
+_URL = re.compile(r"(?:https?|wss?|ftps?|sftp|ssh|git|mailto|data):(?://)?[^\s/\\.]", re.I)
+_SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]+):(?P<rest>//.*)", re.I | re.S)
+_FILE = re.compile(r"(?:[a-z\-]+:)?file:(?://(?P<host>[^/\\]*))?(?P<path>.*)", re.I | re.S)
+_DRIVE = re.compile(r"[A-Za-z]:[/\\]|[/\\]{2}[?.][/\\]")
+_VARIABLE = re.compile(r"\$(?:env:)?(\w+)|\$\{(?:env:)?(\w+)\}|%(\w+)%", re.I)
+_DOTS = re.compile(r"(?:^|(?<=[/\\]))\s*(\.{1,2})\s*(?=[/\\]|$)")
+_CLIMBS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_PIECES = re.compile(r"[=,;:|<>@()\[\]{}\"'`&!+\s]+")
+_OPTION = re.compile(r"-{1,2}\w[\w-]*?(?=[/~\\$%]|\.\.[/\\])")
+_SLASHES = str.maketrans(dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\"))
+_LONGEST = 5
+"""Times a path is decoded; one that is encoded more often is taken for a way out."""
+
+
+class Part(Struct, frozen=True):
+    """A piece of a string that may be a path: certainly meant as one, or only if it is there."""
+
+    text: str
+    certain: bool
+
+
+def kind_of(name: str, outer: Kind) -> Kind:
+    """What an argument's name says of its value; one that says nothing is as what it stands in."""
+    words = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}  # targetFile, target_file, target-file
+    if words & _PROSE_WORDS:
+        return "text"
+    if any(_PATH_WORD.fullmatch(word) for word in words):
+        return "path"
+    return "text" if words & _TEXT_WORDS else outer
+
+
+def parts(text: str, kind: Kind) -> Iterator[Part]:
+    """What in a string is to be judged."""
+    whole = text.strip()
+    if kind == "text":
+        if "\n" not in whole and not _URL.match(whole):
+            yield from (Part(item, False) for item in (whole, *whole.split("\0")) if item)
+        return
+    if not _URL.match(whole):
+        yield Part(text, kind == "path" or not re.search(r"\s", whole))
+    words = whole.split()
+    items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
+    if kind == "path" or len(items) > 1 or len(words) == 1 or all(map(_is_word_of_a_command, words)):
+        yield from _tokens(words if kind == "path" or not all(len(item.split()) == 1 for item in items) else items, items, kind)
+
+
+def _tokens(words: list[str], items: list[str], kind: Kind) -> Iterator[Part]:
+    """The words, the items of the list, and what stands in them after `=`, `@`, a colon or an option."""
+    if kind == "other" and words is not items and not all(map(_is_word_of_a_command, words)):
+        words = []  # prose: what it mentions is not what it names
+    for token in dict.fromkeys((*words, *items)):
+        if _URL.match(token) or (kind == "other" and len(token.split()) > 1):
+            continue
+        yield Part(token, True)
+        for piece in _PIECES.split(token):
+            if piece and piece != token:
+                yield Part(piece, True)
+        if (option := _OPTION.match(token)) is not None:
+            yield Part(token[option.end() :], True)
+
+
+def _is_word_of_a_command(word: str) -> bool:
+    return word.startswith("-") or explicit(word)
+
+
+def explicit(path: str) -> bool:
+    """Whether a path says by itself that it may lead elsewhere: it is absolute, or climbs."""
+    return path.startswith(("/", "\\", "~")) or os.path.isabs(path) or _DRIVE.match(path) is not None or _CLIMBS.search(path) is not None
+
+
+def spellings(text: str, *, backslashes: bool = True) -> set[str]:
+    """The path as it stands and as a tool might read it: trimmed, decoded, normalised, expanded."""
+    found = {text}
+    for change in _CHANGES:
+        found |= {change(spelling) for spelling in found}
+    if backslashes:
+        found |= {spelling.replace("\\", "/") for spelling in found}
+    return {_on_this_system(spelling) for spelling in found if spelling}
+
+
+def _decoded(text: str) -> str:
+    for _ in range(_LONGEST):
+        decoded = unquote(text)
+        if decoded == text:
+            return text
+        text = decoded
+    return "/"
+
+
+def _normalised(text: str) -> str:
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text.translate(_SLASHES))
+    return "".join([char for char in text if unicodedata.category(char) != "Cf"])
+
+
+def _of_url(text: str) -> str:
+    if (file := _FILE.match(text)) is not None:
+        local = (file["host"] or "").lower() in ("", "localhost", "127.0.0.1", ".", "..")
+        return (file["host"] if (file["host"] or "").startswith(".") else "") + file["path"] if local else f"//{file['host']}{file['path']}"
+    if _URL.match(text) is None and (url := _SCHEME.match(text)) is not None:
+        return url["rest"][2:]
+    return text
+
+
+def _trimmed(text: str) -> str:
+    text = text.strip().strip("\"'`").strip()
+    return _DOTS.sub(r"\1", text) if ".." in text else text
+
+
+def _expanded(text: str) -> str:
+    """With the user's directory and variables filled in; a variable that is not set is empty, as in a shell."""
+    if "$" in text or "%" in text:
+        if text.startswith(("$(", "`")) and "/" in text:
+            return "/"  # only a shell knows
+        filled = _VARIABLE.sub(lambda found: os.environ.get(found[1] or found[2] or found[3], ""), text)
+        text = filled or text
+    if text.startswith(("~+", "~-")):
+        return "/"
+    return os.path.expanduser(text) if text.startswith("~") and "\0" not in text else text
+
+
+def _on_this_system(text: str) -> str:
+    """A drive or a network share is nowhere inside, where paths have none."""
+    return "/" if os.sep == "/" and _DRIVE.match(text) is not None else text
+
+
+_CHANGES: tuple[Callable[[str], str], ...] = (_decoded, _normalised, _trimmed, _of_url, _trimmed, _expanded)
