@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 
-.PHONY: run test check fix bench clean
+.PHONY: run test test-more check fix bench clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+test-more: .venv/.ready-to-test
+	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m more --timeout 900
 
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .

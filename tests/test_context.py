@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swink import context
@@ -23,6 +23,7 @@ from swink.messages import (
 )
 from swink.tokens import estimate_tokens
 from tests import strategies
+from tests.counts import tried
 from tests.strategies import paired_histories
 
 
@@ -71,14 +72,14 @@ anchors = st.integers(0, 4)
 
 
 @given(paired_histories(), budgets, anchors, st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@tried(150, 3_000)
 def test_whatever_is_dropped_the_rest_is_sound(messages, budget, anchor, overflow, as_snapshot):
     given_messages = History(messages).snapshot() if as_snapshot else messages
     check(messages, SlidingWindow(budget, anchor=anchor)(given_messages, overflow), anchor)
 
 
 @given(paired_histories(), budgets, anchors)
-@settings(max_examples=100, deadline=None)
+@tried(100, 2_000)
 def test_what_is_kept_fits_unless_nothing_more_may_be_dropped(messages, budget, anchor):
     kept = SlidingWindow(budget, anchor=anchor)(messages, False)
     if weigh(messages) <= budget:
@@ -88,7 +89,7 @@ def test_what_is_kept_fits_unless_nothing_more_may_be_dropped(messages, budget, 
 
 
 @given(paired_histories(), budgets, anchors)
-@settings(max_examples=100, deadline=None)
+@tried(100, 2_000)
 def test_a_window_of_a_window_is_the_same_window(messages, budget, anchor):
     window = SlidingWindow(budget, anchor=anchor)
     once = window(messages, False)
@@ -96,7 +97,7 @@ def test_a_window_of_a_window_is_the_same_window(messages, budget, anchor):
 
 
 @given(paired_histories(), st.integers(50, 800), anchors)
-@settings(max_examples=60, deadline=None)
+@tried(60, 1_200)
 def test_between_two_cuts_the_window_only_grows_at_its_end(messages, budget, anchor):
     window = SlidingWindow(budget, anchor=anchor)
     history = History()
@@ -125,7 +126,7 @@ def groups_of(messages):
 
 
 @given(st.lists(strategies.messages, max_size=12), st.lists(st.integers(1, 4), max_size=12))
-@settings(max_examples=60, deadline=None)
+@tried(60, 1_200)
 def test_measuring_bit_by_bit_equals_measuring_afresh(messages, steps):
     grown, fresh = _Measure(), _Measure()
     size = 0
@@ -138,7 +139,7 @@ def test_measuring_bit_by_bit_equals_measuring_afresh(messages, steps):
 
 
 @given(paired_histories(), budgets, st.data())
-@settings(max_examples=60, deadline=None)
+@tried(60, 1_200)
 def test_an_older_snapshot_is_windowed_like_any_other(messages, budget, data):
     history = History()
     snapshots = []
@@ -251,7 +252,7 @@ def test_the_estimate_of_code_and_prose_is_within_a_fifth_of_a_tokenizers():
 
 
 @given(strategies.messages)
-@settings(max_examples=60, deadline=None)
+@tried(60, 1_200)
 def test_any_message_has_an_estimate_that_grows_with_it(message):
     size = estimate_tokens(message)
     assert size >= 0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swink.redact import MARK
 from swink.shown import escaped, shown_arguments
+from tests.counts import tried
 
 KEY = "sk-proj-abcdefgh1234ijklmnop"
 
@@ -115,6 +116,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is():
     assert shown(text) == text
 
 
+@tried(100, 20_000)
 @given(st.text(st.sampled_from("PASSWORD=tokensk-proj 0123456789abcdefghij;|&$()`'\"\n/:@#.\u202e\u200b"), max_size=120))
 def test_every_character_a_shell_may_act_on_is_in_the_view(command: str):
     view = shown(command)

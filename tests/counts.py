@@ -1,0 +1,23 @@
+"""How often a property is tried: enough for every day in `make test`, far more in `make test-more`."""
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+MORE = bool(os.environ.get("SWINK_TEST_MORE"))
+
+
+def tried(once: int, more: int) -> Any:
+    """Mark a property so that it is tried `once` times in `make test` and `more` times in `make test-more`."""
+    limits = settings(
+        max_examples=more if MORE else once,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+    def mark(test: Any) -> Any:
+        return pytest.mark.more(limits(test))
+
+    return mark
