@@ -32,6 +32,7 @@ events  tool  context  conformance  policy
 stream  history  schema  workers  retry  queues  shown
 tokens  codec
 messages  errors  redact  filelock
+keyformats  namedsecrets
 """
 RELATIVE = "swink.<relative>"
 RANKS = {name: -number for number, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}

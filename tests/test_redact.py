@@ -146,3 +146,41 @@ def test_stream_options_never_show_a_key():
     shown = repr(options) + str(options) + str(list(options.__rich_repr__()))
     assert "very-private" not in shown
     assert "top_k" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token = get_token()",
+        "password: str",
+        "api_key: str | None = None",
+        'secret = os.environ["SECRET"]',
+        "login(user, password=password)",
+        "password = getpass.getpass('Password: ')",
+        '{"password": "Enter your password"}',
+        '{"token": "identifier", "secret": "string"}',
+        "GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}",
+        "API_KEY=your_api_key_here",
+        "postgres://user:password@localhost/db",
+        "TOKEN=$(cat token.txt)",
+        "private_key: PKCS7PrivateKeyTypes",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        'integrity "sha512-yjqHF2YL1b3dyR5y2ZMq0NzMT2+r0EHyUUQGkZ0kXGCYkgvhpD0wjRrAIBr1x3SbRrBFUbzRzJvtVHnbTFNFcA=="',
+        "commit 4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        "id: 123e4567-e89b-12d3-a456-426614174000",
+        'if text.startswith("-----BEGIN PRIVATE KEY-----"):\n    return load(text)\n',
+        "2. Basic Permissions. HTTP Basic Authentication, a bearer credential",
+    ],
+)
+def test_code_survives(text):
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["password=", "password: ", 'password="', "token=", "?token=a&", "://a:", "eyJaaaaaaaa+", "sk-", "ghp_", "SG.aaaaaaaaaaaaaaaa."],
+)
+def test_hostile_shapes_take_linear_time(shape):
+    began = time.process_time()
+    redact_text(shape * (500_000 // len(shape)))
+    assert time.process_time() - began < 20

@@ -4,38 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from swink.keyformats import formats
+from swink.namedsecrets import named
+
 MARK = "[redacted]"
 
 _SECRET_KEY = re.compile(r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I)
 _COUNT_KEY = re.compile(r"tokens$|^max_|_count$", re.I)
-# No pattern may start anew at every character of one long word: long text takes linear time.
-_SECRET_VALUE = re.compile(
-    r"""
-      \b(?:sk|pk|rk|xai|gsk|nvapi|hf|glpat|pplx)[-_][A-Za-z0-9_\-]{8,}       # provider keys
-    | \bgh[pousr]_[A-Za-z0-9]{16,}                                        # GitHub
-    | \bgithub_pat_[A-Za-z0-9_]{16,}
-    | \bxox[abprs]-[A-Za-z0-9\-]{8,}                                       # Slack
-    | \bAIza[A-Za-z0-9_\-]{20,}                                            # Google
-    | \b(?:AKIA|ASIA)[A-Z0-9]{12,}                                         # AWS key ids
-    | (?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*  # JSON web tokens
-    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----(?:.|\n)*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    """,
-    re.X,
-)
-_SCHEME = re.compile(r"\b((?i:bearer)|(?i:basic)(?=\s+\S*[A-Z0-9=]))\s+[A-Za-z0-9._~+/=\-]{8,}")
-_ASSIGNMENT = re.compile(
-    r"""
-    (?P<key>
-      (?: (?<![\w\-])[\w\-]*(?:passw(?:or)?d|secret|api[-_]?key|(?:access|auth|id|refresh|session)[-_]?token|authorization)\\?["']?
-        | ["']token\\?["']
-      )
-      \s*[:=]\s*(?P<quote>\\?["'])?
-    )
-    (?(quote)(?:(?!(?P=quote))(?:\\.|[^\n]))+ | (?:(?:bearer|basic|token|digest)\s+)?[^\s"'&,;}]{4,})
-    """,
-    re.I | re.X,
-)
-_URL_PASSWORD = re.compile(r"(?P<head>\b[a-z][a-z0-9+.\-]{0,30}://[^\s/:@]*:)[^\s/@]+(?=@)", re.I)
 
 
 def redact_text(text: str, *secrets: str | None) -> str:
@@ -43,10 +18,26 @@ def redact_text(text: str, *secrets: str | None) -> str:
     for secret in secrets:
         if secret and len(secret) >= 4:
             text = text.replace(secret, MARK)
-    text = _SECRET_VALUE.sub(MARK, text)
-    text = _SCHEME.sub(rf"\1 {MARK}", text)
-    text = _URL_PASSWORD.sub(rf"\g<head>{MARK}", text)
-    return _ASSIGNMENT.sub(rf"\g<key>{MARK}", text)
+    spans = secret_spans(text)
+    if not spans:
+        return text
+    parts: list[str] = []
+    end = 0
+    for start, stop in spans:
+        parts += (text[end:start], MARK)
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+def secret_spans(text: str) -> list[tuple[int, int]]:
+    """Where `redact_text` puts its marks: in order, apart from each other."""
+    spans: list[tuple[int, int]] = []
+    for start, stop in sorted([*formats(text), *named(text)]):
+        if spans and start < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(stop, spans[-1][1])
+        else:
+            spans.append((start, stop))
+    return [span for span in spans if text[span[0] : span[1]] != MARK]
 
 
 def told(error: BaseException) -> str:
