@@ -223,7 +223,7 @@ async def _steering_waits(run: Run) -> bool:
 
 
 async def _ask_policies(run: Run, call: Call) -> Outcome | None:
-    """Pre-dispatch policies over one call, asked again after a rewrite, so that no guard is passed by."""
+    """Pre-dispatch policies over one call, asked again after a rewrite, so that no policy is bypassed."""
     for _ in range(REWRITES):
         before = call.arguments
         outcome = await _ask_each(run, call)

@@ -21,7 +21,7 @@ def test_a_conversation_line_by_line(place: Place, provider: Provider):
     screen.type("/model opnai:x\n")
     assert "unknown provider 'opnai'" in without_styles(screen.wait_for("did you mean"))
     screen.type("/model openai:other\n")
-    screen.wait_for("(openai:other goes on)")
+    screen.wait_for("switched to openai:other")
     screen.type("remember me?\n")
     screen.wait_for("Who?\n")
     screen.type("/nonsense\n")

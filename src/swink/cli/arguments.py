@@ -131,7 +131,7 @@ def _add_servers(commands: Any) -> None:
     model.add_argument("--port", type=_port, default=8080, help="0 takes a free one (default: %(default)s)")
     model.add_argument("--context", metavar="N", type=_count, help="context window in tokens")
     model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
-    actions = _group(commands, "proxy", "models for those who have a token instead of your keys")
+    actions = _group(commands, "proxy", "share models by token without sharing API keys")
     proxy = _command(actions, "serve", "swink.cli.serve:serve_proxy_command", "answer clients that hold a token")
     proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     proxy.add_argument("--port", type=_port, default=8181, help="0 takes a free one (default: %(default)s)")

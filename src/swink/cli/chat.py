@@ -78,7 +78,7 @@ def _obey(agent: Agent, line: str) -> None:
             except AgentError as error:
                 say(str(error), "error")
             else:
-                print(f"({agent.model} goes on)")
+                print(f"switched to {agent.model}")
         case _:
             print(f"there is no {command}; /help shows what there is")
 
