@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.redact import MARK, redact_text, redact_value
+from swink.redact import MARK, redact_value, secret_spans
 
 _PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
 _NAMES_A_PLACE = re.compile(r"[/.~@-]|.*(?://|\.\.)")
@@ -74,26 +74,13 @@ def _shown_text(text: str, name: str, *, secret: bool) -> str:
         return MARK
     parts: list[str] = []
     position = 0
-    for start, end in _redacted_spans(text):
+    for start, end in secret_spans(text):
+        scheme = _SCHEME.match(text, start, end)
+        start = scheme.end() if scheme else start
         if _may_hide(text, start, end, name):
             parts += [escaped(text[position:start]), MARK]
             position = end
     return "".join([*parts, escaped(text[position:])])
-
-
-def _redacted_spans(text: str) -> list[tuple[int, int]]:
-    """Where redaction would put its marks, in the text itself."""
-    first, *pieces = redact_text(text).split(MARK)
-    spans: list[tuple[int, int]] = []
-    position = len(first)
-    for number, piece in enumerate(pieces, 1):
-        end = text.find(piece, position + 1) if number < len(pieces) else len(text) - len(piece)
-        if end <= position:
-            break  # the text has a mark of its own; what cannot be told apart is shown
-        scheme = _SCHEME.match(text, position, end)
-        spans.append((scheme.end() if scheme else position, end))
-        position = end + len(piece)
-    return spans
 
 
 def _may_hide(text: str, start: int, end: int, name: str) -> bool:
