@@ -27,8 +27,8 @@ eventstream  transform  dispatch
 approval
 run
 ledger
-config  account  state  watch  subscribers
-events  tool  context  conformance  policy
+config  account  state  watch  subscribers  cassette
+events  tool  context  conformance  policy  scrub
 stream  history  schema  workers  retry  queues  shown
 tokens  codec
 messages  errors  redact  filelock

@@ -2,7 +2,7 @@
 
 import asyncio
 import difflib
-import hashlib
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,25 +12,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.codec import savable, to_builtins
+from swink.cassette import Asked, Cassette, Recording, identify
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
 from swink.messages import ModelSpec
-from swink.redact import redact_value, told
+from swink.redact import told
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
 
+logger = logging.getLogger("swink.wrappers")
+
 Events = AsyncIterator[AssistantMessageEvent]
-
-
-class Recording(Struct, frozen=True):
-    """One exchange on a cassette: what was asked, and what came back."""
-
-    key: str
-    request: dict[str, Any]
-    events: list[AssistantMessageEvent]
-    error: dict[str, Any] | None = None
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
@@ -72,66 +64,79 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
 
 def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     """Write every exchange to a cassette, a JSONL file without secrets; `replayed` plays it back."""
-    cassette = Path(path)
+    cassette = Cassette(path)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        request = request_of(model, context, options)
+        asked = await _identified(model, context, options)
         events: list[AssistantMessageEvent] = []
-        failure: dict[str, Any] | None = None
+        ended = asked is None
         try:
             async with _closing(stream_fn(model, context, options)) as source:
                 async for event in source:
                     events.append(event)
+                    # An exchange that was cut off by the caller is no recording.
+                    if asked is not None and not ended and isinstance(event, Done | Error):
+                        ended = True
+                        await asyncio.to_thread(cassette.keep, asked, list(events))
                     yield event
         except ModelError as error:
-            failure = {"kind": error.kind, "message": error.message, "retry_after": error.retry_after}
+            if asked is not None and not ended:
+                await asyncio.to_thread(cassette.keep, asked, events, error)
             raise
-        finally:
-            # An exchange that was cut off by the caller is no recording.
-            if failure is not None or (events and isinstance(events[-1], Done | Error)):
-                _write(cassette, Recording(_key(request), request, _without_secrets(events), failure))
 
     return _like(stream_fn, stream)
 
 
 def replayed(path: str | Path) -> StreamFn:
     """Play a cassette back, offline; a request that is not on it raises `CacheMiss` with a diff to the nearest."""
-    recordings = _read(Path(path))
+    if not Path(path).exists():
+        raise CacheMiss(f"there is no cassette at {path}")
+    recordings = Cassette(path).read()
     waiting: dict[str, deque[Recording]] = {}
     for recording in recordings:
         waiting.setdefault(recording.key, deque()).append(recording)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        request = request_of(model, context, options)
-        queue = waiting.get(_key(request))
+        asked = await asyncio.to_thread(identify, model, context, options)
+        queue = waiting.get(asked.key)
         if not queue:
-            raise CacheMiss(_difference(request, recordings, asked_before=queue is not None), model=str(model))
-        async for event in _play(queue.popleft()):
+            difference = await asyncio.to_thread(_difference, asked.shown, recordings, asked_before=queue is not None)
+            raise CacheMiss(difference, model=str(model))
+        recording = queue.popleft()
+        for event in recording.events:
             yield event
+        if (failure := recording.error) is not None:
+            raise error_for(failure.kind, failure.message, retry_after=failure.retry_after)
 
     return stream
 
 
 def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
-    """Answer from the cassette where it has an answer, ask and record where it has none; failures are not kept."""
-    cassette = Path(path)
-    known = {item.key: item for item in (_read(cassette) if cassette.exists() else [])}
+    """Answer from the cassette where it has an answer, ask and record where it has none; failures are not kept.
+
+    Two requests are the same if all that is sent is the same, and the model, the server, the key and the session with it. A
+    reply that holds a secret is recorded without it, so it answers for as long as this process lives and is asked for again later.
+    """
+    cassette = Cassette(path)
+    recordings = cassette.read() if cassette.path.exists() else []
+    known = {item.exact: item.events for item in recordings if item.exact is not None and item.error is None}
+    origin = getattr(stream_fn, "origin", None)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        request = request_of(model, context, options)
-        key = _key(request)
-        if key in known:
-            async for event in _play(known[key]):
-                yield event
+        asked = await _identified(model, context, options, origin)
+        exact = None if asked is None else await asyncio.to_thread(asked.exact)
+        for event in known.get(exact or "", ()):
+            yield event
+        if exact in known:
             return
         events: list[AssistantMessageEvent] = []
         async with _closing(stream_fn(model, context, options)) as source:
             async for event in source:
                 events.append(event)
+                if asked is not None and exact is not None and isinstance(event, Done):
+                    known[exact] = list(events)
+                    await asyncio.to_thread(cassette.keep, asked, known[exact], exact=exact)
                 yield event
-        if events and isinstance(events[-1], Done):
-            known[key] = Recording(key, request, events)
-            _write(cassette, Recording(key, request, _without_secrets(events)))
 
     return _like(stream_fn, stream)
 
@@ -161,21 +166,13 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
     return _like(stream_fn, stream)
 
 
-def request_of(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, Any]:
-    """What identifies a request: model, context and options, as plain data without clocks, costs and secrets."""
-    request = {
-        "model": {"provider": model.provider, "model_id": model.model_id, "thinking_level": model.thinking_level},
-        "system_prompt": context.system_prompt,
-        "messages": [_timeless(message) for message in to_builtins(savable(context.messages))],
-        "tools": [{"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in context.tools],
-        "options": {name: value for name in ("temperature", "max_tokens", "tool_choice") if (value := getattr(options, name)) is not None},
-    }
-    return redact_value(request)
-
-
-def _without_secrets(events: list[AssistantMessageEvent]) -> list[AssistantMessageEvent]:
-    """Stream events without secrets."""
-    return msgspec.convert(redact_value(to_builtins(events)), list[AssistantMessageEvent])
+async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, origin: str | None = None) -> Asked | None:
+    """What the request is known by; None for one that no cassette can hold."""
+    try:
+        return await asyncio.to_thread(identify, model, context, options, origin)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        logger.warning("a request to %s is not recorded: %s", model, told(error))
+        return None
 
 
 def _like(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
@@ -194,34 +191,6 @@ async def _closing(stream: Events) -> AsyncGenerator[Events, None]:
     finally:
         if (aclose := getattr(stream, "aclose", None)) is not None:
             await aclose()
-
-
-def _timeless(message: dict[str, Any]) -> dict[str, Any]:
-    kept = ("role", "content", "tool_call_id", "tool_name", "is_error", "stop_reason")
-    return {key: message[key] for key in kept if key in message}
-
-
-def _key(request: dict[str, Any]) -> str:
-    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()
-
-
-async def _play(recording: Recording) -> Events:
-    for event in recording.events:
-        yield event
-    if recording.error is not None:
-        raise error_for(recording.error["kind"], recording.error["message"], retry_after=recording.error.get("retry_after"))
-
-
-def _write(path: Path, recording: Recording) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(msgspec.json.encode(recording) + b"\n")
-
-
-def _read(path: Path) -> list[Recording]:
-    if not path.exists():
-        raise CacheMiss(f"there is no cassette at {path}")
-    return [msgspec.json.decode(line, type=Recording) for line in path.read_bytes().splitlines() if line.strip()]
 
 
 def _difference(request: dict[str, Any], recordings: list[Recording], *, asked_before: bool) -> str:

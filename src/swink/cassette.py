@@ -1,0 +1,166 @@
+"""Cassettes: exchanges with a model in a JSONL file, one a line, without secrets.
+
+key      what `replayed` looks for: a digest of the request as it is shown, without secrets
+exact    what `cached` looks for: a digest of the whole request, with all that may change the answer and who asks for it
+
+A line that a crash has torn, or that a full disk has cut, costs that one exchange.
+"""
+
+import hashlib
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.codec import savable
+from swink.errors import ErrorKind, ModelError
+from swink.filelock import locked
+from swink.messages import FileSource, Image, ModelSpec
+from swink.scrub import as_sent, scrub, scrub_events, scrub_messages
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
+
+logger = logging.getLogger("swink.cassette")
+
+_ROUNDS = 200_000
+_SHOWN = ("role", "content", "tool_call_id", "tool_name", "is_error", "stop_reason")
+
+
+class Failure(Struct, frozen=True):
+    """The error that ended an exchange."""
+
+    kind: ErrorKind
+    message: str
+    retry_after: float | None = None
+
+
+class Recording(Struct, frozen=True):
+    """One exchange on a cassette: what was asked, and what came back."""
+
+    key: str
+    request: dict[str, Any]
+    events: list[AssistantMessageEvent]
+    error: Failure | None = None
+    exact: str | None = None
+    """None where the reply held a secret: without it, it is no answer to give to anybody."""
+
+
+class Asked(Struct, frozen=True):
+    """A request, as cassettes know it."""
+
+    key: str
+    shown: dict[str, Any]
+    digest: str
+    holds_secret: bool = False
+    secrets: tuple[str, ...] = ()
+
+    def exact(self) -> str:
+        """What the whole request is known by. Who has the file sees all of it but the secrets: guessing those has to cost something."""
+        if not self.holds_secret:
+            return self.digest
+        return hashlib.pbkdf2_hmac("sha256", self.digest.encode(), b"swink cassette", _ROUNDS).hex()
+
+    def __repr__(self) -> str:
+        return f"Asked({self.key})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("key", self.key)]
+
+
+def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, origin: str | None = None) -> Asked:
+    """What identifies a request, clocks and costs aside; raises `TypeError` for what is no JSON. Slow: for a thread."""
+    messages: list[dict[str, Any]] = as_sent(savable(context.messages))
+    for message, original in zip(messages, context.messages, strict=True):
+        _add_digests(message["content"], original.content)
+    request: dict[str, Any] = {
+        "model": {"provider": model.provider, "model_id": model.model_id, "thinking_level": model.thinking_level},
+        "system_prompt": context.system_prompt,
+        "messages": [{name: message[name] for name in _SHOWN if name in message} for message in messages],
+        "tools": [{"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in context.tools],
+        "options": _set(options, "temperature", "max_tokens", "tool_choice", "extra"),
+    }
+    if model.thinking_budgets:
+        request["model"]["thinking_budgets"] = model.thinking_budgets
+    request = as_sent(request)
+    secrets = tuple(secret for secret in (options.api_key,) if secret)
+    shown = {**scrub(request, secrets), "messages": scrub_messages(request["messages"], secrets)}
+    whole = {
+        **request,
+        "spec": as_sent(msgspec.structs.replace(model, price=None)),
+        "authors": [(message.get("provider"), message.get("model")) for message in messages],
+        "asker": _set(options, "api_key", "session_id", "cache"),
+        "origin": origin,
+    }
+    return Asked(_digest(shown), shown, _digest(whole), bool(secrets) or shown != request, secrets)
+
+
+class Cassette:
+    """One file of recordings, which several processes may write."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def read(self) -> list[Recording]:
+        """The recordings that can be read; the others are reported."""
+        recordings: list[Recording] = []
+        for number, line in enumerate(self.path.read_bytes().split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                recordings.append(_decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                # Without the decoder's words, which may quote the line.
+                logger.warning("%s: line %d is not a whole recording and is skipped", self.path, number)
+        return recordings
+
+    def keep(self, asked: Asked, events: list[AssistantMessageEvent], error: ModelError | None = None, exact: str | None = None) -> None:
+        """Write one exchange; a failure to write is reported, not raised. Slow: for a thread."""
+        try:
+            shown = scrub_events(events, asked.secrets)
+            failure = None if error is None else Failure(error.kind, scrub(error.message, asked.secrets), error.retry_after)
+            recording = Recording(asked.key, asked.shown, shown, failure, exact if shown == events else None)
+            self._append(msgspec.json.encode(recording) + b"\n")
+        except (OSError, TypeError, ValueError) as problem:
+            # The reply is whole, whatever becomes of its recording.
+            reason = getattr(problem, "strerror", None) or type(problem).__name__
+            logger.warning("%s: an exchange could not be recorded: %s", self.path, reason)
+
+    def _append(self, line: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "a+b", buffering=0) as file, locked(file):
+            end = file.seek(0, os.SEEK_END)
+            if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
+                line = b"\n" + line  # whoever wrote before did not get to the end of its line
+            rest = memoryview(line)
+            try:
+                while rest:
+                    rest = rest[file.write(rest) :]
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise
+
+
+def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
+    """An image on disk is what the file holds, not what it is called."""
+    for block, original in zip(blocks, originals, strict=True):
+        if isinstance(original, Image) and isinstance(original.source, FileSource):
+            try:
+                block["source"]["sha256"] = hashlib.sha256(Path(original.source.path).read_bytes()).hexdigest()
+            except (OSError, ValueError):
+                block["source"]["sha256"] = None
+
+
+def _set(options: StreamOptions, *names: str) -> dict[str, Any]:
+    values = {name: getattr(options, name) for name in names}
+    return {name: dict(value) if name == "extra" else value for name, value in values.items() if value not in (None, {})}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+
+
+_decoder: msgspec.json.Decoder[Recording] = msgspec.json.Decoder(Recording)

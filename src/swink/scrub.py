@@ -1,0 +1,158 @@
+"""Scrubbing: a conversation without secrets, also where a secret is divided over the deltas of a reply or over its blocks."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from swink.codec import plain
+from swink.messages import clean
+from swink.redact import MARK, redact_text, redact_value
+from swink.stream import (
+    AssistantMessageEvent,
+    Error,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    parse_arguments,
+)
+
+Secrets = Sequence[str]
+Hide = Callable[[str], str]
+
+
+def scrub(value: Any, secrets: Secrets = ()) -> Any:
+    """A copy of JSON data without the `secrets` and without what looks like one, in values and names."""
+    return redact_value(_each_text(value, lambda text: redact_text(clean(text), *secrets)))
+
+
+def as_sent(value: Any) -> Any:
+    """Any value of ours as plain JSON data, with the text that providers are sent: without lone surrogates."""
+    return _each_text(msgspec.to_builtins(value, enc_hook=plain, str_keys=True), clean)
+
+
+def scrub_messages(messages: Iterable[dict[str, Any]], secrets: Secrets = ()) -> list[dict[str, Any]]:
+    """Messages as plain data without secrets; the texts of one message are also looked at as one."""
+    return [scrub({**message, "content": _jointly_scrubbed(message["content"], secrets)}, secrets) for message in messages]
+
+
+def scrub_events(events: Sequence[AssistantMessageEvent], secrets: Secrets = ()) -> list[AssistantMessageEvent]:
+    """A reply without secrets: as many events, of the same kinds, whose deltas together say what may be said."""
+    scrubbed = [_scrub_event(event, secrets) for event in events]
+    for kind in (TextDelta, ThinkingDelta):
+        blocks = _by_block(events, kind)
+        texts = ["".join(text for _, text in block) for block in blocks]
+        for block, before, after in zip(blocks, texts, _jointly(texts, secrets), strict=True):
+            _put(scrubbed, block, _divided(before, after, [text for _, text in block]))
+    for block in _by_block(events, ToolCallDelta):
+        pieces = [text for _, text in block]
+        _put(scrubbed, block, _divided("".join(pieces), _hidden_arguments("".join(pieces), secrets), pieces))
+    return scrubbed
+
+
+def _scrub_event(event: AssistantMessageEvent, secrets: Secrets) -> AssistantMessageEvent:
+    match event:
+        case Error(message):
+            return replace(event, message=scrub(message, secrets))
+        case ToolCallStart(_, id, name):
+            return replace(event, id=scrub(id, secrets), name=scrub(name, secrets))
+        case ThinkingEnd(_, signature) | ToolCallEnd(_, signature) if signature is not None:
+            return replace(event, signature=scrub(signature, secrets))
+        case _:
+            return event
+
+
+def _by_block(events: Sequence[AssistantMessageEvent], kind: type[Any]) -> list[list[tuple[int, str]]]:
+    """For each block the places of its deltas among the events, with their texts."""
+    blocks: dict[int, list[tuple[int, str]]] = {}
+    for place, event in enumerate(events):
+        if type(event) is kind:
+            delta = cast(Any, event)
+            blocks.setdefault(delta.index, []).append((place, delta.json if kind is ToolCallDelta else delta.text))
+    return [blocks[index] for index in sorted(blocks)]
+
+
+def _put(events: list[AssistantMessageEvent], block: list[tuple[int, str]], pieces: list[str]) -> None:
+    for (place, before), text in zip(block, pieces, strict=True):
+        if text != before:
+            delta = cast(Any, events[place])
+            events[place] = replace(delta, json=text) if type(delta) is ToolCallDelta else replace(delta, text=text)
+
+
+def _hidden_arguments(text: str, secrets: Secrets) -> str:
+    """The JSON text of a call's arguments without secrets, still JSON if it was."""
+    arguments = parse_arguments(text)
+    if arguments is None:
+        return redact_text(clean(text), *secrets)
+    kept = scrub(arguments, secrets)
+    return text if kept == arguments else msgspec.json.encode(kept).decode()
+
+
+def _jointly_scrubbed(blocks: list[dict[str, Any]], secrets: Secrets) -> list[dict[str, Any]]:
+    for kind in ("text", "thinking"):
+        places = [place for place, block in enumerate(blocks) if block.get("type") == kind and isinstance(block.get(kind), str)]
+        texts = _jointly([blocks[place][kind] for place in places], secrets)
+        changed = {place: {**blocks[place], kind: text} for place, text in zip(places, texts, strict=True)}
+        blocks = [changed.get(place, block) for place, block in enumerate(blocks)]
+    return blocks
+
+
+def _jointly(texts: list[str], secrets: Secrets) -> list[str]:
+    """The texts without secrets: first those that begin in one and end in a later one, of which no text alone shows all."""
+    whole = "".join(texts)
+    divided = _divided(whole, redact_text(clean(whole), *secrets), texts) if len(texts) > 1 else texts
+    return [redact_text(clean(text), *secrets) for text in divided]
+
+
+def _divided(whole: str, hidden: str, pieces: list[str]) -> list[str]:
+    """What remains of a text, divided as the text was: a mark stands in the piece in which its secret began."""
+    if hidden == whole:
+        return pieces
+    kept = _kept(whole, hidden)
+    cuts = [0, *(_moved(cut, kept, len(hidden)) for cut in list(accumulate(map(len, pieces)))[:-1]), len(hidden)]
+    return [hidden[start:end] for start, end in pairwise(cuts)]
+
+
+def _kept(whole: str, hidden: str) -> list[tuple[int, int, int]]:
+    """The stretches that both texts share: where each begins in the one, in the other, and how long it is."""
+    stretches: list[tuple[int, int, int]] = []
+    before = after = 0
+    *parts, last = hidden.split(MARK)
+    for part in parts:
+        found = whole.find(part, before) if part else before
+        if found < 0:
+            break
+        stretches.append((found, after, len(part)))
+        before, after = found + len(part) + 1, after + len(part) + len(MARK)
+    if last and len(whole) - len(last) >= before and whole.endswith(last):
+        stretches.append((len(whole) - len(last), len(hidden) - len(last), len(last)))
+    return stretches
+
+
+def _moved(cut: int, kept: list[tuple[int, int, int]], end: int) -> int:
+    """Where a cut through the one text is in the other: in what they share at the same place, otherwise after the mark."""
+    number = bisect_right(kept, cut, key=lambda stretch: stretch[0])
+    if number:
+        start, place, length = kept[number - 1]
+        if cut <= start + length:
+            return place + cut - start
+    return kept[number][1] if number < len(kept) else end
+
+
+def _each_text(value: Any, change: Hide) -> Any:
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            items = cast("Mapping[Any, Any]", value).items()
+            return {change(name) if isinstance(name, str) else name: _each_text(item, change) for name, item in items}
+        case list() | tuple():
+            return [_each_text(item, change) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value
