@@ -262,15 +262,15 @@ def test_whatever_changes_the_request_changes_what_it_is_known_by(tmp_path: Path
 
 async def test_nobody_gets_the_answer_to_somebody_elses_question(tmp_path: Path):
     fn = cached(ScriptedModel(["for alice", "for bob", "for carol", "for dave"]), tmp_path / "c")
-    ask = "password: {}\nWhat is it?"
-    assert (await agent_on(fn).run(ask.format("alice-secret-1"))).text == "for alice"
-    assert (await agent_on(fn).run(ask.format("bobby-secret-2"))).text == "for bob"
+    ask = "My key is {}. Whose is it?"
+    assert (await agent_on(fn).run(ask.format("sk-proj-Al1ceQw8Zr5Tn3Vb7Xk2"))).text == "for alice"
+    assert (await agent_on(fn).run(ask.format("sk-proj-B0bHs6Jd4Lf9Mg1Pc5Yt"))).text == "for bob"
     assert (await agent_on(fn, options=StreamOptions(extra={"user": "carol"})).run("who am I?")).text == "for carol"
     assert (await agent_on(fn, options=StreamOptions(extra={"user": "dave"})).run("who am I?")).text == "for dave"
     again = cached(ScriptedModel([]), tmp_path / "c")
-    assert (await agent_on(again).run(ask.format("bobby-secret-2"))).text == "for bob"
+    assert (await agent_on(again).run(ask.format("sk-proj-B0bHs6Jd4Lf9Mg1Pc5Yt"))).text == "for bob"
     assert (await agent_on(again, options=StreamOptions(extra={"user": "carol"})).run("who am I?")).text == "for carol"
-    assert "secret-" not in (tmp_path / "c").read_text()
+    assert "sk-proj-" not in (tmp_path / "c").read_text()
 
 
 async def test_an_answer_that_lost_a_secret_is_no_answer_for_later(tmp_path: Path):
