@@ -2,38 +2,26 @@
 
 import os
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-if sys.platform == "win32":
-    import msvcrt
 
-    @contextmanager
-    def locked(file: BinaryIO) -> Generator[None]:
-        """Hold the file alone; every holder must have opened it by itself."""
-        position = 1 << 40  # far past the end: Windows locks bytes, and these are nobody's
-        file.seek(position)
-        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        try:
-            yield
-        finally:
-            file.flush()
-            file.seek(position)
-            msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    @contextmanager
-    def locked(file: BinaryIO) -> Generator[None]:
-        """Hold the file alone; every holder must have opened it by itself."""
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            file.flush()
-            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+@contextmanager
+def locked(file: BinaryIO, within: float | None = None) -> Generator[None]:
+    """Hold the file alone; every holder must have opened it by itself. Raises TimeoutError if that takes longer than `within`."""
+    deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
+    while not _take(file):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{file.name} was locked by another program for {within:g} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    try:
+        yield
+    finally:
+        file.flush()
+        _free(file)
 
 
 @contextmanager
@@ -41,7 +29,7 @@ def alone(path: str | os.PathLike[str]) -> Generator[None]:
     """Hold a lock file, made for the purpose and removed at the end: one holder at a time, among all threads and processes."""
     while True:
         with open(path, "a+b", opener=_private) as file, locked(file):
-            if not _is(file, path):
+            if not is_at(file, path):
                 continue  # the holder before has removed it: others will wait for the new one
             try:
                 yield
@@ -55,8 +43,40 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _is(file: BinaryIO, path: str | os.PathLike[str]) -> bool:
+def is_at(file: BinaryIO, path: str | os.PathLike[str]) -> bool:
+    """Whether an open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:
         return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _POSITION = 1 << 40  # far past the end: Windows locks bytes, and these are nobody's
+
+    def _take(file: BinaryIO) -> bool:
+        file.seek(_POSITION)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _free(file: BinaryIO) -> None:
+        file.seek(_POSITION)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(file: BinaryIO) -> bool:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _free(file: BinaryIO) -> None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)

@@ -4,15 +4,22 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import os
+import stat
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scenes import Scene, call
+from scenes import PRICED, Scene, call
 
-from swink.policies import AuditLogger, Head
+from swink import Agent, AssistantMessage, AuthError, Policy, Stop, Text, ToolCall, ToolResultMessage, Usage, UserMessage, tool
+from swink.filelock import locked
+from swink.policies import AuditLogger, BrokenLog, Budget, Head
+from swink.policy import PolicyContext, Turn
+from swink.testing import Pause, ScriptedModel
 
 
 def written(path: Path, count: int = 5, **options: Any) -> AuditLogger:
@@ -129,10 +136,10 @@ def test_with_a_key_nobody_else_can_rewrite_the_log(tmp_path: Path):
 @pytest.mark.parametrize("cut", [1, 2, 10, 60, 150])
 def test_a_line_torn_by_a_crash_is_vouched_for_and_the_chain_goes_on(tmp_path: Path, cut: int):
     path = tmp_path / "audit.jsonl"
-    logger = written(path, 3)
+    written(path, 3)
     path.write_bytes(path.read_bytes()[:-cut])
     assert not AuditLogger.verify(path).ok
-    logger.append({"event": "after"})
+    AuditLogger(path).append({"event": "after"})
     assert AuditLogger.verify(path).ok
     lines = path.read_bytes().splitlines()
     assert json.loads(lines[-1])["event"] == "after"
@@ -192,3 +199,336 @@ async def test_a_required_log_that_cannot_be_written_stops_the_run(tmp_path: Pat
     result = await scene.run()
     assert len(scene.model.calls) == 1
     assert "AuditLogger failed" in result.reason
+
+
+# What is cut off or deleted is found at the next append
+
+
+def events(path: Path) -> list[str]:
+    return [json.loads(line)["event"] for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+def _cut_lines(path: Path, anchor: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+
+
+def _cut_bytes(path: Path, anchor: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def _delete(path: Path, anchor: Path) -> None:
+    path.unlink()
+
+
+def _empty(path: Path, anchor: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _forge(path: Path, anchor: Path) -> None:
+    path.unlink()
+    written(path, 5)
+
+
+def _forge_more(path: Path, anchor: Path) -> None:
+    path.unlink()
+    written(path, 9)
+
+
+TAMPERING = [_cut_lines, _cut_bytes, _delete, _empty, _forge, _forge_more]
+
+
+@pytest.mark.parametrize("tamper", TAMPERING)
+def test_what_was_taken_away_is_found_at_the_next_append(tmp_path: Path, tamper: Any, caplog: pytest.LogCaptureFixture):
+    path = tmp_path / "audit.jsonl"
+    logger = written(path)
+    tamper(path, tmp_path / "none")
+    with caplog.at_level(logging.WARNING):
+        logger.append({"event": "after"})
+    assert "is broken" in caplog.text
+    assert events(path)[-2:] == ["broken", "after"]
+    assert any("the chain was broken" in problem for problem in AuditLogger.verify(path).problems)
+    caplog.clear()
+    logger.append({"event": "later"})
+    assert events(path)[-1] == "later"
+    assert events(path).count("broken") == 1, "once is enough"
+
+
+@pytest.mark.parametrize("tamper", TAMPERING)
+def test_with_an_anchor_it_is_found_after_a_restart_too(tmp_path: Path, tamper: Any):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "kept" / "audit.head"
+    written(path, anchor=anchor)
+    kept = anchor.read_bytes()
+    tamper(path, anchor)
+    assert anchor.read_bytes() == kept
+    AuditLogger(path, anchor=anchor).append({"event": "after"})
+    assert events(path)[-2:] == ["broken", "after"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a head", b'{"records":2}', None])
+def test_an_anchor_that_was_damaged_or_deleted_is_found(tmp_path: Path, damage: bytes | None):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
+    logger = written(path, anchor=anchor)
+    anchor.unlink() if damage is None else anchor.write_bytes(damage)
+    logger.append({"event": "after"})
+    assert events(path)[-2:] == ["broken", "after"]
+    assert AuditLogger.verify(path, head=anchor).problems[0].startswith("line 6: the chain was broken")
+
+
+def test_what_others_have_added_meanwhile_breaks_nothing(tmp_path: Path):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
+    first, second, unanchored = AuditLogger(path, anchor=anchor), AuditLogger(path, anchor=anchor), AuditLogger(path)
+    for number in range(20):
+        for logger in (first, second, unanchored, unanchored):
+            logger.append({"event": "note", "number": number, "text": "x" * 20_000})
+    assert AuditLogger.verify(path).ok
+    assert AuditLogger.verify(path).records == 80
+
+
+async def test_a_log_that_is_deleted_during_a_run_is_reported_and_a_required_one_stops_it(tmp_path: Path):
+    for required in (False, True):
+        path = tmp_path / f"{required}.jsonl"
+
+        def delete(arguments: Any, path: Path = path) -> str:
+            path.unlink()
+            return "deleted"
+
+        scene = Scene(AuditLogger(path, required=required), [call(1), call(2), "done"], answer=lambda _: "ok")
+        await scene.run()
+        scene = Scene(scene.agent._config.policies, [call(3), "done"], answer=delete)
+        result = await scene.run()
+        assert (result.reason == "AuditLogger failed: BrokenLog") == required
+        assert len(scene.model.calls) == (1 if required else 2)
+        assert events(path)[:2] == ["broken", "turn"]
+
+
+def test_a_required_log_that_is_broken_still_gets_the_record(tmp_path: Path):
+    logger = written(tmp_path / "audit.jsonl", required=True)
+    logger.path.unlink()
+    with pytest.raises(BrokenLog, match="5 records were written, 0 are left"):
+        logger.append({"event": "after"})
+    assert events(logger.path) == ["broken", "after"]
+
+
+# Modes, locks and disks
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_log_and_anchor_are_for_their_owner_alone(tmp_path: Path):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
+    before = os.umask(0)
+    try:
+        logger = written(path, anchor=anchor)
+        assert (mode(path), mode(anchor)) == (0o600, 0o600)
+        path.chmod(0o644)
+        anchor.chmod(0o666)
+        logger.append({"event": "after"})
+    finally:
+        os.umask(before)
+    assert (mode(path), mode(anchor)) == (0o600, 0o600)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["audit.head", "audit.jsonl"]
+
+
+async def test_a_lock_that_nobody_releases_does_not_hang_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.policies.chain.LOCKED_WITHIN", 0.2)
+    path = tmp_path / "audit.jsonl"
+    with open(path, "ab") as file, locked(file), caplog.at_level(logging.ERROR):
+        scene = Scene(AuditLogger(path), ["done"])
+        assert (await asyncio.wait_for(scene.run(), 5)).text == "done"
+    assert "was locked by another program" in caplog.text
+    await scene.agent._config.policies[0].write({"event": "after"})  # type: ignore[attr-defined]
+    assert events(path) == ["after"]
+
+
+async def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    os.mkfifo(tmp_path / "pipe")
+    with caplog.at_level(logging.ERROR):
+        assert (await asyncio.wait_for(Scene(AuditLogger(tmp_path / "pipe"), ["done"]).run(), 5)).text == "done"
+    assert "is not a regular file" in caplog.text
+
+
+def _append_on_a_full_disk(path: Path) -> None:
+    import resource
+
+    logger = AuditLogger(path)
+    logger.append({"event": "before"})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY))
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        logger.append({"event": "too much", "text": "x" * 1_000})
+    except OSError:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        logger.append({"event": "after"})
+    else:
+        raise AssertionError("the disk was not full")
+
+
+def test_a_full_disk_costs_the_record_and_the_next_one_follows_on(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    process = multiprocessing.get_context("spawn").Process(target=_append_on_a_full_disk, args=(path,))
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    process.close()
+    assert events(path) == ["before", "after"]
+    assert AuditLogger.verify(path).ok
+
+
+# Turns that failed, were aborted or were stopped
+
+
+@tool
+async def hang() -> str:
+    """Takes long."""
+    await asyncio.sleep(60)
+    return "never"
+
+
+class Stopping(Policy):
+    def post_turn(self, ctx: Any, turn: Any) -> Stop:
+        return Stop("enough")
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+async def test_a_turn_that_failed_is_in_the_log(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    scene = Scene(AuditLogger(path), [call(1), ["par", AuthError("key sk-live-abcdefghijklmnop refused")]])
+    await scene.run("Do it.")
+    first, failed, end = records(path)
+    assert (first["input"], first["reason"]) == (["Do it."], "tools_executed")
+    assert (failed["event"], failed["turn"], failed["reason"], failed["text"]) == ("turn", 2, "error", "par")
+    assert "refused" in failed["error"]
+    assert "sk-live" not in path.read_text()
+    assert (end["event"], end["stop_reason"], end["turns"]) == ("end", "error", 2)
+
+
+async def test_a_first_turn_that_failed_is_in_the_log_with_what_was_asked(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    await Scene(AuditLogger(path), [AuthError("no")]).run("Do it.")
+    failed, end = records(path)
+    assert (failed["input"], failed["reason"]) == (["Do it."], "error")
+
+
+@pytest.mark.parametrize("script", [[["par", Pause(60)]], [ToolCall("1", "hang")]])
+async def test_a_turn_that_was_aborted_is_in_the_log_when_the_run_has_been_awaited(tmp_path: Path, script: list[Any]):
+    path = tmp_path / "audit.jsonl"
+    agent = Agent("test:slow", stream_fn=ScriptedModel(script), tools=[hang], policies=[AuditLogger(path)])
+    task = asyncio.create_task(agent.run("Do it."))
+    await asyncio.sleep(0.1)
+    agent.abort()
+    await task
+    aborted, end = records(path)
+    assert (aborted["input"], aborted["reason"], end["stop_reason"]) == (["Do it."], "aborted", "aborted")
+    if script == [ToolCall("1", "hang")]:
+        assert "cancelled" in aborted["calls"][0]["result"]
+    assert AuditLogger.verify(path).ok
+
+
+def test_a_turn_that_ends_with_the_event_loop_is_in_the_log(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+
+    async def leave() -> None:
+        agent = Agent("test:slow", stream_fn=ScriptedModel([["par", Pause(60)]]), policies=[AuditLogger(path)])
+        task = asyncio.create_task(agent.run("Do it."))
+        await asyncio.sleep(0.05)
+        assert not task.done()
+
+    asyncio.run(leave())
+    assert [record["event"] for record in records(path)] == ["turn", "end"]
+
+
+async def test_a_turn_after_which_another_policy_stopped_is_in_the_log(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    await Scene([Stopping(), AuditLogger(path)], [call(1), "done"]).run("Do it.")
+    turn, end = records(path)
+    assert (turn["input"], turn["calls"][0]["result"], end["reason"]) == (["Do it."], "ok", "enough")
+
+
+async def test_a_run_that_was_stopped_before_its_first_turn_is_in_the_log(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    await Scene([Budget(max_tokens=10), AuditLogger(path)], ["never"]).run("Do it.")
+    (end,) = records(path)
+    assert (end["event"], end["turns"], end["input"]) == ("end", 0, ["Do it."])
+    assert "budget" in end["reason"]
+
+
+async def test_aborts_at_any_moment_leave_every_turn_in_the_log_once_and_in_order(tmp_path: Path):
+    for ticks in range(0, 60, 3):
+        path = tmp_path / f"{ticks}.jsonl"
+        agent = Agent("test:model", stream_fn=ScriptedModel([call(1), call(2), "done"]), tools=[], policies=[AuditLogger(path)])
+        task = asyncio.create_task(agent.run("Do it."))
+        for _ in range(ticks):
+            await asyncio.sleep(0.0002)
+        agent.abort()
+        await asyncio.wait([task])
+        if not path.exists():
+            continue
+        assert AuditLogger.verify(path).ok
+        turns = [record["turn"] for record in records(path) if record["event"] == "turn"]
+        assert turns == list(range(1, len(turns) + 1))
+        assert len(turns) == sum(message.role == "assistant" for message in agent.messages)
+        assert events(path)[-1] == "end"
+
+
+async def test_one_logger_serves_many_agents_at_once(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    logger = AuditLogger(path)
+    scenes = [Scene(logger, [call(1), AuthError("no") if number % 2 else "done"]) for number in range(8)]
+    await asyncio.gather(*(scene.run(f"Task {number}.") for number, scene in enumerate(scenes)))
+    assert sorted(events(path)) == ["end"] * 8 + ["turn"] * 16
+    assert AuditLogger.verify(path).ok
+
+
+# What JSON cannot hold
+
+
+async def test_nothing_that_json_cannot_hold_costs_a_turn(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    deep: Any = "end"
+    for _ in range(5_000):
+        deep = [deep]
+    odd = {
+        "half": "\ud83d",
+        "\udc00": 1,
+        "deep": deep,
+        "big": 2**80,
+        "nan": float("nan"),
+        "object": object(),
+        "set": {1},
+        "path": Path("a"),
+    }
+    logger = AuditLogger(path)
+    message = AssistantMessage([ToolCall("1", "act", odd)], stop_reason="tool_use")
+    context = PolicyContext(1, PRICED, "", (), (UserMessage((Text("half \ud800"),)),), Usage(), None, {})
+    await logger.post_turn(context, Turn(message, (ToolResultMessage("1", "act", (Text("\udfff"),), details=object()),), "tools_executed"))
+    await logger.write({"event": "own", "details": object(), "text": "\ud800"})
+    assert events(path) == ["turn", "own"]
+    assert AuditLogger.verify(path).ok
+
+
+async def test_lone_surrogates_do_not_cost_a_turn(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    scene = Scene(AuditLogger(path), [["text \ud800", call(1)], AuthError("half \udfff")], answer="\ud800 answer")
+    await scene.agent.run("Do \ud800 it.")
+    assert events(path) == ["turn", "turn", "end"]
+    assert AuditLogger.verify(path).ok
+
+
+async def test_a_large_record_does_not_hold_the_event_loop(tmp_path: Path):
+    logger = AuditLogger(tmp_path / "audit.jsonl")
+    longest, last = 0.0, time.perf_counter()
+    writing = asyncio.create_task(logger.write({"event": "large", "text": ["password=hunter2hunter2 " * 1_000] * 200}))
+    while not writing.done():
+        await asyncio.sleep(0.001)
+        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+    await writing
+    assert longest < 1.0

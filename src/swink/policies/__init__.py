@@ -1,7 +1,8 @@
 """Bundled policies: each small, independent, and off until it is listed in `Agent(policies=[…])`."""
 
-from swink.policies.audit import AuditLogger, Head, Verification
+from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget, Spent
+from swink.policies.chain import Head, Verification
 from swink.policies.checkpoint import Checkpoint, CheckpointStore
 from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
@@ -14,6 +15,7 @@ from swink.policies.recommended import RecommendedPolicies, UnprovenPolicy
 
 __all__ = [
     "AuditLogger",
+    "BrokenLog",
     "Budget",
     "Checkpoint",
     "CheckpointStore",

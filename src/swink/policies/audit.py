@@ -1,61 +1,46 @@
-"""AuditLogger: what an agent did, in an append-only file whose chain of hashes shows any change.
-
-Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of the line
-before it; the line begins with the hash of the line before. Cutting off the newest lines leaves a sound chain, so the
-head (number and hash of the newest record) can be kept elsewhere too.
-"""
+"""AuditLogger: what an agent did, turn by turn, however the turn ended, in a log that shows any change."""
 
 import asyncio
-import hashlib
-import hmac
-import os
-import re
-import time
-from collections.abc import Callable
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, BinaryIO
+from threading import Lock
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
-from msgspec import Struct
 
 from swink.codec import plain, to_builtins
-from swink.filelock import locked
-from swink.messages import ToolCall, ToolResultMessage
-from swink.policy import Policy, PolicyContext, Turn
+from swink.errors import AgentError
+from swink.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage, clean
+from swink.policies.chain import Chain, Head, Verification, verify
+from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.redact import redact_value
 
-GENESIS = "0" * 64
-_TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}')
-_TAIL_LENGTH = len(b',"hash":"') + 64 + len(b'"}')
+log = logging.getLogger("swink.policies.audit")
+
+WRITTEN_WITHIN = 30.0
+"""Seconds a run waits for a record to be on the disk."""
+_DEEPEST = 64
 
 
-class Head(Struct, frozen=True):
-    """The newest record: how many there are, and its hash."""
+class BrokenLog(AgentError):
+    """Records of an audit log are gone, or are not those that were written."""
 
-    records: int
-    hash: str
-
-
-class Verification(Struct, frozen=True):
-    """What reading a log came to; `ok` if nothing in it was changed."""
-
-    records: int
-    problems: tuple[str, ...]
-    head: Head
-
-    @property
-    def ok(self) -> bool:
-        """Whether the log is as it was written."""
-        return not self.problems
+    kind = "misuse"
 
 
 class AuditLogger(Policy):
-    """One line per turn and one per finished run: model, calls with arguments, results, usage, cost.
+    """One line per turn and one per run, failed and aborted ones included: model, calls with arguments, results, usage, cost.
 
     Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines that
-    verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere.
-    Several threads and processes may share a file. A log that cannot be written is reported and the run goes on;
-    `required=True` stops it instead. Turns that end in an error or an abort reach no policy and are not in it.
+    verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere. Lines
+    that were cut off, and a log that was deleted, are found at the next append: a warning is logged, and a record with
+    the event "broken" is written. Several threads and processes may share a file. A log that cannot be written is
+    reported and the run goes on; `required=True` stops it instead, as it does when the log is found broken. Log and
+    anchor are readable by their owner alone.
 
     >>> agent = Agent(model, policies=[AuditLogger("audit.jsonl", anchor="audit.head")])
     >>> AuditLogger.verify("audit.jsonl", head="audit.head").ok
@@ -75,57 +60,43 @@ class AuditLogger(Policy):
         self.max_text = max_text
         self.label = label
         self.fail_closed = required  # pyright: ignore[reportAttributeAccessIssue]
-        self._key = key.encode() if isinstance(key, str) else key
-        self._anchor: Callable[[Head], None] | None = anchor if anchor is None or callable(anchor) else _anchor_file(Path(anchor))
+        secret = key.encode() if isinstance(key, str) else key
+        self._chain = Chain(self.path, secret, Path(anchor) if isinstance(anchor, str) else anchor)
+        self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
+        self._waiting: deque[tuple[dict[str, Any], Future[Head]]] = deque()
+        self._writing = Lock()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Write the turn down."""
-        message = turn.message
-        results = {result.tool_call_id: result for result in turn.tool_results}
-        await self.write(
-            {
-                "event": "turn",
-                "turn": ctx.turn,
-                "reason": turn.reason,
-                "model": f"{message.provider}:{message.model}",
-                "input": [self._cut(item.text) for item in ctx.fresh if item.text],
-                "text": self._cut(message.text),
-                "calls": [self._call(call, results.get(call.id)) for call in message.tool_calls],
-                "usage": to_builtins(message.usage),
-                "cost": None if message.cost is None else message.cost.total,
-            }
-        )
+        if ctx.run is not None:
+            self._turns[ctx.run] = ctx.turn
+        await self.write(self._turn(ctx, turn, ctx.fresh))
 
-    async def post_loop(self, ctx: PolicyContext) -> None:
-        """Write down that the run is done, and what it came to."""
+    async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
+        """Write down the turn in which the run ended, if it did not come to its end, and what the run came to."""
         cost = None if ctx.cost is None else ctx.cost.total
-        await self.write({"event": "end", "turns": ctx.turn, "usage": to_builtins(ctx.usage), "cost": cost})
+        end: dict[str, Any] = {"event": "end", "turns": ctx.turn, "usage": to_builtins(ctx.usage), "cost": cost}
+        end |= {"stop_reason": ending.stop_reason, "reason": ending.reason, "error": ending.error}
+        records = [end]
+        if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
+            records = [self._turn(ctx, ending.turn, _before(ctx.messages, ending.turn.message)), end]
+        elif ctx.fresh:
+            end["input"] = self._texts(ctx.fresh)
+        # Both are handed over before the first await: a run that is cancelled here has them written all the same.
+        for written in [self._hand_over(record) for record in records]:
+            await _waited(written)
 
     async def write(self, record: dict[str, Any]) -> None:
         """Append a record of your own; secrets in it are redacted."""
-        await asyncio.to_thread(self.append, redact_value(record))
+        await _waited(self._hand_over(record))
 
     def append(self, record: dict[str, Any]) -> Head:
-        """Append a record as it is, under a lock that other processes respect."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a+b") as file, locked(file):
-            last, torn = _last_line(file)
-            if torn and self._is_whole(torn):
-                last, torn = torn, b""
-                file.write(b"\n")
-            number, previous = (0, GENESIS) if last is None else _position(last)
-            if torn:
-                # A crash cut the newest line short: end it, and vouch for what is left of it.
-                line, previous = self._line(number, previous, {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()})
-                file.write(b"\n" + line)
-                number += 1
-            line, digest = self._line(number, previous, record)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-            head = Head(number + 1, digest)
-            if self._anchor is not None:
-                self._anchor(head)
+        """Append a record as it is; raises `BrokenLog`, after it is written, if the log is `required` and was found broken."""
+        head, problem = self._chain.append(_savable(record), {"label": self.label} if self.label else {})
+        if problem is not None:
+            log.warning("audit log %s is broken: %s", self.path, problem)
+            if self.fail_closed:
+                raise BrokenLog(f"audit log {self.path} is broken: {problem}")
         return head
 
     @staticmethod
@@ -133,95 +104,90 @@ class AuditLogger(Policy):
         """Read a log and report every place where it is not as it was written."""
         return verify(path, key=key, head=head)
 
-    def _line(self, number: int, previous: str, record: dict[str, Any]) -> tuple[bytes, str]:
-        stamp: dict[str, Any] = {"prev": previous, "seq": number, "time": time.time()}
-        if self.label:
-            stamp["label"] = self.label
-        body = msgspec.json.encode(stamp | record, enc_hook=plain)[:-1]
-        digest = _digest(body, self._key)
-        return body + b',"hash":"' + digest.encode() + b'"}\n', digest
+    def _hand_over(self, record: dict[str, Any]) -> "Future[Head]":
+        """Let a thread write a record; records are written in the order in which they were handed over."""
+        written: Future[Head] = Future()
+        self._waiting.append((record, written))
+        try:
+            asyncio.get_running_loop().run_in_executor(None, self._drain)
+        except RuntimeError:  # the executor is shut down: the program ends, and nothing else waits for this thread
+            self._drain()
+        return written
 
-    def _is_whole(self, line: bytes) -> bool:
-        found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
-        return found is not None and _digest(line[:-_TAIL_LENGTH], self._key) == found.group(1).decode()
+    def _drain(self) -> None:
+        with self._writing:
+            while self._waiting:
+                record, written = self._waiting.popleft()
+                try:
+                    written.set_result(self.append(redact_value(_savable(record))))
+                except BaseException as error:
+                    # Whoever handed it over is told, and the next record is still written.
+                    written.set_exception(error)
+
+    def _turn(self, ctx: PolicyContext, turn: Turn, entered: Sequence[Message]) -> dict[str, Any]:
+        message = turn.message
+        results = {result.tool_call_id: result for result in turn.tool_results}
+        record: dict[str, Any] = {
+            "event": "turn",
+            "turn": ctx.turn,
+            "reason": turn.reason,
+            "model": f"{message.provider}:{message.model}",
+            "input": self._texts(entered),
+            "text": self._cut(message.text),
+            "calls": [self._call(call, results.get(call.id)) for call in message.tool_calls],
+            "usage": to_builtins(message.usage),
+            "cost": None if message.cost is None else message.cost.total,
+        }
+        return record | ({"error": self._cut(message.error_message or "")} if message.failed else {})
 
     def _call(self, call: ToolCall, result: ToolResultMessage | None) -> dict[str, Any]:
         outcome: dict[str, Any] = {} if result is None else {"is_error": result.is_error, "result": self._cut(result.text)}
         return {"id": call.id, "name": call.name, "arguments": call.arguments, **outcome}
 
+    def _texts(self, messages: Sequence[Message]) -> list[str]:
+        return [self._cut(item.text) for item in messages if item.text]
+
     def _cut(self, text: str) -> str:
         return text if len(text) <= self.max_text else f"{text[: self.max_text]}[… {len(text) - self.max_text} more characters]"
 
 
-def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None) -> Verification:
-    """Read a log and report every place where it is not as it was written, cut-off lines included if `head` is given."""
-    key = key.encode() if isinstance(key, str) else key
-    data = Path(path).read_bytes()
-    lines = data.split(b"\n")
-    problems: list[str] = [] if lines.pop() == b"" else [f"line {len(lines) + 1}: does not end"]
-    records, previous, torn = 0, GENESIS, b""
-    for number, line in enumerate(lines, 1):
-        found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
-        if found is None or not line.startswith(b'{"prev":"'):
-            problems += [f"line {number}: is not a record"]
-            torn = line
-            continue
-        digest = found.group(1).decode()
-        body = line[:-_TAIL_LENGTH]
-        if not hmac.compare_digest(_digest(body, key), digest):
-            problems += [f"line {number}: was changed, or written with another key"]
-        elif _position(line)[0] - 1 != records or not body.startswith(b'{"prev":"%s"' % previous.encode()):
-            problems += [f"line {number}: does not follow the line before; lines were removed, added or moved"]
-        elif torn and b'"torn_sha256":"%s"' % hashlib.sha256(torn).hexdigest().encode() in body:
-            problems = [problem for problem in problems if problem != f"line {number - 1}: is not a record"]
-        records, previous, torn = records + 1, digest, b""
-    end = Head(records, previous)
-    problems += _compare(end, _read_head(head))
-    return Verification(records, tuple(problems), end)
+async def _waited(written: "Future[Head]") -> None:
+    async with asyncio.timeout(WRITTEN_WITHIN):
+        await asyncio.shield(asyncio.wrap_future(written))
 
 
-def _digest(body: bytes, key: bytes | None) -> str:
-    return hmac.new(key, body, hashlib.sha256).hexdigest() if key is not None else hashlib.sha256(body).hexdigest()
+def _before(messages: Sequence[Message], reply: AssistantMessage) -> list[Message]:
+    """What entered the context just before a reply."""
+    entered: list[Message] = []
+    found = False
+    for message in reversed(messages):
+        if found and isinstance(message, UserMessage):
+            entered.append(message)
+        elif found and isinstance(message, AssistantMessage | ToolResultMessage):
+            break
+        found = found or message is reply
+    return entered[::-1]
 
 
-def _position(line: bytes) -> tuple[int, str]:
-    """The number of the record after a line, and the hash it must name."""
-    found = re.match(rb'\{"prev":"[0-9a-f]{64}","seq":(\d{1,18}),', line)
-    tail = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
-    return (int(found.group(1)) + 1 if found else 0), (tail.group(1).decode() if tail else GENESIS)
-
-
-def _last_line(file: BinaryIO) -> tuple[bytes | None, bytes]:
-    """The newest whole record, and what follows the last line break: nothing, unless a crash cut a line short."""
-    end = position = file.seek(0, os.SEEK_END)
-    torn = b""
-    while position > 0:
-        position = max(0, position - 65_536)
-        file.seek(position)
-        *lines, torn = file.read(end - position).split(b"\n")
-        whole = lines if position == 0 else lines[1:]
-        found = next((line for line in reversed(whole) if _TAIL.fullmatch(line[-_TAIL_LENGTH:])), None)
-        if found is not None:
-            return found, torn
-    return None, torn
-
-
-def _anchor_file(path: Path) -> Callable[[Head], None]:
-    def keep(head: Head) -> None:
-        new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        new.write_bytes(msgspec.json.encode(head))
-        os.replace(new, path)
-
-    return keep
-
-
-def _read_head(head: Head | str | Path | None) -> Head | None:
-    return msgspec.json.decode(Path(head).read_bytes(), type=Head) if isinstance(head, str | Path) else head
-
-
-def _compare(end: Head, head: Head | None) -> list[str]:
-    if head is None or head == end:
-        return []
-    if head.records != end.records:
-        return [f"there are {end.records} records, but the head says {head.records}"]
-    return ["the newest record is not the one the head names"]
+def _savable(value: Any, depth: int = 0) -> Any:
+    """The value as JSON can hold it, whatever it is; nothing in a record may cost the record."""
+    match value:
+        case None | bool() | float():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else str(value)
+        case str():
+            return clean(value)
+        case _ if depth > _DEEPEST:
+            return "[nested too deeply]"
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {clean(str(key)): _savable(item, depth + 1) for key, item in items}
+        case list() | tuple() | set() | frozenset():
+            return [_savable(item, depth + 1) for item in cast("list[Any]", value)]
+        case _:
+            try:
+                return _savable(msgspec.to_builtins(value, enc_hook=plain), depth + 1)
+            except Exception:
+                # Somebody else's type.
+                return f"<{type(value).__name__}>"

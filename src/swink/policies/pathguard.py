@@ -24,8 +24,8 @@ from swink.messages import ToolCall
 from swink.policies.spellings import Kind, explicit, kind_of, parts, spellings
 from swink.policy import Policy, PolicyContext, Skip, Verdict
 
-_MOST = 2_000
-"""Strings that are judged at once; a call with more is judged in a thread."""
+_AT_ONCE, _EACH = 20_000, 200
+"""Characters that are judged at once, and what a string counts for besides its own; a call with more is judged in a thread."""
 _LONGEST = 8_192
 _SHOWN = 200
 
@@ -62,7 +62,7 @@ class PathGuard(Policy):
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict | Awaitable[Verdict]:
         """Skip a call that leads outside."""
         found = [item for item in _strings(call, self.ignore) if item.value]
-        if len(found) <= _MOST and sum(len(text) for _, _, text in found if "\n" in text or "," in text) <= 20 * _MOST:
+        if sum(len(item.value) + _EACH for item in found) <= _AT_ONCE:
             return self._verdict(found)
         return asyncio.to_thread(self._verdict, found)
 

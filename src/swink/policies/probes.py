@@ -13,8 +13,9 @@ from swink.agent import Agent
 from swink.codec import encode_messages
 from swink.config import AgentResult
 from swink.messages import ModelSpec, Price, ToolCall, Usage
-from swink.policies.audit import AuditLogger, Verification, verify
+from swink.policies.audit import AuditLogger
 from swink.policies.budget import Budget, Spent
+from swink.policies.chain import Verification, verify
 from swink.policies.checkpoint import Checkpoint
 from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
@@ -174,7 +175,7 @@ async def _content(policy: ContentFilter) -> str | None:
 
 async def _audit(policy: AuditLogger) -> str | None:
     await policy.write({"event": "probe"})
-    whole = verify(policy.path, key=policy._key)
+    whole = verify(policy.path, key=policy._chain.key)
     if not whole.ok:
         return f"the log is not sound: {whole.problems[0]}"
     return "a changed byte was not noticed" if _changed_copy(policy).ok else None
@@ -186,7 +187,7 @@ def _changed_copy(policy: AuditLogger) -> Verification:
         data = bytearray(policy.path.read_bytes())
         data[len(data) // 2] ^= 1
         changed.write_bytes(data)
-        return verify(changed, key=policy._key)
+        return verify(changed, key=policy._chain.key)
 
 
 async def _checkpoint(policy: Checkpoint) -> str | None:

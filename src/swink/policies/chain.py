@@ -1,0 +1,262 @@
+"""Chain: an append-only file of JSON records whose hashes show any change.
+
+Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of the line
+before it; the line begins with the hash of the line before. The head (number and hash of the newest record) is kept in
+memory and, if there is an anchor, in a file of its own: lines that were cut off, and a file that was deleted, are missed
+at the next append, and a record that says so is the next link of the chain.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from swink.filelock import is_at, locked
+
+GENESIS = "0" * 64
+_TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}')
+_TAIL_LENGTH = len(b',"hash":"') + 64 + len(b'"}')
+LOCKED_WITHIN = 5.0
+"""Seconds to wait for a lock; whoever holds one longer hangs."""
+_ATTEMPTS = 3
+_BROKEN = b'"event":"broken"'
+
+
+class Head(Struct, frozen=True):
+    """The newest record: how many there are, and its hash."""
+
+    records: int
+    hash: str
+
+
+START = Head(0, GENESIS)
+
+
+class Verification(Struct, frozen=True):
+    """What reading a log came to; `ok` if nothing in it was changed."""
+
+    records: int
+    problems: tuple[str, ...]
+    head: Head
+
+    @property
+    def ok(self) -> bool:
+        """Whether the log is as it was written."""
+        return not self.problems
+
+
+class Chain:
+    """One file, which several threads and processes may append to."""
+
+    def __init__(self, path: Path, key: bytes | None = None, anchor: Path | Callable[[Head], None] | None = None) -> None:
+        self.path = path
+        self.key = key
+        self._anchor = anchor
+        self._head: Head | None = None
+
+    def append(self, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None]:
+        """Add a record, under a lock that other processes respect; says also what is amiss with those before it."""
+        for _ in range(_ATTEMPTS):
+            with _opened(self.path) as file, locked(file, LOCKED_WITHIN):
+                if is_at(file, self.path) and (kept := self._append(file, record, stamp)) is not None:
+                    return kept
+        raise OSError(f"{self.path} is being deleted again and again")
+
+    def _append(self, file: BinaryIO, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None] | None:
+        head, torn = _newest(file)
+        lines = b""
+        if torn and (whole := self._whole(torn)) is not None:
+            lines, head, torn = b"\n", whole, b""
+        problem = self._problem(file, head)
+        if torn:
+            # A crash cut the newest line short: end it, and vouch for what is left of it.
+            line, head = self._line(head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()})
+            lines += b"\n" + line
+        if problem is not None:
+            line, head = self._line(head, stamp | {"event": "broken", "problem": problem})
+            lines += line
+        line, head = self._line(head, stamp | record)
+        _write(file, lines + line)
+        if not is_at(file, self.path):
+            return None  # deleted meanwhile, and with it what was just written
+        self._head = head
+        self._keep(head)
+        return head, problem
+
+    def _problem(self, file: BinaryIO, head: Head) -> str | None:
+        """What is wrong with the records that were there before."""
+        known = self._head
+        problems = [] if known is None else _missing(file, head, known, "were written")
+        if isinstance(self._anchor, Path):
+            try:
+                anchored = read_head(self._anchor)
+            except FileNotFoundError:
+                problems += [] if known is None else ["the anchor file is gone"]
+            except (OSError, msgspec.DecodeError):
+                problems.append("the anchor file cannot be read")
+            else:
+                problems += _missing(file, head, anchored, "are in the anchor file")
+        return problems[0] if problems else None
+
+    def _line(self, head: Head, record: dict[str, Any]) -> tuple[bytes, Head]:
+        body = msgspec.json.encode({"prev": head.hash, "seq": head.records, "time": time.time()} | record)[:-1]
+        digest = _digest(body, self.key)
+        return body + b',"hash":"' + digest.encode() + b'"}\n', Head(head.records + 1, digest)
+
+    def _whole(self, line: bytes) -> Head | None:
+        """The head that a line makes, if only its line break is missing."""
+        found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
+        return _head(line) if found is not None and _digest(line[:-_TAIL_LENGTH], self.key) == found.group(1).decode() else None
+
+    def _keep(self, head: Head) -> None:
+        if isinstance(self._anchor, Path):
+            _replace(self._anchor, msgspec.json.encode(head))
+        elif self._anchor is not None:
+            self._anchor(head)
+
+
+def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None) -> Verification:
+    """Read a log and report every place where it is not as it was written, cut-off lines included if `head` is given."""
+    key = key.encode() if isinstance(key, str) else key
+    data = Path(path).read_bytes()
+    lines = data.split(b"\n")
+    problems: list[str] = [] if lines.pop() == b"" else [f"line {len(lines) + 1}: does not end"]
+    records, previous, torn = 0, GENESIS, b""
+    for number, line in enumerate(lines, 1):
+        found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
+        if found is None or not line.startswith(b'{"prev":"'):
+            problems += [f"line {number}: is not a record"]
+            torn = line
+            continue
+        digest = found.group(1).decode()
+        body = line[:-_TAIL_LENGTH]
+        if not hmac.compare_digest(_digest(body, key), digest):
+            problems += [f"line {number}: was changed, or written with another key"]
+        elif _head(line).records - 1 != records or not body.startswith(b'{"prev":"%s"' % previous.encode()):
+            problems += [f"line {number}: does not follow the line before; lines were removed, added or moved"]
+        elif torn and b'"torn_sha256":"%s"' % hashlib.sha256(torn).hexdigest().encode() in body:
+            problems = [problem for problem in problems if problem != f"line {number - 1}: is not a record"]
+        elif _BROKEN in body and (record := msgspec.json.decode(line)).get("event") == "broken":
+            problems += [f"line {number}: the chain was broken before it: {record.get('problem')}"]
+        records, previous, torn = records + 1, digest, b""
+    end = Head(records, previous)
+    problems += _compare(end, read_head(head) if isinstance(head, str | Path) else head)
+    return Verification(records, tuple(problems), end)
+
+
+def read_head(path: str | Path) -> Head:
+    """The head that an anchor file keeps."""
+    return msgspec.json.decode(Path(path).read_bytes(), type=Head)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, for its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(f"{path} is not a regular file")
+        if mode & 0o077 and hasattr(os, "fchmod"):
+            with suppress(PermissionError):  # somebody else's file, which is theirs to close
+                os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "a+b")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    """All of it, on the disk, or nothing."""
+    end = os.fstat(file.fileno()).st_size
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file.fileno(), left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(file.fileno(), end)
+        raise
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def _newest(file: BinaryIO) -> tuple[Head, bytes]:
+    """The newest whole record, and what follows the last line break: nothing, unless a crash cut a line short."""
+    lines = _backwards(file)
+    torn = next(lines)
+    return next((_head(line) for line in lines if _TAIL.fullmatch(line[-_TAIL_LENGTH:])), START), torn
+
+
+def _missing(file: BinaryIO, newest: Head, known: Head, where: str) -> list[str]:
+    """What is wrong if the record that was the newest is not in its place; others may have written more since."""
+    if newest.records < known.records:
+        return [f"{known.records} records {where}, {newest.records} are left"]
+    lines = iter(()) if newest == known else (_head(line) for line in _backwards(file) if _TAIL.fullmatch(line[-_TAIL_LENGTH:]))
+    if newest != known and known != START and known not in _until(lines, known.records):
+        return [f"record {known.records} is not the one that was written"]
+    return []
+
+
+def _until(heads: Iterator[Head], records: int) -> Iterator[Head]:
+    for head in heads:
+        yield head
+        if head.records <= records:
+            return
+
+
+def _backwards(file: BinaryIO) -> Iterator[bytes]:
+    """The lines from the last to the first; the last is empty if the file ends in a line break."""
+    position, step, rest = file.seek(0, os.SEEK_END), 65_536, b""
+    while position > 0:
+        start = max(0, position - step)
+        file.seek(start)
+        rest, *lines = (file.read(position - start) + rest).split(b"\n")
+        yield from reversed(lines)
+        position, step = start, 2 * step  # a long line is read in linear time
+    yield rest
+
+
+def _head(line: bytes) -> Head:
+    """The head that a record makes."""
+    found = re.match(rb'\{"prev":"[0-9a-f]{64}","seq":(\d{1,18}),', line)
+    tail = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
+    return Head(int(found.group(1)) + 1 if found else 0, tail.group(1).decode() if tail else GENESIS)
+
+
+def _digest(body: bytes, key: bytes | None) -> str:
+    return hmac.new(key, body, hashlib.sha256).hexdigest() if key is not None else hashlib.sha256(body).hexdigest()
+
+
+def _compare(end: Head, head: Head | None) -> list[str]:
+    if head is None or head == end:
+        return []
+    if head.records != end.records:
+        return [f"there are {end.records} records, but the head says {head.records}"]
+    return ["the newest record is not the one the head names"]
