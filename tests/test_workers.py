@@ -250,6 +250,88 @@ async def test_what_a_finished_process_left_running_is_killed_too():
         await links.all_gone()
 
 
+class Scattered:
+    """Processes that `scatter` started, by the marks they left."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    async def all_there(self) -> None:
+        async with asyncio.timeout(20):
+            while len(list(self.directory.iterdir())) < 6:
+                await asyncio.sleep(0.02)
+
+    def alive(self) -> list[str]:
+        found = []
+        for path in self.directory.iterdir():
+            try:
+                state = Path("/proc", path.read_text(), "stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != "Z":
+                found.append(path.name)
+        return found
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+@needs_proc
+async def test_cancellation_reaches_children_in_sessions_of_their_own(tmp_path: Path):
+    scattered = Scattered(tmp_path)
+    task = asyncio.create_task(isolated(worker_tools.scatter, marks=str(tmp_path)))
+    await scattered.all_there()
+    assert len(scattered.alive()) == 6
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert scattered.alive() == []
+    assert time.monotonic() - started < 5
+
+
+@needs_proc
+async def test_a_result_comes_at_once_and_leaves_no_child_in_a_session_of_its_own(tmp_path: Path):
+    """The children hold the pipe of the result, too."""
+    async with asyncio.timeout(20):
+        assert await isolated(worker_tools.scatter, marks=str(tmp_path), leave=True) == "done"
+    assert Scattered(tmp_path).alive() == []
+
+
+@needs_proc
+async def test_impatient_cancellation_leaves_no_child_either(tmp_path: Path):
+    scattered = Scattered(tmp_path)
+    task = asyncio.create_task(isolated(worker_tools.scatter, marks=str(tmp_path)))
+    await scattered.all_there()
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(2):
+        while scattered.alive():
+            await asyncio.sleep(0.01)
+
+
+@needs_proc
+async def test_death_of_the_program_around_ends_its_isolated_tools(tmp_path: Path):
+    program = f"""
+import asyncio
+from tests import worker_tools
+from swink.tool import ToolContext
+async def main():
+    await worker_tools.scatter.execute("1", {{"marks": {str(tmp_path)!r}}}, ToolContext("1", "scatter"))
+asyncio.run(main())
+"""
+    root = Path(__file__).parents[1]
+    around = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=root)
+    scattered = Scattered(tmp_path)
+    await scattered.all_there()
+    around.kill()
+    await around.wait()
+    async with asyncio.timeout(2):
+        while scattered.alive():
+            await asyncio.sleep(0.01)
+
+
 async def test_cancellation_at_any_moment_leaves_nothing():
     for pause in (0, 0, 0.001, 0.005, 0.02, 0.05):
         task = asyncio.create_task(isolated(worker_tools.hold, port=1))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -98,6 +99,36 @@ def leave_behind(port: int) -> str:
 
 def plain(x: int) -> int:
     return x
+
+
+@tool(isolation="process")
+def scatter(marks: str, leave: bool = False) -> str:
+    """Start children that try to outlive the call: in a session or group of their own, as daemons, deaf to signals."""
+    for how in ("plain", "session", "group", "daemon", "deaf daemon", "program"):
+        if os.fork() == 0:
+            if how == "session":
+                os.setsid()
+            if how == "group":
+                os.setpgid(0, 0)
+            if "daemon" in how:
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+            if "deaf" in how:
+                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                    signal.signal(number, signal.SIG_IGN)
+            with open(os.path.join(marks, how), "w") as file:
+                file.write(str(os.getpid()))
+            if how == "program":
+                os.setsid()
+                os.execvp("sleep", ["sleep", "60"])
+            time.sleep(60)
+            os._exit(0)
+    while len(os.listdir(marks)) < 6:
+        time.sleep(0.01)
+    if not leave:
+        time.sleep(60)
+    return "done"
 
 
 misnamed = tool(isolation="process")(plain)

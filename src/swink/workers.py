@@ -7,12 +7,12 @@ import json
 import os
 import pickle
 import runpy
-import signal
 import sys
 import threading
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 from swink.errors import AgentError, MisuseError
@@ -20,6 +20,11 @@ from swink.errors import AgentError, MisuseError
 GRACE = 0.05
 """Seconds a cancelled tool gets to stop by itself."""
 
+PATIENCE = 6.0
+"""Seconds the process that ends an isolated tool gets to do so."""
+
+_KEEP = str(Path(__file__).with_name("tools") / "supervisor" / "keep.py")
+"""A program started by path, which adopts whatever the tool starts: a session of its own is no way out."""
 _CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from swink.workers import serve_one_call; serve_one_call()"
 _MAIN = "__swink_main__"
 _UNGUARDED = (
@@ -77,21 +82,12 @@ async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any
     main = _main_script() if module == "__main__" else None
     payload = pickle.dumps((main, module, qualname, dict(arguments)))
     # -P: the child imports what this process would import, not what lies in the working directory.
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        answer, _ = await process.communicate(payload)
-    finally:
-        _kill(process)
-        await process.wait()
+    command = (sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path))
+    code, answer = await (_kept(command, payload) if os.name == "posix" else _plain(command, payload))
     try:
         value, failure = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):
-        raise WorkerDied(f"the tool's process ended with code {process.returncode} and no result") from None
+        raise WorkerDied(f"the tool's process ended with code {code} and no result") from None
     if failure is not None:
         raise _as_exception(failure)
     return value
@@ -119,12 +115,60 @@ def _settle(outcome: "asyncio.Future[Any]", value: Any) -> None:
         outcome.set_result(value)
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
+async def _kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+    """Exit code and output of a command below a keeper, which ends the command and all it started when the lifeline ends."""
+    lifeline_read, lifeline = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", _KEEP, str(lifeline_read), *command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(lifeline_read,),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(lifeline)
+        raise
+    finally:
+        os.close(lifeline_read)
+    try:
+        answer, _ = await process.communicate(payload)
+    finally:
+        with suppress(BrokenPipeError):
+            os.write(lifeline, b"!")
+        os.close(lifeline)
+        await _end(process)
+    return process.returncode, answer
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Wait for the keeper to end, however often we are cancelled meanwhile."""
+    loop = asyncio.get_running_loop()
+    waiting = loop.create_task(process.wait())
+    cancelled: asyncio.CancelledError | None = None
+    deadline = loop.time() + PATIENCE
+    while not waiting.done():
+        if loop.time() > deadline:
+            with suppress(ProcessLookupError):
+                process.kill()
+        try:
+            await asyncio.wait([waiting], timeout=max(0.1, deadline - loop.time()))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _plain(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+    """The same where processes have no parents to be ended with."""
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+    try:
+        answer, _ = await process.communicate(payload)
+    finally:
+        with suppress(ProcessLookupError):
             process.kill()
+        await process.wait()
+    return process.returncode, answer
 
 
 def serve_one_call() -> None:
