@@ -1,11 +1,16 @@
 """PiiRedactor: what is stored and sent holds no personal data, and everything else stays as it was."""
 
 import asyncio
+import dataclasses
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from pydantic import BaseModel
 from scenes import Scene, call
 
 from swink import (
@@ -42,6 +47,9 @@ SECRETS = {
         "::ffff:203.0.113.7",
         "fe80::1",
     ],
+    "iban": ["DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819"],
+    "passport": ["passport no. C01X00T47"],
+    "birthdate": ["born on 1 February 1980", "DOB: 1980-02-01"],
     "key": ["sk-ant-REDACTED", "AKIAIOSFODNN7EXAMPLE", "ghp_abcdefghijklmnop0123456789"],
 }
 ALL = [(kind, text) for kind, texts in SECRETS.items() for text in texts]
@@ -83,7 +91,7 @@ def test_a_number_in_front_does_not_hide_a_card():
 def test_kinds_are_chosen():
     assert PiiRedactor(kinds=["email"]).redact("a@b.io 203.0.113.7") == "[email] 203.0.113.7"
     with pytest.raises(MisuseError):
-        PiiRedactor(kinds=["iban"])  # type: ignore[list-item]
+        PiiRedactor(kinds=["nonsense"])  # type: ignore[list-item]
 
 
 def test_what_may_stay_stays():
@@ -189,3 +197,101 @@ def test_pairing_names_and_signatures_are_never_touched(calls: list[tuple[str, s
     assert not history_problems(redacted)
     assert [(c.id, c.name, c.signature) for c in redacted[1].tool_calls] == [(c.id, c.name, c.signature) for c in message.tool_calls]
     assert [kept(item) for item in redacted] == redacted
+
+
+@dataclasses.dataclass
+class Person:
+    name: str
+    contact: dict[str, Any]
+
+
+class Record(Struct):
+    mail: str
+
+
+class Model(BaseModel):
+    phone: str
+
+
+class Odd:
+    def __init__(self, note: str) -> None:
+        self.note = note
+        self.other = object()
+
+
+class Silent:
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "silent a@b.io"
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        (Person("Jane", {"mail": ["a@b.io"]}), {"name": "Jane", "contact": {"mail": ["[email]"]}}),
+        (Record("a@b.io"), {"mail": "[email]"}),
+        (Model(phone="+1 212 555 0123"), {"phone": "[phone]"}),
+        ([Record("a@b.io"), 7], [{"mail": "[email]"}, 7]),
+        ({"a@b.io"}, ("[email]",)),
+        (Path("/home/a@b.io"), "/home/[email]"),
+        (Silent(), "silent [email]"),
+        (4111111111111111, "[card]"),
+    ],
+)
+def test_details_of_any_shape_are_redacted(details: Any, expected: Any):
+    assert kept(ToolResultMessage("1", "t", "ok", details=details)).details == expected
+
+
+def test_an_odd_object_is_redacted_by_its_attributes():
+    assert kept(ToolResultMessage("1", "t", details=Odd("a@b.io"))).details["note"] == "[email]"
+
+
+@pytest.mark.parametrize(
+    "details", [Person("Jane", {}), Record("x"), Odd("fine"), [10**6000], float("nan"), b"a@b.io", {"k": (1, None)}, range(3)]
+)
+def test_clean_details_stay_the_object_they_were(details: Any):
+    message = ToolResultMessage("1", "t", "ok", details=details)
+    assert PiiRedactor().pre_commit(message) is None
+
+
+def test_details_that_cannot_be_compared_are_no_obstacle():
+    class Picky:
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("ambiguous")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert PiiRedactor().pre_commit(ToolResultMessage("1", "t", "ok", details=Picky())) is None
+
+
+SHAPES = [
+    "+1 2125550123",
+    "a@b.cc",
+    "1.2.3.4.",
+    "1.2.3.4-",
+    "a:",
+    "::",
+    "4111 ",
+    "41",
+    "born ",
+    "phone ",
+    "passport ",
+    "DE89",
+    "P<",
+    "078-05-1120-",
+    "0",
+    "@a.",
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hostile_shapes_take_linear_time(shape: str):
+    began = time.process_time()
+    PiiRedactor().redact(shape * (200_000 // len(shape)))
+    assert time.process_time() - began < 30
+
+
+def test_a_row_of_numbers_without_gaps_is_redacted_in_a_few_passes():
+    text = PiiRedactor().redact("+1 2125550123" * 500)
+    assert "555" not in text

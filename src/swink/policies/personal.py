@@ -1,82 +1,76 @@
-"""What personal data looks like: one search per kind, exact enough to leave code, versions, times and dates alone."""
+"""What personal data looks like: one search per kind, exact enough to leave code, versions, times and dates alone.
+
+Every pattern is bounded in length and every search goes forward, so that the time is linear in the text. What was found
+just before counts as a boundary, so that one pass over a row of numbers finds all of them.
+"""
 
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from typing import Literal, get_args
 
-Kind = Literal["key", "email", "card", "ssn", "phone", "ipv6", "ipv4"]
+from swink.policies.labelled import birth_dates, labelled_numbers, labelled_phones, passports
+from swink.policies.numbering import is_calling_code, is_card, is_iban
+
+Kind = Literal["key", "email", "iban", "card", "ssn", "passport", "birthdate", "phone", "ipv6", "ipv4"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-
-def find(kind: Kind, text: str) -> Iterator[tuple[int, int]]:
-    """Where some text holds data of a kind (keys aside, which `swink.redact` knows), in order."""
-    match kind:
-        case "email":
-            return _emails(text)
-        case "phone":
-            return iter(sorted(span for pattern in _PHONES for span in _matches(pattern, _is_any, text)))
-        case "ipv6":
-            return _ipv6(text)
-        case _:
-            return _matches(*_NUMBERS[kind], text)
+Span = tuple[int, int]
 
 
-def _matches(pattern: re.Pattern[str], is_one: Callable[[str], bool], text: str) -> Iterator[tuple[int, int]]:
-    position = 0
-    while (match := pattern.search(text, position)) is not None:
-        if is_one(match.group()):
-            yield match.span()
-            position = match.end()
-        else:
-            # A number before a card number must not hide it: look again from the next character.
-            position = match.start() + 1
+def find(kind: Kind, text: str) -> Iterator[Span]:
+    """Where some text holds data of a kind (keys aside, which `swink.redact` knows), in order and apart from each other."""
+    end = 0
+    for start, stop in sorted(_FINDERS[kind](text)):
+        if start >= end:
+            yield start, stop
+            end = stop
 
 
-def _emails(text: str) -> Iterator[tuple[int, int]]:
+def _numbers(pattern: re.Pattern[str], blocking: str, is_one: Callable[[str, re.Match[str]], bool]) -> Callable[[str], Iterator[Span]]:
+    """A search for numbers before which none of the `blocking` characters stands, and no other number."""
+
+    def search(text: str) -> Iterator[Span]:
+        position = end = 0
+        while (match := pattern.search(text, position)) is not None:
+            start = match.start()
+            before = text[start - 1 : start] if start > end else ""
+            if not (before.isalnum() or (before and before in blocking)) and is_one(text, match):
+                yield match.span()
+                position = end = match.end()
+            else:
+                # A number before a card number must not hide it: look again from the next character.
+                position = start + 1
+
+    return search
+
+
+def _emails(text: str) -> Iterator[Span]:
     """From each `@` outwards, since it is rare."""
     end = 0
     for match in _DOMAIN.finditer(text):
-        start = match.start()
-        while start > end and _LOCAL.match(text[start - 1]):
+        start = at = match.start()
+        while start > max(end, at - 64) and (text[start - 1].isalnum() or text[start - 1] in "._%+'-"):
             start -= 1
-        # `git@host:path` is the address of a repository, not of a person.
-        if start < match.start() and text[start : match.start()] != "git":
+        while start < at and text[start] in ".'-":
+            start += 1
+        # `git@host:path` is the address of a repository, `icon@2x.png` a file.
+        if start < at and text[start:at] != "git" and match["last"].lower() not in _FILES:
             yield start, match.end()
             end = match.end()
 
 
-def _ipv6(text: str) -> Iterator[tuple[int, int]]:
-    end = 0
+def _ipv6(text: str) -> Iterator[Span]:
+    if text.count(":") < 2:
+        return
     for run in _HEX_RUN.finditer(text):
-        if run.group().count(":") >= 2:
-            position = max(run.start(), end)
-            while (match := _IPV6.search(text, position)) is not None and match.start() < run.end():
+        if run.group().count(":") >= 2 and run.end() - run.start() <= 128:
+            position = run.start()
+            while (match := _IPV6.search(text, position, min(len(text), run.end() + 2))) is not None and match.start() < run.end():
                 position = match.start() + 1
                 if _is_ipv6(match.group()):
                     yield match.span()
-                    position = end = match.end()
-
-
-def _is_card(text: str) -> bool:
-    """A length and a beginning that card networks use, and a right check digit (Luhn)."""
-    digits = re.sub(r"\D", "", text)
-    if not _NETWORKS.fullmatch(digits):
-        return False
-    total = 0
-    for position, char in enumerate(reversed(digits)):
-        value = int(char) * (1 + position % 2)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
-
-
-def _is_ipv4(text: str) -> bool:
-    """An address somebody may be behind: not loopback, and not 0.0.0.0."""
-    try:
-        address = ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_unspecified)
+                    position = match.end()
 
 
 def _is_ipv6(text: str) -> bool:
@@ -86,43 +80,115 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     groups = [group for group in text.split(":") if group]
+    if text.endswith("::") and not re.search(r"[a-fA-F]", text):
+        return False  # user and group in a list of accounts
     telling = len(groups) >= 4 or (len(groups) >= 2 and any(len(group) >= 3 for group in groups) and re.search(r"\d", text))
     return bool(telling) and not (address.is_loopback or address.is_unspecified)
 
 
-def _is_any(text: str) -> bool:
-    return True
+def _is_ipv4(text: str, match: re.Match[str]) -> bool:
+    """An address somebody may be behind: not loopback, not 0.0.0.0, and neither a version nor the number of a section."""
+    try:
+        address = ipaddress.IPv4Address(match.group())
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified or address.is_multicast or not _is_apart(text, match):
+        return False
+    first, *rest = map(int, match.group().split("."))
+    # Numbers of sections, versions and object identifiers are small; so is hardly any address that nothing announces.
+    if first <= 3 or max(first, *rest) < 64:
+        announced = first == 10 or match.group() in _RESOLVERS or _BEFORE_AN_ADDRESS.search(text, max(0, match.start() - 24), match.start())
+        return bool(announced or _AFTER_AN_ADDRESS.match(text, match.end()))
+    return not _BEFORE_A_VERSION.search(text, max(0, match.start() - 24), match.start())
 
 
-_NETWORKS = re.compile(
-    r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
-    r"|35\d{14}|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}"
+def _is_phone(text: str, match: re.Match[str]) -> bool:
+    digits = re.sub(r"\D", "", match.group())
+    if _PLACE.fullmatch(match.group()):
+        return False
+    return 8 <= len(digits) <= 15 and is_calling_code(digits.removeprefix("00"))
+
+
+def _is_apart(text: str, match: re.Match[str]) -> bool:
+    """Whether a number is no part of a row of numbers."""
+    before = _ROW_BEFORE.search(text, max(0, match.start() - 24), match.start())
+    after = _ROW_AFTER.match(text, match.end())
+    return sum(len(side.group().split()) for side in (before, after) if side is not None) < 3
+
+
+def _is_card(text: str, match: re.Match[str]) -> bool:
+    return is_card(re.sub(r"\D", "", match.group()))
+
+
+def _both(*finders: Callable[[str], Iterator[Span]]) -> Callable[[str], Iterator[Span]]:
+    return lambda text: (span for finder in finders for span in finder(text))
+
+
+def _ibans(text: str) -> Iterator[Span]:
+    for start in _IBAN_START.finditer(text):
+        before = text[start.start() - 1 : start.start()]
+        if not before.isalnum():
+            # The longest that is right: what follows an account number with spaces may look like a part of it.
+            candidates = [end for match in [_IBAN.match(text, start.start())] if match for end in _ends(match)]
+            yield from [(start.start(), end) for end in candidates if is_iban(re.sub(r"[ -]", "", text[start.start() : end]).upper())][:1]
+
+
+def _ends(match: re.Match[str]) -> Iterator[int]:
+    """Where a number in groups may end, the farthest first."""
+    yield match.end()
+    for position in range(match.end() - 1, match.start() + 14, -1):
+        if match.string[position] in " -":
+            yield position
+
+
+_FILES = frozenset(
+    ["png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "json", "html", "py", "md", "txt", "tgz", "so", "dll", "exe"]
 )
-
-# Each pattern begins with what it must consume, and looks behind only then: that is what the regex engine is quick at.
-_DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
-_LOCAL = re.compile(r"[\w.%+-]")
+_DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}(?P<last>[^\W\d_]{2,24}|xn--[\w-]{2,50})(?![\w-])")
 _HEX_RUN = re.compile(r"[0-9A-Fa-f:.]{2,}")
 _IPV6 = re.compile(
     r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}|:)(?!\w)(?!:[\w:])(?!\.\d)",
     re.ASCII,
 )
-_PHONES = tuple(
-    re.compile(pattern + r"(?![\w-]|\.\d)", re.ASCII)
-    for pattern in (
-        r"\+(?<![\w.+-]\+)\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d(?:[ .-]?\d){5,12}",  # +44 20 7946 0958
-        r"\((?<![\w.+-]\()\d{3}\) ?\d{3}[ .-]\d{4}",  # (212) 555-0123
-        r"[1-9](?<![\w.+-]\d)(?:(?<=1)[ .-]\(\d{3}\) ?|(?:(?<=1)[ .-][2-9])?\d{2}[ .-])\d{3}[ .-]\d{4}",  # 212-555-0123, 1-800-555-0199
-    )
+_BEFORE_A_VERSION = re.compile(r"(?:version|release|section|oid|build|[=~<>]=|[a-z]/|[a-z]-|(?<![\w.])v)[ :\"'=]{0,2}\Z", re.I)
+_BEFORE_AN_ADDRESS = re.compile(
+    r"(?:\bip|addr|address|host|server|client|from|proxy|peer|remote|dns|gateway|bind|listen|ping|inet|connect\w*|route\w*|://|@)[\W_]{0,6}(?:to|on|at)?\W?\Z",
+    re.I,
 )
-_NUMBERS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
-    "card": (
-        re.compile(
-            r"\d(?<!\d\d)(?<!\d\.\d)(?:\d{12,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{3}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)",
-            re.ASCII,
-        ),
-        _is_card,
+_AFTER_AN_ADDRESS = re.compile(r":\d{2,5}\b|/\d{1,2}\b(?!\.)")
+_RESOLVERS = frozenset(["1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "4.2.2.2"])
+_ROW_BEFORE = re.compile(r"(?:(?<![\w.+-])[\d.,+-]+[ \t]+)+\Z")
+_ROW_AFTER = re.compile(r"(?:[ \t]+[\d.,+-]+(?!\w)){1,3}")
+_PLACE = re.compile(r"\+\d{4}-\d{5}|\+\d{6}-\d{7}|(?:00\d\d ?)+")  # latitude and longitude; codes of characters
+_END = r"(?![\w-]|\.\d)"
+_IBAN_START = re.compile(r"[A-Za-z]{2}\d{2}(?=[ -]?[A-Za-z0-9]{4})")
+_IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])", re.ASCII)
+_CARD = re.compile(r"\d(?:\d{11,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{3}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)", re.ASCII)
+_SSN = re.compile(r"(?!9|000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII)
+_IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?!\w)(?!\.\d)", re.ASCII)
+_INTERNATIONAL = re.compile(r"\+[1-9]\d{0,2}[ .-]{0,2}(?:\(\d{1,4}\)[ .-]?)?\d(?:[ ./-]?\d){5,12}" + _END, re.ASCII)
+_DIALLED = re.compile(r"00 ?[1-9]\d{0,2}[ -]\d(?:[ /-]?\d){6,11}" + _END, re.ASCII)
+_AMERICAN = re.compile(
+    rf"(?:1[ .-])?\([2-9]\d{{2}}\) ?\d{{3}}[ .-]\d{{4}}{_END}|(?:1[ .-])?[2-9]\d{{2}}([.-])\d{{3}}\1\d{{4}}{_END}"
+    rf"|[2-9]\d{{2}} [2-9]\d{{2}} \d{{4}}{_END}",
+    re.ASCII,
+)
+_TRUNK = re.compile(r"\(0\d{1,4}\)[ -]?\d{3,4}[ -]?\d{3,5}" + _END + r"|8 ?\(\d{3}\) ?\d{3}-\d{2}-\d{2}" + _END, re.ASCII)
+
+_FINDERS: dict[str, Callable[[str], Iterator[Span]]] = {
+    "email": _emails,
+    "iban": _ibans,
+    "card": _numbers(_CARD, ".", _is_card),
+    "ssn": _both(_numbers(_SSN, "_-", _is_apart), labelled_numbers),
+    "passport": passports,
+    "birthdate": birth_dates,
+    "phone": _both(
+        _numbers(_INTERNATIONAL, "_.+-", _is_phone),
+        _numbers(_DIALLED, "_.+-", _is_phone),
+        _numbers(_AMERICAN, "_.+-", _is_apart),
+        _numbers(_TRUNK, "_.+-", _is_apart),
+        labelled_phones,
     ),
-    "ssn": (re.compile(r"\d(?<![\w-]\d)(?<!9)\d{2}(?<!000)(?<!666)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII), _is_any),
-    "ipv4": (re.compile(r"\d(?<![\w.]\d)\d{0,2}(?:\.\d{1,3}){3}(?!\w)(?!\.\d)", re.ASCII), _is_ipv4),
+    "ipv6": _ipv6,
+    "ipv4": _numbers(_IPV4, "_.", _is_ipv4),
 }

@@ -1,20 +1,34 @@
 """PiiRedactor: personal data and keys are taken out before a message is stored or sent."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from swink.errors import MisuseError
-from swink.messages import AssistantMessage, CustomMessage, Extension, Message, Text, Thinking, ToolCall, ToolResultMessage
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Extension,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+)
 from swink.policies.personal import KINDS, Kind, find
 from swink.policies.scope import PerRun
+from swink.policies.texts import mapped
 from swink.policy import Policy, PolicyContext, Replace, Rewrite, Verdict
 from swink.redact import redact_text
 
+_PASSES = 4
+
 
 class PiiRedactor(Policy):
-    """E-mail addresses, phone and social security numbers, cards, IP addresses and keys become marks like `[email]`.
+    """E-mail addresses, phone numbers, accounts, cards, passports, birth dates, IP addresses and keys become marks like `[email]`.
 
     It works on every message that enters the history: what the user says, replies (on tool turns too), tool results
     and their details. A thinking block that is signed and would change is dropped, since its signature would no longer
@@ -40,35 +54,41 @@ class PiiRedactor(Policy):
 
     def redact(self, text: str) -> str:
         """The text with marks; redacting it again changes nothing."""
-        while True:
+        for _ in range(_PASSES):
             before = text
             for kind in self.kinds:
                 text = redact_text(text) if kind == "key" else self._marked(kind, text)
             if text == before:
                 return text
+        # What shows something new after every pass was built for that: nothing of it stays.
+        return "[personal data]"
 
     def pre_commit(self, message: Message) -> Verdict:
         """Redact a message on its way into the history."""
         match message:
             case CustomMessage(data=data):
-                changed: Message = replace(message, data=self._value(data))
+                return self._verdict(message, data=self._value(data))
             case AssistantMessage():
                 self._real.set({})
                 error = message.error_message
-                changed = replace(message, content=self._blocks(message.content), error_message=error and self.redact(error))
+                return self._verdict(message, content=self._blocks(message.content), error_message=error and self.redact(error))
             case ToolResultMessage():
-                changed = replace(message, content=self._blocks(message.content), details=self._value(message.details))
+                return self._verdict(message, content=self._blocks(message.content), details=self._value(message.details))
             case _:
-                changed = replace(message, content=self._blocks(message.content))
-        return None if changed == message else Replace(changed)
+                return self._verdict(message, content=self._blocks(message.content))
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict:
         """Give the tool the values that were taken out of the history."""
         real = self._real.get().pop(call.id, None)
         return Rewrite(real.arguments) if real is not None and self._value(real.arguments) == call.arguments else None
 
-    def _blocks(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(kept for block in blocks if (kept := self._block(block)) is not None)
+    def _verdict(self, message: Message, **parts: Any) -> Verdict:
+        """A replacement, if a part of the message is another one; compared by identity, since details may be anything."""
+        return None if all(getattr(message, name) is part for name, part in parts.items()) else Replace(replace(message, **parts))
+
+    def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
+        kept = tuple(block for item in blocks if (block := self._block(item)) is not None)
+        return blocks if len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True)) else kept
 
     def _block(self, block: Any) -> Any:
         match block:
@@ -81,34 +101,25 @@ class PiiRedactor(Policy):
             case ToolCall() if self.arguments != "keep":
                 return self._call(block)
             case Extension(type_name, data):
-                return Extension(type_name, self._value(data))
+                return block if (changed := self._value(data)) is data else Extension(type_name, changed)
+            case Image(UrlSource(url)):
+                return block if (changed := self.redact(url)) == url else Text(changed)
             case _:
                 return block
 
     def _call(self, call: ToolCall) -> ToolCall:
         partial = call.partial_json
-        changed = replace(call, arguments=self._value(call.arguments), partial_json=partial and self.redact(partial))
-        if changed == call:
+        arguments = self._value(call.arguments)
+        clean = partial and self.redact(partial)
+        if arguments is call.arguments and clean == partial:
             return call
+        changed = replace(call, arguments=arguments, partial_json=clean)
         if self.arguments == "restore":
             self._real.get()[call.id] = call
         return changed
 
     def _value(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self.redact(value)
-            case dict():
-                return {self._value(key): self._value(item) for key, item in cast("dict[Any, Any]", value).items()}
-            case list():
-                return [self._value(item) for item in cast("list[Any]", value)]
-            case tuple():
-                return tuple(self._value(item) for item in cast("tuple[Any, ...]", value))
-            case int() if len(str(value)) > 12:  # a card number may come as a number
-                clean = self.redact(str(value))
-                return value if clean == str(value) else clean
-            case _:
-                return value
+        return mapped(value, self.redact)
 
     def _marked(self, kind: Kind, text: str) -> str:
         parts: list[str] = []

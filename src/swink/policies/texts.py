@@ -1,0 +1,75 @@
+"""Texts inside values: every string of a message's data, changed where a policy wants it."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, cast
+
+import msgspec
+
+from swink.codec import plain
+
+Change = Callable[[str], str]
+
+
+def mapped(value: Any, change: Change) -> Any:
+    """The value with every string in it changed, keys too; itself if no string changes.
+
+    What is no plain data (a dataclass, a Struct, a pydantic model, any object with attributes) becomes plain data where
+    something in it changes: its class may not take the changed values.
+    """
+    match value:
+        case str():
+            return value if (changed := change(value)) == value else changed
+        case None | bool() | float() | bytes() | bytearray():
+            return value
+        case int():
+            return _number(value, change)
+        case Mapping():
+            return _mapping(cast("Mapping[Any, Any]", value), change)
+        case list() | tuple() | set() | frozenset():
+            items = list(cast("list[Any]", value))
+            changed_items = [mapped(item, change) for item in items]
+            if all(new is old for new, old in zip(changed_items, items, strict=True)):
+                return cast("Any", value)
+            return changed_items if isinstance(value, list) else tuple(changed_items)
+        case _:
+            return _object(value, change)
+
+
+def _number(value: int, change: Change) -> Any:
+    """A card or phone number may come as a number."""
+    if not 10**8 <= abs(value) < 10**20:
+        return value
+    return value if (changed := change(str(value))) == str(value) else changed
+
+
+def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
+    changed = {mapped(key, change): mapped(item, change) for key, item in value.items()}
+    same = len(changed) == len(value) and all(new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True))
+    return value if same else changed
+
+
+def _object(value: Any, change: Change) -> Any:
+    shown = _plain(value)
+    return value if (changed := mapped(shown, change)) is shown else changed
+
+
+def _plain(value: Any) -> Any:
+    """An object as plain data: as JSON if it can, by its attributes if it has some, by its text otherwise."""
+    if isinstance(value, Enum):
+        return value.value
+    try:
+        return msgspec.to_builtins(value, enc_hook=_encoded)
+    except Exception:
+        # Somebody else's `model_dump`, or something in it that is no JSON.
+        pass
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    if isinstance(attributes := getattr(value, "__dict__", None), dict) and attributes and not isinstance(value, type):
+        return dict(cast("dict[str, Any]", attributes))
+    return str(value)
+
+
+def _encoded(value: Any) -> Any:
+    return plain(value)
