@@ -10,7 +10,6 @@ from calling import call, complaint, named
 from swink.errors import MisuseError
 from swink.tool import Tool, ToolContext
 from swink.tools import coding_tools
-from swink.tools.approval import only_looks
 from swink.tools.bash import bash_tools
 from swink.tools.command import MAX_OUTPUT
 from swink.tools.process import Limits
@@ -167,45 +166,3 @@ def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):
         assert tool.needs_approval({"command": "rm -rf x"}) is (tool.name in asks)
         assert tool.description
         assert all("description" in schema for schema in tool.parameters_schema["properties"].values()), tool.name
-
-
-LOOKS = [
-    "ls", "ls -la src", "cat a.txt", "git status", "git diff --stat", "git log --oneline -5", "pwd && ls", "grep -rn 'a b' src | head -5", "cat a | wc -l",
-    "find . -name '*.py'", "rg -n foo src", "git show HEAD", "echo 'a; rm -rf /'", 'echo "a > b"', "head -n 3 a.txt; tail a.txt", "ls || true", "git --no-pager log",
-    "git branch -a", "sort -n a.txt | uniq -c", "wc -l a.txt", "git stash list", "test -e a.txt && echo yes",
-]  # fmt: skip
-ASKS = [
-    "", "rm a", "ls > out", "cat < a", "ls $(rm a)", "ls `rm a`", 'echo "`rm a`"', "echo \"'\" `rm a` \"'\"", "echo $HOME", 'echo "$(rm a)"', "ls; rm a", "ls & rm a", "ls\nrm a",
-    "(rm a)", "{ rm a; }", "! rm a", "cat ../secret", "cat /etc/passwd", "cat ~/.ssh/id_rsa", "ls --file=/etc/passwd", "grep -f/etc/shadow x", "X=1 ls", "./ls", "/bin/ls", "sudo ls",
-    "env ls", "xargs rm", "find . -delete", "find . -exec rm {} +", "find . -fprint x", "sort -o a.txt a.txt", "sort --compress-program=x a", "uniq a b", "rg --pre x y", "git commit",
-    "git -c core.pager=x log", "git diff --output=x", "git diff --outp=x", "git log --ext-diff", "git branch new", "git grep -Oless x", "git config user.name x", "git remote add x y",
-    "git stash", "git tag v1", "tree -o x", "date -s now", "date 01010101", "sed -i s/a/b/ x", "awk 1 x", "python x", "echo 'unclosed", "ls \\\n rm", "cat a |", "&& ls", "ls |& cat",
-    "cat <(rm a)", "ls #x", "alias ls=rm", "eval ls", "exec ls", "source x", "cat link-out", "ls *.py", "cat a?", "unknown-command", "git", "git diff --no-index /etc/passwd a", "tee x",
-]  # fmt: skip
-
-
-@pytest.fixture
-def shell_asks(tmp_path: Path):
-    (tmp_path / "a.txt").touch()
-    (tmp_path / "link-out").symlink_to("/etc/passwd")
-    return bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"))[0].needs_approval
-
-
-@pytest.mark.parametrize("command", LOOKS)
-def test_commands_that_only_look_do_not_ask(shell_asks, command: str):
-    assert not shell_asks({"command": command})
-
-
-@pytest.mark.parametrize("command", ASKS)
-def test_everything_else_asks(shell_asks, command: str):
-    assert shell_asks({"command": command})
-
-
-def test_strange_arguments_ask(shell_asks):
-    assert shell_asks({})
-    assert shell_asks({"command": 5})
-
-
-def test_looking_is_judged_by_every_part():
-    assert only_looks("ls a && cat b", inside=lambda word: True)
-    assert not only_looks("ls a && cat b", inside=lambda word: word != "b")

@@ -9,13 +9,17 @@ from msgspec.structs import replace
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.approval import only_looks
 from swink.tools.command import run_command
+from swink.tools.place import Place
 from swink.tools.process import Limits
 from swink.tools.sandbox import Sandbox, shell_argv
-from swink.tools.workspace import PathRefused, Workspace
+from swink.tools.workspace import Workspace
 
 SECONDS = 120.0
 """How long a command may take if the model says nothing; the host's limit of wall time is the most it may say."""
 _KEEP_DIRECTORY = 'trap "pwd -P >&3" EXIT; eval "$1"'
+
+# Otherwise git refreshes its index whenever it looks at it.
+_LOOKING = {"GIT_OPTIONAL_LOCKS": "0"}
 
 _DESCRIPTION = """Run a shell command in the workspace. {sandbox}
 
@@ -35,8 +39,13 @@ def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limit
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
     def asks(arguments: dict[str, Any]) -> bool:
-        command = arguments.get("command")
-        return not isinstance(command, str) or not only_looks(command, inside=shell.has)
+        match arguments:
+            case {"command": str(command), "directory": str() | None as directory}:
+                return shell.asks(command, directory)
+            case {"command": str(command)} if "directory" not in arguments:
+                return shell.asks(command, None)
+            case _:
+                return True
 
     @tool(description=_DESCRIPTION.format(sandbox=_SANDBOXES[sandbox.level]), requires_approval=asks, sequential=keep_directory)
     async def bash(
@@ -65,24 +74,38 @@ class _Shell:
         self._limits = limits
         self._keeps = keep_directory
         self._directory = "."
+        self._unasked: set[int] = set()
 
-    def has(self, word: str) -> bool:
-        """Whether a word of a command, taken as a path, stays in the workspace."""
-        try:
-            with self._workspace.at(os.path.join(self._directory, word)):
-                return True
-        except PathRefused:
+    def asks(self, command: str, directory: str | None) -> bool:
+        """Whether somebody has to be asked before a command runs."""
+        call = hash((command, directory))
+        if self._only_looks(command, directory):
+            self._unasked.add(call)
             return False
+        self._unasked.discard(call)
+        return True
+
+    def _only_looks(self, command: str, directory: str | None) -> bool:
+        try:
+            shell = shell_argv("")[0]
+            where = self._workspace.directory(self._directory if directory is None else directory)
         except ToolError:
-            return True  # there is nothing of that name
+            return False
+        sandbox = self._sandbox
+        place = Place(self._workspace, where, sandbox.environment(), sandbox.private, is_open=sandbox.level == "none")
+        return os.path.basename(shell) == "bash" and place.trusts(shell) and only_looks(command, place)
 
     async def run(self, command: str, ctx: ToolContext, timeout: float, directory: str | None) -> ToolResult:
         if "\0" in command:
             raise ToolError("a command cannot contain a NUL character")
+        if hash((command, directory)) in self._unasked and not self._only_looks(command, directory):
+            # Judged with the other calls of its turn, before one of them made a link or changed the directory.
+            self._unasked.discard(hash((command, directory)))
+            raise ToolError("the command was not run: what it would do has changed since it was approved; call it again")
         where = self._workspace.directory(self._directory if directory is None else directory)
         argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
         limits = replace(self._limits, wall=min(self._limits.wall, timeout))
-        outcome = await run_command(self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps)
+        outcome = await run_command(self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING)
         outcome.details["command"] = command
         notes = self._move(outcome.ending.directory) if self._keeps else []
         if timeout > limits.wall:

@@ -102,6 +102,11 @@ class Sandbox:
         self._private = None
         self._forget()
 
+    @property
+    def private(self) -> str | None:
+        """The directory with the commands' own home and temp files, once there is one."""
+        return self._private
+
     def environment(self) -> dict[str, str]:
         """What a command gets to see of our environment."""
         return command_environment(self._environment)

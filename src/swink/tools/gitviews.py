@@ -1,0 +1,170 @@
+"""Git views: the git commands that only look, each with the options under which that is so."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from swink.tools.options import Arguments, Grammar, grammar, read_arguments
+from swink.tools.place import Place
+from swink.tools.repository import is_quiet
+
+_DIFF = (
+    "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text --shortstat --numstat "
+    "--dirstat?=text --summary --name-only --name-status --raw --check --cached --staged --merge-base --color?=text --no-color "
+    "--color-words?=text --word-diff?=text --word-diff-regex=text --color-moved?=text --unified=number --inter-hunk-context=number "
+    "--function-context --minimal --patience --histogram --diff-algorithm=text --no-renames --find-renames?=text --find-copies?=text "
+    "--find-copies-harder --diff-filter=text --abbrev?=number --full-index --binary --text --ignore-all-space --ignore-space-change "
+    "--ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --exit-code --quiet --no-ext-diff --no-textconv --no-prefix "
+    "--src-prefix=text --dst-prefix=text --pickaxe-all --pickaxe-regex --relative?=text --no-relative --compact-summary "
+    "--patch-with-stat --no-indent-heuristic --ignore-submodules?=text --cc --stat-width=number --stat-count=number --base --ours "
+    "--theirs"
+)
+_LOG = (
+    _DIFF + " -giEFP -# -n=number -L=text --oneline --graph --all --decorate?=text --no-decorate --decorate-refs=text --pretty?=text "
+    "--format=text "
+    "--since=text --until=text --after=text --before=text --author=text --committer=text --grep=text --all-match --invert-grep "
+    "--regexp-ignore-case "
+    "--extended-regexp --fixed-strings --perl-regexp --max-count=number --skip=number --follow --reverse --merges --no-merges "
+    "--first-parent --min-parents=number --max-parents=number --abbrev-commit --no-abbrev-commit --no-abbrev --date=text "
+    "--relative-date --topo-order --date-order --author-date-order --branches?=text --tags?=text --remotes?=text --glob=text "
+    "--exclude=text --left-right --left-only --right-only --cherry-pick --cherry-mark --cherry --walk-reflogs --simplify-by-decoration "
+    "--full-history --ancestry-path --boundary --source --log-size --notes?=text --no-notes --no-mailmap --mailmap --use-mailmap "
+    "--full-diff --not --no-walk?=text --parents --children --count --root --encoding=text --no-expand-tabs"
+)
+_REF_LIST = (
+    "--contains=text --no-contains=text --merged?=text --no-merged?=text --points-at=text --sort=text --format=text --color?=text "
+    "--no-color --column?=text --no-column --ignore-case"
+)
+
+
+_SETTINGS = frozenset(
+    {"user", "core", "remote", "branch", "init", "pull", "push", "diff", "merge", "color", "log", "status", "commit", "tag", "alias"}
+)
+
+
+def _no_operand(arguments: Arguments) -> bool:
+    return not arguments.operands
+
+
+def _only_lists(arguments: Arguments) -> bool:
+    """branch and tag make one of the name they are given unless they are told to list."""
+    wanted = ("--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
+    return not arguments.operands or arguments.has(*wanted)
+
+
+def _reads_a_setting(arguments: Arguments) -> bool:
+    """config: one value of the repository, or all of them; never a list that shows the user's own."""
+    if arguments.has("--list", "-l"):
+        return arguments.has("--local") and not arguments.operands
+    return len(arguments.operands) == 1 and arguments.operands[0].partition(".")[0].lower() in _SETTINGS
+
+
+class View(Struct, frozen=True):
+    """A git command's options, and a condition on the rest."""
+
+    options: Grammar
+    also: Callable[[Arguments], bool]
+    paths: Callable[[Arguments], Sequence[str]]
+    """The operands that may be paths."""
+
+
+def _all(arguments: Arguments) -> Sequence[str]:
+    return arguments.operands
+
+
+def _after_pattern(arguments: Arguments) -> Sequence[str]:
+    return arguments.operands if arguments.has("-e") else arguments.operands[1:]
+
+
+def _view(
+    options: str, also: Callable[[Arguments], bool] = lambda arguments: True, paths: Callable[[Arguments], Sequence[str]] = _all
+) -> View:
+    return View(grammar(options, permutes=False), also, paths)
+
+
+_VIEWS: Mapping[str, View] = {
+    "status": _view("-sbvzu?=text --short --branch --show-stash --porcelain?=text --long --verbose --untracked-files?=text "
+        "--ignored?=text --column?=text --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?=text "
+        "--ignore-submodules?=text"),
+    "log": _view(_LOG),
+    "show": _view(_LOG),
+    "whatchanged": _view(_LOG),
+    "diff": _view(_DIFF),
+    "shortlog": _view("-nsec --numbered --summary --email --all --no-merges --merges --since=text --until=text --after=text "
+        "--before=text --author=text --group=text"),
+    "blame": _view("-lwestfncpMC? -L=text --show-name --show-email --show-number --porcelain --line-porcelain --date=text "
+        "--abbrev=number --since=text --root"),
+    "branch": _view(f"-arvqi --all --remotes --list --show-current --verbose --no-abbrev --abbrev=number {_REF_LIST}", _only_lists),
+    "tag": _view(f"-l -n?=number --list {_REF_LIST}", _only_lists),
+    "for-each-ref": _view(f"--count=number {_REF_LIST}"),
+    "remote": _view("-v --verbose", _no_operand),
+    "remote get-url": _view("--all --push"),
+    "stash list": _view(_LOG),
+    "stash show": _view(_LOG),
+    "reflog": _view(_LOG, _no_operand),
+    "reflog show": _view(_LOG),
+    "worktree list": _view("-vz --porcelain --verbose", _no_operand),
+    "config": _view("-lz --local --get --get-all --get-regexp --list --show-origin --show-scope --null --name-only --type=text --bool "
+        "--int", _reads_a_setting),
+    "rev-parse": _view("-q --abbrev-ref?=text --show-toplevel --show-prefix --show-cdup --git-dir --absolute-git-dir --git-common-dir "
+        "--is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository --short?=number --verify --quiet "
+        "--symbolic --symbolic-full-name --all --branches?=text --tags?=text --remotes?=text --revs-only --no-revs --flags --no-flags "
+        "--show-superproject-working-tree"),
+    "rev-list": _view(_LOG + " --objects --disk-usage --no-object-names --use-bitmap-index"),
+    "ls-files": _view("-cdmostvuz --cached --deleted --modified --others --ignored -i --stage --unmerged --killed -k "
+        "--exclude-standard --directory --no-empty-directory --error-unmatch --full-name --abbrev?=number --eol --deduplicate -x=text "
+        "--exclude=text"),
+    "ls-tree": _view("-drtlz --long --name-only --name-status --full-name --full-tree --abbrev?=number --object-only"),
+    "cat-file": _view("-pets"),
+    "describe": _view("--all --tags --always --long --dirty?=text --broken?=text --abbrev=number --match=text --exclude=text "
+        "--exact-match --first-parent --candidates=number --contains"),
+    "merge-base": _view("-a --all --is-ancestor --octopus --independent --fork-point"),
+    "show-ref": _view("-hdsq --head --heads --tags --branches --dereference --hash?=number --verify --quiet --abbrev?=number"),
+    "name-rev": _view("--tags --name-only --always --refs=text --exclude=text --no-undefined"),
+    "show-branch": _view("-ar --all --remotes --current --topo-order --list --no-name --sha1-name"),
+    "cherry": _view("-v --abbrev?=number"),
+    "diff-tree": _view(_LOG + " --always"),
+    "count-objects": _view("-vH --verbose --human-readable", _no_operand),
+    "check-ignore": _view("-qvn --quiet --verbose --non-matching --no-index"),
+    "grep": _view("-aiIwvhHEGFPnlLcopWqz -# -e=text -A=number -B=number -C=number -m=number --cached --ignore-case --word-regexp "
+        "--invert-match --full-name --extended-regexp --basic-regexp --fixed-strings --perl-regexp --line-number --column "
+        "--files-with-matches --name-only --files-without-match --count --only-matching --color?=text --no-color --break --heading "
+        "--show-function --function-context --context=number --after-context=number --before-context=number --max-count=number "
+        "--max-depth=number --and --or --not --all-match --quiet --text --null --no-textconv", paths=_after_pattern),
+    "version": _view("--build-options", _no_operand),
+}  # fmt: skip
+
+
+def git_only_looks(words: Sequence[str], place: Place) -> bool:
+    """Whether a git command only looks, in a repository that makes it do no more than that."""
+    waiting = list(words)
+    while waiting and waiting[0] in ("--no-pager", "-C", "--no-optional-locks"):
+        if waiting.pop(0) == "-C":
+            entered = place.enter(waiting.pop(0)) if waiting else None
+            if entered is None:
+                return False
+            place = entered
+    if waiting == ["--version"]:
+        return True
+    # The second word only counts where it stands: `git stash -- list` stashes.
+    name = " ".join(waiting[:2]) if " ".join(waiting[:2]) in _VIEWS else " ".join(waiting[:1])
+    view = _VIEWS.get(name)
+    arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
+    if view is None or arguments is None or not view.also(arguments):
+        return False
+    return _runs_no_gpg(arguments) and all(_is_inside(word, place) for word in view.paths(arguments)) and is_quiet(place)
+
+
+def _runs_no_gpg(arguments: Arguments) -> bool:
+    """Placeholders for signatures have them checked, by a program."""
+    values = [value for name in ("--format", "--pretty", "--sort") for value in arguments.options.get(name, ())]
+    return not any("%G" in value or "signature" in value for value in values)
+
+
+def _is_inside(operand: str, place: Place) -> bool:
+    """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
+    _, colon, path = operand.partition(":")
+    if colon and any(place.workspace.is_hidden(os.path.normpath(os.path.join(base, path))) for base in ("", place.directory)):
+        return False
+    return place.inside(operand)
