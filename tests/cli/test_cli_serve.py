@@ -115,3 +115,14 @@ def test_a_provider_without_a_key_is_not_offered(monkeypatch: pytest.MonkeyPatch
         stream_fns_for({TOKEN: ("mistral:*",)})
     with pytest.raises(MisuseError, match="a token may use nobody:…, but: unknown provider 'nobody'; swink models list"):
         stream_fns_for({TOKEN: ("nobody:*",)})
+
+
+def test_a_local_model_that_is_named_but_not_here_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    own = tmp_path / "own.gguf"
+    own.write_bytes(b"GGUF")
+    assert list(stream_fns_for({TOKEN: (f"local:{own}", "local:*")})) == ["local"]
+    for name in ("hf/owner/repo", f"{own}.not"):
+        with pytest.raises(MisuseError, match="is not on this machine; get it with: swink models pull"):
+            stream_fns_for({TOKEN: (f"local:{name}",)})

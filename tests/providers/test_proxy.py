@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from loopback import WEATHER, MemoryTransport, read, sse
 
 from swink.errors import MisuseError, ModelThrottled
+from swink.local import LocalStreamFn
 from swink.messages import (
     AssistantMessage,
     Base64Source,
@@ -31,8 +32,11 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.providers.gemini import GeminiStreamFn
 from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxywire import encode_reply
+from swink.serve.asgi import serve_app
+from swink.serve.connections import Connections
 from swink.serve.proxy import proxy_app, serve_proxy
 from swink.stream import (
     Done,
@@ -371,6 +375,225 @@ async def test_the_body_is_capped(serve):
         except aiohttp.ClientError:  # the server may close while the client still writes
             status = 413
         assert status == 413
+
+
+# Names
+
+
+NO_NAMES = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/../b",
+    "a//b",
+    "/etc/passwd",
+    "a?b",
+    "a#b",
+    "a%2fb",
+    "a%2e%2e",
+    "a\\b",
+    "a\nb",
+    "a\x00",
+    "a\u202eb",
+    "x" * 300,
+    "a;b",
+    "a&b",
+]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+async def test_what_cannot_be_the_name_of_a_model_reaches_no_stream_function(serve, name):
+    fn = Scripted(*EVERYTHING)
+    async with serve({"scripted": fn}, {TOKEN: ["*"]}) as url:
+        got = await read(client(url), ModelSpec("scripted", name))
+    assert fn.calls == []
+    assert "HTTP 400" in got.terminal.message
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-sonnet-4-6", "openai/gpt-4o:free", "us.anthropic.claude-v1:0", "arn:aws:bedrock:us-east-1:1:inference-profile/us.x-v1:0", "qwen3:8b", "modèle"]
+)  # fmt: skip
+async def test_the_names_that_models_have_reach_it(name):
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as url:
+        await read(client(url), ModelSpec("scripted", name))
+    assert [model.model_id for model, _, _ in fn.calls] == [name]
+
+
+async def test_a_name_leaves_the_path_of_the_upstream_as_it_is(server):
+    """Whatever a client calls a model, a provider that has it in its URL sees one segment of it."""
+    server.reply(b"")
+    async with serve_proxy("127.0.0.1", 0, {"gemini": GeminiStreamFn(base_url=server.url, api_key="k")}, {TOKEN: ["gemini:*"]}) as url:
+        for name in ("a/b", "files/x:list", "models/a"):
+            await read(client(url), ModelSpec("gemini", name))
+    assert [request.path.partition("?")[0] for request in server.requests] == [
+        f"/v1beta/models/{name}:streamGenerateContent" for name in ("a%2Fb", "files%2Fx:list", "a")
+    ]
+
+
+LOCAL = ["/etc/passwd", "../x.gguf", "~/x.gguf", "x.gguf", "hf/owner/repo", "hf/owner/repo/file.gguf", "file:///etc/passwd", "nobody"]
+
+
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("patterns", [["*"], ["local:*"], ["local:*.gguf", "local:hf/*", "local:/*", "local:nobody*"]])
+async def test_a_local_model_is_neither_a_path_nor_a_download_of_a_client(name, patterns, tmp_path, monkeypatch):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path))
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"local": fn}, {TOKEN: patterns}) as url:
+        got = await read(client(url), ModelSpec("local", name))
+        status, _ = await post(url, json.dumps({"model": name}).encode())
+    assert fn.calls == []
+    assert isinstance(got.terminal, Error)
+    assert status in (400, 403, 404)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_local_model_that_whoever_runs_the_server_wrote_out_is_served(tmp_path, monkeypatch):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path))
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"local": fn}, {TOKEN: ["local:/models/own.gguf", "local:smollm2-135m"]}) as url:
+        for name in ("/models/own.gguf", "smollm2-135m", "/models/other.gguf"):
+            await read(client(url), ModelSpec("local", name))
+    assert [model.model_id for model, _, _ in fn.calls] == ["/models/own.gguf", "smollm2-135m"]
+
+
+@pytest.mark.parametrize("provider", ["local", "mine"])
+async def test_a_local_model_that_is_not_here_is_not_downloaded_for_a_client(provider, tmp_path, monkeypatch):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("swink.local.weights._in_package", lambda known: None)
+    names = ["smollm2-135m", "hf/owner/repo", str(tmp_path / "none.gguf"), "nobody"]
+    tokens = {TOKEN: [f"{provider}:{name}" for name in names]}
+    async with serve_proxy("127.0.0.1", 0, {provider: LocalStreamFn()}, tokens) as url:
+        for name in names:
+            got = await read(client(url), ModelSpec(provider, name))
+            assert "HTTP 404" in got.terminal.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "s3://bucket/key", "gs://bucket/key", "/etc/passwd", "ftp://x/y"])
+async def test_an_image_is_not_one_that_only_the_server_may_read(url):
+    message = {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": url}}]}
+    body = {"version": 2, "model": {"provider": "scripted", "model_id": "one"}, "messages": [message]}
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as address:
+        status, _ = await post(address, json.dumps(body).encode())
+    assert (status, fn.calls) == (400, [])
+
+
+# Clients that take their time
+
+
+async def closes(reader, seconds):
+    """Whether the other side closes within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            while await reader.read(1000):
+                pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.fixture
+async def patient():
+    """A server that gives a request head a fifth of a second and holds at most five connections."""
+    app = proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]})
+    async with serve_app(app, connections=Connections(5, 0.2)) as url:
+        yield url
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/stream HT", b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthoriz"])
+async def test_a_head_that_is_never_finished_is_given_up(patient, sent):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(patient.rpartition(":")[2]))
+    writer.write(sent)
+    assert await closes(reader, 2)
+    writer.close()
+    assert isinstance((await read(client(patient), MODEL)).terminal, Done)
+
+
+async def test_a_head_that_comes_a_byte_at_a_time_is_given_up(patient):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(patient.rpartition(":")[2]))
+    closing = asyncio.ensure_future(closes(reader, 3))
+    for number in range(60):
+        if closing.done():
+            break
+        writer.write(b"POST /v1/stream HTTP/1.1\r\nx: " if number == 0 else b"y")
+        await asyncio.sleep(0.05)
+    assert closing.done()
+    assert await closing
+    writer.close()
+
+
+async def test_a_slow_reply_is_not_cut_off_with_slow_heads():
+    class Slow(Scripted):
+        async def __call__(self, model, context, options):
+            yield Start()
+            await asyncio.sleep(0.5)
+            yield Done("stop")
+
+    async with serve_app(proxy_app({"scripted": Slow()}, {TOKEN: ["*"]}), connections=Connections(5, 0.1)) as url:
+        assert isinstance((await read(client(url), MODEL)).terminal, Done)
+
+
+async def test_idle_connections_are_bounded():
+    async with serve_app(proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}), connections=Connections(2, 600)) as url:
+        port = int(url.rpartition(":")[2])
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await closes(reader, 30)
+        writer.close()
+        assert not await closes(held[0][0], 0.1)
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        assert isinstance((await read(client(url), MODEL)).terminal, Done)
+
+
+async def test_a_client_that_does_not_read_is_dropped(monkeypatch):
+    monkeypatch.setattr("swink.serve.asgi.SEND_SECONDS", 0.3)
+
+    class Torrent(Endless):
+        async def __call__(self, model, context, options):
+            yield Start()
+            yield TextStart(0)
+            try:
+                while True:
+                    yield TextDelta(0, "more " * 100_000)
+            finally:
+                self.stopped.set()
+
+    fn = Torrent()
+    body = b'{"version": 2, "model": {"provider": "scripted", "model_id": "one"}}'
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as url:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]), limit=1000)
+        writer.write(
+            b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+            % (TOKEN.encode(), len(body), body)
+        )
+        async with asyncio.timeout(10):
+            await fn.stopped.wait()
+        writer.close()
+
+
+async def test_a_body_that_is_never_finished_is_given_up(serve, monkeypatch):
+    monkeypatch.setattr("swink.serve.proxy.BODY_SECONDS", 0.2)
+    async with serve({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 999\r\n\r\n{" % TOKEN.encode())
+        async with asyncio.timeout(5):
+            assert b"408" in await reader.readline()
+        writer.close()
+
+
+async def test_a_failure_of_the_stream_function_leaves_no_secret_in_the_log(caplog):
+    fn = Scripted(Start(), RuntimeError("bad key sk-ant-abcdefgh12345678"))
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as url:
+        got = await read(client(url), MODEL)
+    assert got.terminal.kind == "network"
+    assert "abcdefgh" not in caplog.text + got.terminal.message
 
 
 def test_a_short_token_is_refused():

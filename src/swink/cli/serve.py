@@ -122,6 +122,7 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
             raise MisuseError(
                 f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"
             )
+    _check_local({model for models in tokens.values() for model in models})
     found = {name: _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name) for name in sorted(wanted)}
     for name in sorted(ready - wanted) if any("*" in name for name in patterns) else ():
         try:
@@ -131,8 +132,23 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     return found
 
 
+def _check_local(patterns: set[str]) -> None:
+    """Refuse local models that are named but not here: no client's request shall download one."""
+    names = sorted(model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model)
+    if not names:
+        return
+    from swink.local import locate
+
+    for name in names:
+        path = locate(name)
+        if path is None or not path.exists():
+            raise MisuseError(f"a token may use local:{name}, which is not on this machine; get it with: swink models pull {name}")
+
+
 def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:
     """The stream function with the stored key of its provider, if the environment has none."""
+    if provider not in ACCOUNTS:
+        return stream_fn
 
     def ask(model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
         key = key_for(provider)

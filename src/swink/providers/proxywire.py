@@ -7,6 +7,7 @@ Version 1 has no version field and no tools, its model is a string, and its erro
 """
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -14,11 +15,23 @@ from msgspec import Struct, field
 
 from swink.codec import plain
 from swink.errors import StreamError
-from swink.messages import AssistantMessage, Cost, FileSource, Image, LlmMessage, ModelSpec, ThinkingLevel, ToolResultMessage, Usage
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    FileSource,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    ThinkingLevel,
+    ToolResultMessage,
+    UrlSource,
+    Usage,
+)
 from swink.providers.convert import read_image
 from swink.providers.exchange import encode_body
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamOptions, encode_event
 
+_WEB = re.compile(r"(https?://|data:)", re.I)
 VERSION = 2
 PROVIDER = "proxy"
 
@@ -90,6 +103,9 @@ def decode_request(body: bytes) -> WireRequest:
             # A path would name a file of the server's.
             if isinstance(block, Image) and isinstance(block.source, FileSource):
                 raise StreamError("images must be inline or URLs; a path means nothing here")
+            # Other schemes name what the server's own account may read, such as s3: and gs:.
+            if isinstance(block, Image) and isinstance(block.source, UrlSource) and not _WEB.match(block.source.url):
+                raise StreamError("images must be inline or https URLs")
     return request
 
 

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from swink.serve.connections import IDLE_SECONDS, Connections, Site
+
 SHUTDOWN_SECONDS = 0.1
+SEND_SECONDS = 60.0
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -17,23 +20,30 @@ App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serve_app(app: App, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str, None]:
+async def serve_app(
+    app: App, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None, connections: Connections | None = None
+) -> AsyncGenerator[str, None]:
     """Serve an ASGI application while the block runs; gives the base URL it is reached at.
 
-    A client that goes away cancels the application's call. Leaving the block closes every connection.
+    A client that goes away cancels the application's call, and one that does not read its answer is dropped. Leaving the
+    block closes every connection.
     """
+    connections = connections or Connections()
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        connections.began(request.protocol)
         exchange = _Exchange(request)
         await app(exchange.scope(), exchange.receive, exchange.send)
         return await exchange.finish()
 
     site = web.Application()
     site.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(site, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        site, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, keepalive_timeout=IDLE_SECONDS
+    )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        await Site(runner, host, port, connections, tls).start()
         bound = runner.addresses[0]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
@@ -83,10 +93,16 @@ class _Exchange:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._head.get("headers", ())]
             response = self._response = web.StreamResponse(status=self._head["status"], headers=headers)
             await response.prepare(self._request)
-        if body := message.get("body", b""):
-            await response.write(body)
-        if not message.get("more_body", False):
-            await response.write_eof()
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                if body := message.get("body", b""):
+                    await response.write(body)
+                if not message.get("more_body", False):
+                    await response.write_eof()
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ConnectionAbortedError("the client does not read its answer") from None
 
     async def finish(self) -> web.StreamResponse:
         return self._response or web.Response(status=500)

@@ -7,6 +7,7 @@
 
 import asyncio
 import hmac
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -20,9 +21,12 @@ from msgspec import Struct
 from swink.errors import AgentError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
-from swink.redact import redact_text
+from swink.redact import redact_text, told
 from swink.serve.asgi import App, Message, Receive, Send, serve_app
+from swink.serve.naming import is_name, is_served
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
+
+logger = logging.getLogger("swink.serve")
 
 MAX_BODY = 32 * 1024 * 1024
 BODY_SECONDS = 60.0
@@ -110,7 +114,7 @@ class _Proxy:
         if allowed is None:
             raise _Refused(401, "unknown token")
         body = await self._read(headers, receive)
-        return None if body is None else self._job(body, allowed)
+        return None if body is None else await self._job(body, allowed)
 
     def _models_of(self, authorization: str) -> tuple[str, ...] | None:
         scheme, _, token = authorization.partition(" ")
@@ -123,7 +127,7 @@ class _Proxy:
 
     async def _read(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
         announced = headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self._max_body:
+        if announced.isascii() and announced.isdigit() and int(announced) > self._max_body:
             raise _Refused(413, f"the request is larger than {self._max_body} bytes")
         body = bytearray()
         try:
@@ -140,9 +144,9 @@ class _Proxy:
         except TimeoutError:
             raise _Refused(408, "the request did not arrive in time") from None
 
-    def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
+    async def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
         try:
-            request = decode_request(body)
+            request = await asyncio.to_thread(decode_request, body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _Refused(400, f"not a proxy request: {error}") from None
         except StreamError as error:
@@ -150,10 +154,13 @@ class _Proxy:
         if request.version > VERSION:
             raise _Refused(400, f"this proxy speaks version {VERSION} of the protocol, not {request.version}")
         model = self._model(request)
+        listed = str(model) in allowed or str(model) in self._stream_fns
+        if not listed and not is_name(model):
+            raise _Refused(400, "that is not the name of a model")
         if not any(fnmatchcase(str(model), pattern) for pattern in allowed):
             raise _Refused(403, f"this token may not use {model}")
         stream_fn = self._stream_fns.get(str(model)) or self._stream_fns.get(model.provider)
-        if stream_fn is None:
+        if stream_fn is None or not await is_served(stream_fn, model, listed):
             raise _Refused(404, f"no such model here: {model}")
         options = request.options
         return _Job(
@@ -226,6 +233,10 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
         failure: AgentError = NetworkError("the stream ended before the reply was complete")
     except AgentError as error:
         failure = error
+    except Exception as error:
+        # A stream function is somebody else's code; what it raises is for those who run the server.
+        logger.warning("%s: the stream function failed: %s", job.model, told(error))
+        failure = NetworkError("the server failed while it asked the model")
     finally:
         if hasattr(stream, "aclose"):
             await stream.aclose()

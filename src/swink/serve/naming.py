@@ -1,0 +1,43 @@
+"""Names that clients may use: what a server was set up to serve, and nothing that leads elsewhere on it or upstream."""
+
+import asyncio
+import re
+
+from swink.errors import UnknownModel
+from swink.messages import ModelSpec
+from swink.stream import StreamFn
+
+_PROVIDER = re.compile(r"[\w.-]{1,64}")
+_MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")
+
+
+def is_name(model: ModelSpec) -> bool:
+    """Whether a model can be called so: by nothing that a server could take for a path out of where it keeps its models."""
+    segments = model.model_id.split("/")
+    return bool(_PROVIDER.fullmatch(model.provider) and _MODEL.fullmatch(model.model_id) and not {"", ".", ".."} & set(segments))
+
+
+async def is_served(stream_fn: StreamFn, model: ModelSpec, listed: bool) -> bool:
+    """Whether a client may ask for the model; `listed` if whoever runs the server wrote out its name.
+
+    A local model is a name that was chosen here, never a path or a download of a client's.
+    """
+    in_process = type(stream_fn).__module__.startswith("swink.local")
+    if model.provider != "local" and not in_process:
+        return True
+    return await asyncio.to_thread(_is_local_model, model.model_id, listed, in_process)
+
+
+def _is_local_model(name: str, listed: bool, must_be_here: bool) -> bool:
+    from swink.local import KNOWN, locate, models
+
+    here = {model.name for model in models() if model.path is not None}
+    if name in here:
+        return True
+    if not must_be_here:
+        return listed or name in KNOWN
+    try:
+        path = locate(name) if listed else None
+    except UnknownModel:
+        return False
+    return path is not None and path.exists()
