@@ -16,6 +16,7 @@ import pytest
 from calling import eventually
 
 from swink.tools import process
+from swink.tools.environment import clean_environment
 from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run
 from swink.tools.sandbox import Level, Sandbox, shell_argv
 
@@ -375,6 +376,32 @@ async def test_the_environment_carries_no_secrets(tmp_path: Path, monkeypatch: p
         assert f"{name}=" not in output.text()
     for kept in ("EDITOR=vi", "MY_SETTING=blue", "GIVEN_TOKEN=on purpose", "PATH="):
         assert kept in output.text()
+
+
+SECRET_NAMES = """
+GITHUB_TOKEN MYTOKEN TOKENFILE TOKEN token MyToken TOKENS NPM_TOKEN_2 DBPASS PASSFILE PGPASSWORD PGPASSFILE PASS PASSWD SSHPASS MYSQL_PWD KEYFILE SSHKEY KEY
+apikey ApiKey API_KEY_FILE APIKEYFILE KEYRING keyring_backend STRIPE_KEY KEY_ID AUTHTOKEN AUTH AUTH_HEADER HTTP_AUTHORIZATION NPM_CONFIG__AUTH npm_config__authToken
+OAUTH2 DOCKER_AUTH_CONFIG SSH_AUTH_SOCK SECRET CLIENTSECRET SECRETS_DIR CREDENTIAL CREDENTIALS GITCREDENTIALS GIT_ASKPASS SUDO_ASKPASS ENCRYPTIONKEY KEYSTORE
+AUTHOR_TOKEN MONKEY_KEY KEYBOARD_PASS GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_VALUE_0 GIT_CONFIG_PARAMETERS authentication PASSPHRASE SIGNKEY2 X-AUTH
+""".split()
+HARMLESS_NAMES = """
+PATH HOME LANG LC_ALL EDITOR SHELL USER PWD OLDPWD TZ GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE AUTHOR AUTHORS KEYBOARD_LAYOUT MONKEY KEYMAP TOKENIZERS_PARALLELISM
+FTP_PASSIVE BYPASS COMPASS_HOME KEYWORDS PYTHONPATH VIRTUAL_ENV JAVA_HOME SSL_CERT_FILE NODE_EXTRA_CA_CERTS XDG_DATA_DIRS CARGO_HOME GOPATH CI COLUMNS
+""".split()
+
+
+def test_no_variable_named_like_a_secret_is_in_the_environment():
+    assert clean_environment(dict.fromkeys(SECRET_NAMES, "value")) == {}
+    assert list(clean_environment(dict.fromkeys(HARMLESS_NAMES, "value"))) == HARMLESS_NAMES
+
+
+def test_a_variable_with_a_secret_for_a_value_is_not_in_the_environment():
+    values = (
+        "sk-ant-api03-abcdefghijklmnopqrstuvwxyz",
+        "https://me:hunter2@example.org/simple",
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    )
+    assert clean_environment({f"NAME{index}": value for index, value in enumerate(values)}) == {}
 
 
 async def test_children_of_the_program_itself_are_left_alone(tmp_path: Path):
