@@ -145,6 +145,67 @@ async def test_a_packed_bomb_is_unpacked_only_to_the_cap(fetch_url: Tool, serve:
     assert "packs its answer with br" in await complaint(fetch_url, url=odd)
 
 
+async def test_packed_bodies_of_every_form_are_unpacked(fetch_url: Tool, serve: Serve):
+    raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    forms = {
+        "parts": ("gzip", gzip.compress(b"first ") + gzip.compress(b"second")),
+        "raw": ("deflate", raw.compress(b"first second") + raw.flush()),
+        "wrapped": ("deflate", zlib.compress(b"first second")),
+        "old": ("x-gzip", gzip.compress(b"first second")),
+        "trailing": ("gzip", gzip.compress(b"first second") + b"\0" * 50),
+    }
+    base = await serve(
+        **{
+            name: web.Response(body=body, headers={"content-encoding": packing, "content-type": "text/plain"})
+            for name, (packing, body) in forms.items()
+        }
+    )
+    for name in forms:
+        assert "]\nfirst second" in (await call(fetch_url, url=f"{base}/{name}")).text, name
+
+
+async def test_what_follows_a_packed_body_is_not_kept(fetch_url: Tool, serve: Serve):
+    """A small gzip member, and then garbage without end."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/plain", "content-encoding": "gzip"})
+        await response.prepare(request)
+        await response.write(gzip.compress(b"kept"))
+        while True:
+            await response.write(bytes(65536))
+
+    base = await serve(index=endless)
+    async with asyncio.timeout(10):
+        assert "kept" in (await call(fetch_url, url=base, timeout=8)).text
+
+
+SLOW = {
+    "punycode": (b"a-" + b"b" * 1_000_000, "text/plain; charset=punycode"),
+    "idna": (b"a" * 1_000_000, "text/plain; charset=idna"),
+    "spaces": (b"<pre>" + b" " * 1_900_000, "text/html"),
+    "dropped": (b"<svg>" * 180_000 + b"</math>" * 140_000, "text/html"),
+    "tags": (b"<x>" * 600_000, "text/html"),
+    "links": (b"<a href=y>z</a>" * 120_000, "text/html"),
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+async def test_reading_a_page_is_inside_the_time_limit_and_off_the_event_loop(fetch_url: Tool, serve: Serve, kind: str):
+    body, content_type = SLOW[kind]
+    base = await serve(index=web.Response(body=body, headers={"content-type": content_type}))
+    longest = 0.0
+    task = asyncio.create_task(call(fetch_url, url=base + "/" + "d/" * 500, timeout=0.7))
+    started = time.monotonic()
+    while not task.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        longest = max(longest, time.monotonic() - before)
+    assert time.monotonic() - started < 2.5
+    assert longest < 1
+    if error := task.exception():
+        assert "did not answer within 0.7 s" in str(error)
+
+
 async def test_a_server_that_stalls_is_given_up(fetch_url: Tool, serve: Serve):
     async def stall(request: web.Request) -> web.Response:
         await asyncio.sleep(5)
@@ -246,6 +307,76 @@ async def test_a_redirect_is_checked_like_the_first_address(target: str, serve: 
     said = await complaint(fetch_tools(allowed=["127.0.0.1/32"])[0], url=f"{base}/start", timeout=5)
     assert "not an address of the public internet" in said or "not fetched" in said or "could not be fetched: InvalidU" in said
     assert hits == ["/start"]
+
+
+METADATA = [
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.170.23",
+    "169.254.42.42",
+    "169.254.0.23",
+    "169.254.1.1",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "fd00:ec2::254",
+    "fd00:ec2::23",
+    "fd20:ce::254",
+    "fd00:42::42",
+    "fe80::a9fe:a9fe",
+    "::ffff:169.254.169.254",
+    "::169.254.169.254",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::a9fe:a9fe",
+    "2002:a9fe:a9fe::1",
+    "2001:0:a9fe:a9fe::1",
+    "2001:0:808:808:0:0:5601:5601",
+    "::ffff:0:a9fe:a9fe",
+    "2606:4700::5efe:a9fe:a9fe",
+    "2606:4700::200:5efe:a9fe:aa02",
+    "2606:4700:64::a9fe:a9fe",
+    "64:ff9b::a83f:8110",
+    "::ffff:168.63.129.16",
+]
+EVERYTHING = networks(
+    ["0.0.0.0/0", "::/0", "169.254.0.0/16", "169.254.169.254/31", "fd00:ec2::/32", "64:ff9b::/96", "100.64.0.0/10", "fe80::/10"]
+)
+
+
+@pytest.mark.parametrize("text", METADATA)
+def test_metadata_services_are_refused_even_in_allowed_networks(text: str):
+    address = parse(text)
+    assert address is not None
+    assert not is_allowed(address)
+    assert not is_allowed(address, EVERYTHING)
+    assert is_allowed(address, networks([text if "ffff:1" not in text else text.rsplit(":", 1)[1]]))
+
+
+def test_an_address_inside_an_address_is_judged_too():
+    for text in ("64:ff9b::7f00:1", "2002:7f00:1::", "64:ff9b::a00:1", "2001:0:808:808:0:0:80ff:fffe"):
+        assert not is_allowed(parse(text), networks(["::/0"])), text  # type: ignore[arg-type]
+    assert is_allowed(parse("64:ff9b::808:808"), networks(["64:ff9b::/96"]))  # type: ignore[arg-type]
+    assert is_allowed(parse("::1"), networks(["::/0"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518", "0xa9.254.0251.254", "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]", "169%2e254%2e169%2e254", "metadata.google.internal", "METADATA.google.internal.", "metadata", "instance-data",
+        "168.63.129.16", "100.100.100.200", "[fd00:ec2::254]", "169。254。169。254",
+    ],
+)  # fmt: skip
+async def test_metadata_services_are_not_reached_in_any_spelling(host: str):
+    async def resolve(name: str, port: int) -> list[str]:
+        if name.startswith(("metadata", "METADATA", "instance")):
+            return ["127.0.0.1"]
+        found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        return [str(address[0]) for *_, address in found]
+
+    tool = fetch_tools(allowed=["0.0.0.0/0", "::/0"], resolve=resolve)[0]
+    said = await complaint(tool, url=f"http://{host}/latest/meta-data/", timeout=5)
+    assert "not fetched" in said or "not known" in said or "InvalidU" in said, said
 
 
 async def test_one_bad_answer_among_good_ones_is_enough(serve: Serve, hits: list[str]):

@@ -1,7 +1,11 @@
-"""Which network addresses a model may have fetched: those of the public internet, unless others are allowed by name."""
+"""Which network addresses a model may have fetched: those of the public internet, unless others are allowed by name.
+
+Addresses where clouds hand out credentials to whoever asks from inside (metadata services) are refused even in a network
+that is allowed: only naming the very address allows it.
+"""
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -17,6 +21,40 @@ _SPECIAL_4 = [
 _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_6 = [ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 
+_METADATA = [
+    ipaddress.ip_network(network)
+    for network in (
+        "169.254.0.0/16",  # Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Scaleway and more
+        "100.100.100.200/32",  # Alibaba
+        "168.63.129.16/32",  # Azure's wire server, among public addresses
+        "192.0.0.192/32",  # Oracle
+        "fe80::/10",
+        "fd00:ec2::/32",  # Amazon
+        "fd20:ce::/32",  # Google
+        "fd00:42::/32",  # Scaleway
+        "fd00:a9fe:a9fe::/48",  # Akamai
+    )
+]
+_METADATA_HOSTS = frozenset(
+    int(ipaddress.IPv4Address(host)) for host in ("169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "100.100.100.200",
+    "168.63.129.16", "192.0.0.192")
+)  # fmt: skip
+_METADATA_NAMES = frozenset({
+    "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal", "metadata.ec2.internal",
+    "metadata.azure.internal", "metadata.azure.com", "metadata.oraclecloud.com", "metadata.tencentyun.com", "metadata.platformequinix.com",
+    "api.metadata.cloud.ibm.com", "metadata.packet.net",
+})  # fmt: skip
+
+# Where an IPv6 address holds an IPv4 address that the packet goes to in the end, and how far it is from the right.
+_EMBEDDING = [
+    (ipaddress.IPv6Network(network), shift)
+    for network, shift in (
+        ("::/96", 0), ("::ffff:0:0:0/96", 0), ("64:ff9b::/96", 0), ("64:ff9b:1::/48", 0), ("2002::/16", 80), ("2001::/32", 64),
+    )
+]  # fmt: skip
+_TEREDO = ipaddress.IPv6Network("2001::/32")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
 
 def networks(names: Iterable[str]) -> tuple[Network, ...]:
     """Networks from their names, such as 127.0.0.0/8."""
@@ -31,6 +69,11 @@ def parse(text: str) -> Address | None:
         return None
 
 
+def is_metadata_name(host: str) -> bool:
+    """Whether a name is that of a cloud's metadata service, whatever it resolves to here."""
+    return host.rstrip(".").lower() in _METADATA_NAMES
+
+
 def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
     """Whether an address is public, or in one of the networks that are allowed all the same."""
     if isinstance(address, ipaddress.IPv6Address):
@@ -38,8 +81,35 @@ def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
             return False
         if address.ipv4_mapped is not None:
             return is_allowed(address.ipv4_mapped, allowed)
-    if any(address.version == network.version and address in network for network in allowed):
+    naming = [network for network in allowed if address.version == network.version and address in network]
+    if any(network.prefixlen == network.max_prefixlen for network in naming):
         return True
+    if _is_metadata(address) or not all(is_allowed(inner, allowed) for inner in _embedded(address)):
+        return False
+    return bool(naming) or _is_public(address)
+
+
+def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _SPECIAL_4)
     return address in _PUBLIC_6 and not any(address in network for network in _SPECIAL_6)
+
+
+def _is_metadata(address: Address) -> bool:
+    if address.version == 6 and int(address) & 0xFFFFFFFF in _METADATA_HOSTS:
+        return True  # a translator may have any prefix
+    return any(address.version == network.version and address in network for network in _METADATA)
+
+
+def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
+    """The IPv4 addresses inside an IPv6 address."""
+    if isinstance(address, ipaddress.IPv4Address) or int(address) <= 1:
+        return
+    number = int(address)
+    for network, shift in _EMBEDDING:
+        if address in network:
+            yield ipaddress.IPv4Address(number >> shift & 0xFFFFFFFF)
+    if address in _TEREDO:
+        yield ipaddress.IPv4Address(~number & 0xFFFFFFFF)
+    if number >> 32 & 0xFFFFFFFF in _ISATAP:
+        yield ipaddress.IPv4Address(number & 0xFFFFFFFF)

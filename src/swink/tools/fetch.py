@@ -2,13 +2,16 @@
 
 Every address is checked where the connection is made: what the name resolves to, what a redirect points at, and an address
 written out in the URL, in whatever spelling. The connection goes to the very address that was checked, so a name that
-resolves differently the second time gains nothing. No proxy, no cookies, no credentials.
+resolves differently the second time gains nothing. No proxy, no cookies, no credentials. Unpacking and reading a page count
+against the time limit too, and happen off the event loop.
 """
 
 import asyncio
 import base64
+import codecs
 import re
 import socket
+import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +21,7 @@ from msgspec import Meta, Struct
 
 from swink.messages import Base64Source, Image, Text
 from swink.tool import Tool, ToolError, ToolResult, tool
-from swink.tools.addresses import Network, is_allowed, networks, parse
+from swink.tools.addresses import Network, is_allowed, is_metadata_name, networks, parse
 from swink.tools.html_text import html_to_text
 from swink.tools.text import binary_kind, detect, image_type, printable
 
@@ -29,7 +32,15 @@ MAX_BODY = 2 << 20
 MAX_TEXT = 50_000
 MAX_REDIRECTS = 5
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.I)
+# Python's own codecs include some that take time quadratic in their input (punycode, idna) or are no charset of the web.
+_CHARSETS = re.compile(
+    r"ascii|utf-?(?:8|16|32)(?:-sig|-[lb]e)?|iso8859-\d+|cp(?:125[0-8]|874|866|932|949|950)|koi8-[rut]|tis-620|mac-\w+"
+    r"|shift_jis\w*|euc_(?:jp|kr|jis_2004|jisx0213)|iso2022_(?:jp|kr)\w*|gb2312|gbk|gb18030|hz|big5\w*|johab"
+)
 _REDIRECTS = (301, 302, 303, 307, 308)
+
+_PACKINGS = ("gzip", "x-gzip", "deflate")
+_STEP = 1 << 18
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -40,6 +51,7 @@ class Page(Struct, frozen=True):
     url: str
     status: int
     content_type: str
+    packing: str
     body: bytes
     is_cut: bool
 
@@ -60,12 +72,15 @@ def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) 
             url: The address, beginning with http:// or https://.
             timeout: Seconds to wait at most.
         """
+        stopped = threading.Event()
         try:
             async with asyncio.timeout(timeout):
                 page = await fetcher.fetch(url)
+                return await asyncio.to_thread(_result, page, stopped)
         except TimeoutError:
             raise ToolError(f"{url} did not answer within {timeout:g} s") from None
-        return await asyncio.to_thread(_result, page)
+        finally:
+            stopped.set()
 
     return [fetch_url]
 
@@ -108,8 +123,11 @@ class Fetcher:
                 location = response.headers.get("location")
                 if response.status in _REDIRECTS and location:
                     return location
+                packing = response.headers.get("content-encoding", "").strip().lower()
+                if packing not in ("", "identity", *_PACKINGS):
+                    raise ToolError(f"the server packs its answer with {packing}, which is not understood")
                 body, is_cut = await _read(response)
-                return Page(url, response.status, response.headers.get("content-type", ""), body, is_cut)
+                return Page(url, response.status, response.headers.get("content-type", ""), packing, body, is_cut)
         except (aiohttp.ClientError, ValueError, OSError) as error:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Refused):
@@ -118,6 +136,8 @@ class Fetcher:
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """What a name resolves to; refused if any of it is not to be fetched from."""
+        if is_metadata_name(host):
+            raise Refused(f"{host} is a cloud's metadata service, which is not fetched from")
         try:
             found = list(await self._resolve_name(host, port))
         except OSError as error:
@@ -184,41 +204,66 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
-    """The body up to the cap, unpacked if the server packs it without being asked."""
-    packing = response.headers.get("content-encoding", "").lower()
-    if packing not in ("", "identity", "gzip", "deflate"):
-        raise ToolError(f"the server packs its answer with {packing}, which is not understood")
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packing in ("gzip", "deflate") else None
+    """The body up to the cap, as it was sent."""
     body = bytearray()
     async for chunk in response.content.iter_chunked(1 << 16):
-        try:
-            body += unpack.decompress(chunk, MAX_BODY + 1 - len(body)) if unpack else chunk
-        except zlib.error as error:
-            raise ToolError(f"the server's answer cannot be unpacked: {error}") from error
+        body += chunk
         if len(body) > MAX_BODY:
             return bytes(body[:MAX_BODY]), True
     return bytes(body), False
 
 
-def _result(page: Page) -> ToolResult:
-    details = {"url": page.url, "status": page.status, "content_type": page.content_type, "bytes": len(page.body), "cut": page.is_cut}
+def _unpacked(page: Page, heed: Callable[[], None]) -> tuple[bytes, bool]:
+    """The body up to the cap, unpacked if the server packs it without being asked; and whether it is cut."""
+    if page.packing not in _PACKINGS:
+        return page.body, page.is_cut
+    body = bytearray()
+    data = page.body
+    is_raw = page.packing == "deflate" and not _has_header(data)
+    while data and len(body) <= MAX_BODY:  # a packed body may have several parts, one after another
+        unpack = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
+        while data and not unpack.eof and len(body) <= MAX_BODY:
+            heed()
+            try:
+                body += unpack.decompress(data, _STEP)
+            except zlib.error as error:
+                if not body:
+                    raise ToolError(f"the server's answer cannot be unpacked: {error}") from error
+                return bytes(body[:MAX_BODY]), True
+            data = unpack.unconsumed_tail
+        data = unpack.unused_data if page.packing != "deflate" else b""
+    return bytes(body[:MAX_BODY]), page.is_cut or len(body) > MAX_BODY
+
+
+def _has_header(data: bytes) -> bool:
+    """Whether deflated data begins as the standard says; some servers leave the header out."""
+    return len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+
+
+def _result(page: Page, stopped: threading.Event) -> ToolResult:
+    def heed() -> None:
+        if stopped.is_set():
+            raise ToolError("cancelled")
+
+    body, is_cut = _unpacked(page, heed)
+    details = {"url": page.url, "status": page.status, "content_type": page.content_type, "bytes": len(body), "cut": is_cut}
     is_error = page.status >= 400
     media_type = page.content_type.split(";")[0].strip().lower()
     head = f"[{page.url}, status {page.status}, {media_type or 'no content type'}]"
-    if (kind := image_type(page.body)) and not page.is_cut and not is_error:
-        return ToolResult((Text(head), Image(Base64Source(base64.b64encode(page.body).decode(), kind))), details)
-    text = _decoded(page.body, page.content_type)
+    if (kind := image_type(body)) and not is_cut and not is_error:
+        return ToolResult((Text(head), Image(Base64Source(base64.b64encode(body).decode(), kind))), details)
+    text = _decoded(body, page.content_type)
     if text is None:
-        raise ToolError(f"{head} It is {binary_kind(page.body)}, {len(page.body):,} bytes, not text.", details)
+        raise ToolError(f"{head} It is {binary_kind(body)}, {len(body):,} bytes, not text.", details)
     if media_type in ("text/html", "application/xhtml+xml") or (
         not media_type and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))
     ):
-        title, text = html_to_text(text, page.url)
+        title, text = html_to_text(text, page.url, limit=8 * MAX_TEXT, heed=heed)
         head += f"\n{title}\n" if title else ""
     cut = len(text) - MAX_TEXT
     if cut > 0:
         text = f"{text[:MAX_TEXT]}\n[... {cut:,} characters cut ...]"
-    elif page.is_cut:
+    elif is_cut:
         text += f"\n[... cut after {MAX_BODY:,} bytes ...]"
     return ToolResult((Text(f"{head}\n{text}"),), details, is_error)
 
@@ -232,7 +277,8 @@ def _decoded(body: bytes, content_type: str) -> str | None:
     named = _CHARSET.search(content_type) or re.search(rf"<meta[^>]{{1,200}}?{_CHARSET.pattern}", start, re.I)
     if named is not None:
         try:
-            text = body.decode(named[1], "replace")
+            charset = codecs.lookup(named[1]).name
+            text = body.decode(charset, "replace") if _CHARSETS.fullmatch(charset) else "\0"
         except (LookupError, ValueError):  # no such charset: go by the looks
             text = "\0"
         if "\0" not in text:

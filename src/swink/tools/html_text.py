@@ -5,7 +5,7 @@ everything else meanwhile. It looks at every character a bounded number of times
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from urllib.parse import urljoin
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 _DROPPED = frozenset({
     "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "head", "select", "button", "textarea",
 })  # fmt: skip
-_RAW = ("script", "style")
+_RAW = {name: re.compile(f"</{name}", re.I | re.A) for name in ("script", "style")}
 _BLOCKS = frozenset({
     "p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "dl", "dt", "dd", "table", "tr", "form",
     "fieldset", "blockquote", "figure", "figcaption", "details", "summary", "address", "hr", "li", "pre",
@@ -25,6 +25,8 @@ _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,40})")
 _ATTRIBUTE = re.compile(r"""\s(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.I)
 _MAX_TAG = 4096
+_MAX_TITLE = 500
+_LONG_NUMBER = re.compile(r"&#[0-9]{9,}+;?")
 
 
 class _Tag(Struct, frozen=True):
@@ -35,31 +37,38 @@ class _Tag(Struct, frozen=True):
     def attribute(self, name: str) -> str:
         for found in _ATTRIBUTE.finditer(self.attributes):
             if found[1].lower() == name:
-                return unescape(found[2] or found[3] or found[4] or "")
+                return _unescaped(found[2] or found[3] or found[4] or "")
         return ""
 
 
-def html_to_text(html: str, base: str = "") -> tuple[str, str]:
-    """The title of a page and its text."""
+def html_to_text(html: str, base: str = "", *, limit: int = 1 << 20, heed: Callable[[], None] = lambda: None) -> tuple[str, str]:
+    """The title of a page and its text, of which no more than about `limit` characters; `heed` may raise to end it."""
     reader = _Reader(base)
     for token in _tokens(html):
+        heed()
         if isinstance(token, str):
             reader.text(token)
         elif token.is_end:
             reader.end(token)
         else:
             reader.start(token)
-    text = re.sub(r"[ \t]+\n", "\n", "".join(reader.parts))
-    return " ".join(reader.title.split()), re.sub(r"\n{3,}", "\n\n", text).strip()
+        if reader.size > limit:
+            break
+    text = "\n".join([line.rstrip(" \t") for line in "".join(reader.parts).split("\n")])
+    return " ".join("".join(reader.title).split()), re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def _unescaped(text: str) -> str:
+    """Text without character references; numbers no character has are cut off first, since long ones raise."""
+    return unescape(_LONG_NUMBER.sub("\ufffd", text)) if "&" in text else text
 
 
 def _tokens(html: str) -> Iterator[_Tag | str]:
     """Tags and the text between them."""
-    lower = html.lower()
     at = 0
     while (start := html.find("<", at)) >= 0:
         if start > at:
-            yield unescape(html[at:start])
+            yield _unescaped(html[at:start])
         tag = _TAG.match(html, start)
         if html.startswith(("<!", "<?"), start):
             close = "-->" if html.startswith("<!--", start) else ">"
@@ -73,10 +82,10 @@ def _tokens(html: str) -> Iterator[_Tag | str]:
             name = tag[2].lower()
             yield _Tag(name, html[tag.end() : at - 1], bool(tag[1]))
             if name in _RAW and not tag[1]:
-                close_at = lower.find(f"</{name}", at)
-                at = len(html) if close_at < 0 else close_at
+                close = _RAW[name].search(html, at)
+                at = len(html) if close is None else close.start()
     if at < len(html):
-        yield unescape(html[at:])
+        yield _unescaped(html[at:])
 
 
 _REST_OF_TAG = re.compile(r"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")
@@ -96,9 +105,10 @@ class _Reader:
 
     def __init__(self, base: str) -> None:
         self.parts: list[str] = []
-        self.title = ""
+        self.size = 0
+        self.title: list[str] = []
         self._base = base
-        self._dropping: list[str] = []
+        self._dropping: dict[str, None] = {}  # the dropped elements we are in, outermost first
         self._in_title = False
         self._pre = 0
         self._links: list[str] = []
@@ -107,7 +117,7 @@ class _Reader:
         if tag.name == "title":
             self._in_title = not self.title
         elif tag.name in _DROPPED:
-            self._dropping.append(tag.name)
+            self._dropping.setdefault(tag.name)
         elif not self._dropping:
             self._open(tag)
 
@@ -115,61 +125,67 @@ class _Reader:
         if tag.name == "title":
             self._in_title = False
         elif tag.name in self._dropping:
-            del self._dropping[self._dropping.index(tag.name) :]
+            while self._dropping.popitem()[0] != tag.name:
+                pass
         elif not self._dropping:
             self._close(tag.name)
 
     def text(self, text: str) -> None:
         if self._in_title:
-            self.title += text
+            if len(self.title) < _MAX_TITLE:
+                self.title.append(text[:_MAX_TITLE])
         elif self._pre and not self._dropping:
-            self.parts.append(text)
+            self._add(text)
         elif not self._dropping and (flowing := re.sub(r"\s+", " ", text)):
             if not self.parts or self.parts[-1][-1:] in " \n":
                 flowing = flowing.removeprefix(" ")
             if flowing:
-                self.parts.append(flowing)
+                self._add(flowing)
 
     def _open(self, tag: _Tag) -> None:
         if tag.name in _BLOCKS or tag.name in _HEADINGS:
             self._break(1 if tag.name in _LINES else 2)
         match tag.name:
             case "li":
-                self.parts.append("- ")
+                self._add("- ")
             case "pre":
-                self.parts.append("```\n")
+                self._add("```\n")
                 self._pre += 1
             case "td" | "th":
-                self.parts.append("| " if not self.parts or self.parts[-1].endswith("\n") else " | ")
+                self._add("| " if not self.parts or self.parts[-1].endswith("\n") else " | ")
             case "br":
-                self.parts.append("\n")
+                self._add("\n")
             case "a":
                 self._links.append(tag.attribute("href"))
             case "img" if text := tag.attribute("alt"):
-                self.parts.append(f"[image: {text}]")
+                self._add(f"[image: {text}]")
             case "code" if not self._pre:
-                self.parts.append("`")
+                self._add("`")
             case name if name in _HEADINGS:
-                self.parts.append(_HEADINGS[name])
+                self._add(_HEADINGS[name])
             case _:
                 pass
 
     def _close(self, name: str) -> None:
         if name == "pre" and self._pre:
             self._pre -= 1
-            self.parts.append("\n```\n")
+            self._add("\n```\n")
         elif name == "a" and self._links:
             link = _absolute(self._base, self._links.pop())
-            if link and self.parts and self.parts[-1].strip():
-                self.parts.append(f" <{link}>")
+            if link and self.parts and self.parts[-1][-_MAX_TITLE:].strip():
+                self._add(f" <{link}>")
         elif name == "code" and not self._pre:
-            self.parts.append("`")
+            self._add("`")
         elif name in _HEADINGS or name in _BLOCKS:
             self._break(1 if name in _LINES else 2)
 
+    def _add(self, text: str) -> None:
+        self.parts.append(text)
+        self.size += len(text)
+
     def _break(self, lines: int) -> None:
         if self.parts:
-            self.parts.append("\n" * lines)
+            self._add("\n" * lines)
 
 
 def _absolute(base: str, link: str) -> str:
