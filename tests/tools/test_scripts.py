@@ -8,6 +8,7 @@ import pytest
 from calling import call, complaint
 
 from swink.tool import Tool, as_tools
+from swink.tools import coding_tools
 from swink.tools.sandbox import Sandbox
 from swink.tools.scripts import BadScript, ScriptTools, script_tools
 
@@ -113,10 +114,42 @@ async def test_scripts_run_in_a_sandbox_when_given_one(tmp_path: Path, need):
     assert not (tmp_path / "outside").exists()
 
 
+SILENT = 'description = "x"\ncommand = "true"\nrequires_approval = false'
+
+
 def test_scripts_ask_unless_they_say_otherwise(tmp_path: Path):
-    write(tmp_path, "a", 'description = "x"\ncommand = "true"')
-    write(tmp_path, "b", 'description = "x"\ncommand = "true"\nrequires_approval = false')
-    assert [tool.needs_approval({}) for tool in script_tools(tmp_path)] == [True, False]
+    scripts, workspace = tmp_path / "scripts", tmp_path / "workspace"
+    scripts.mkdir()
+    workspace.mkdir()
+    write(scripts, "a", 'description = "x"\ncommand = "true"')
+    write(scripts, "b", SILENT)
+    assert [tool.needs_approval({}) for tool in script_tools(scripts, sandbox=Sandbox(workspace))] == [True, False]
+
+
+def test_scripts_that_commands_can_write_always_ask(tmp_path: Path):
+    """Else a command writes itself a tool that runs unasked, and with the rights of the user."""
+    trusted, workspace = tmp_path / "trusted", tmp_path / "workspace"
+    trusted.mkdir()
+    (workspace / "tools").mkdir(parents=True)
+    write(workspace / "tools", "planted", SILENT)
+    write(trusted, "beside", SILENT.replace('"true"', f'["{workspace}/program"]'))
+    (trusted / "linked.toml").symlink_to(workspace / "tools/planted.toml")
+    box = Sandbox(workspace)
+    assert all(tool.needs_approval({}) for tool in script_tools(workspace / "tools"))
+    assert all(tool.needs_approval({}) for tool in script_tools(workspace / "tools", sandbox=box))
+    assert [tool.needs_approval({}) for tool in script_tools(trusted, sandbox=box)] == [True, True]
+
+
+def test_scripts_ask_in_the_workspace_of_another_sandbox(tmp_path: Path):
+    workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
+    workspace.mkdir()
+    elsewhere.mkdir()
+    write(workspace, "planted", SILENT)
+    tool = only(script_tools(workspace, sandbox=Sandbox(elsewhere)))
+    assert not tool.needs_approval({})
+    other = coding_tools(tmp_path)
+    assert tool.needs_approval({})
+    assert other
 
 
 @pytest.mark.parametrize(

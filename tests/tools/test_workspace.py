@@ -219,3 +219,23 @@ def test_one_file_one_lock_whatever_the_path(root: Path):
         assert entered == []
     thread.join()
     assert entered == ["second"]
+
+
+def test_hidden_places_may_be_relative_and_made_later(root: Path):
+    workspace = Workspace(root, hidden=["store", "dir/later", "linked"])
+    for name in ("store", "dir/later", "data"):
+        (root / name).mkdir()
+        (root / name / "a").write_text("CANARY")
+    (root / "linked").symlink_to("data")
+    for path in ("store/a", "dir/later/a", "dir/../store/a", "linked/a", "data/a"):
+        with pytest.raises(PathRefused, match="holds secrets"):
+            read(workspace, path)
+
+
+def test_a_secret_place_of_a_home_that_is_made_later_is_not_touched(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(root))
+    workspace = Workspace(root)
+    (root / ".ssh").mkdir()
+    (root / ".ssh/config").write_text("CANARY")
+    with pytest.raises(PathRefused, match="holds secrets"):
+        read(workspace, ".ssh/config")

@@ -54,7 +54,7 @@ def coding_tools(
     session store, say). `keep_directory` lets a `cd` hold for later commands. `fetch_from` are networks that fetch_url may
     reach besides the public internet, such as 127.0.0.0/8.
     """
-    workspace = Workspace(root, hidden)
+    workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(workspace.root, sandbox, readable=readable, hidden=hidden)
     return [
         *read_tools(workspace),

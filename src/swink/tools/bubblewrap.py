@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 
+from swink.tools.guarded import Guard
 from swink.tools.view import SYSTEM, View, is_beneath
 
 GUARDS = 2
@@ -10,13 +11,11 @@ GUARDS = 2
 SECCOMP_FD = 9
 SHARED_MEMORY = 64 << 20
 
-_PROTECTED_IN_GIT = ("config", "hooks")
 
-
-def arguments(view: View, private: str, cwd: str, *, network: bool, disable_userns: bool = True) -> list[str]:
+def arguments(view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True) -> list[str]:
     """What goes between `bwrap` and the command.
 
-    `private` is a directory of ours with `tmp` and `home` (the command's own) and `nothing` and `empty` (to cover secrets).
+    `private` is a directory of ours with `tmp` and `home` (the command's own) and `nothing` and `unreadable` (to cover secrets).
     Capabilities are dropped because root keeps them inside a user namespace, and with them could remount all of this.
     """
     return [
@@ -32,7 +31,8 @@ def arguments(view: View, private: str, cwd: str, *, network: bool, disable_user
         *_home(view, private),
         *_bound("--ro-bind", [path for path in view.readable if not _in_system(path)]),
         *_bound("--bind", [view.root]),
-        *_git(view.root),
+        *_bound("--bind", guard.steady),
+        *_bound("--ro-bind", guard.read_only),
         *_covered(view, private),
         *("--remount-ro", "/", "--chdir", cwd, "--"),
     ]
@@ -56,26 +56,28 @@ def _home(view: View, private: str) -> Iterator[str]:
         yield from ("--bind", f"{private}/home", view.home)
 
 
-def _git(root: str) -> Iterator[str]:
-    """Hooks and configuration of the repository run programs outside later, so they stay as they are.
+def cover(path: str, private: str) -> str:
+    """What a secret is covered with: an empty directory, or a file that nobody may read, lest a program take it for the real one."""
+    return f"{private}/{'nothing' if os.path.isdir(path) else 'unreadable'}"
 
-    Binding `.git` on itself makes it a mount point, which cannot be moved away to put another in its place.
-    """
-    git = os.path.join(root, ".git")
-    if os.path.islink(git) or not os.path.isdir(git):
-        return
-    yield from ("--bind", git, git)
-    for name in _PROTECTED_IN_GIT:
-        path = os.path.join(git, name)
-        if os.path.exists(path) and not os.path.islink(path):
-            yield from ("--ro-bind", path, path)
+
+def reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
+    """The names that nothing may be made at, for the supervisor: the reserved ones, and hidden ones where there is nothing yet."""
+    for path, content in guard.reserved:
+        yield path, content, f"{private}/nothing" if content is None else ""
+    for path in view.hidden_in_root:
+        if not os.path.lexists(path):
+            while not os.path.isdir(os.path.dirname(path)):
+                path = os.path.dirname(path)
+            is_file = os.path.splitext(path)[1] != ""
+            yield path, b"" if is_file else None, f"{private}/{'unreadable' if is_file else 'nothing'}"
 
 
 def _covered(view: View, private: str) -> Iterator[str]:
     shown = (view.root, *view.readable)
     for path in view.hidden:
-        if any(is_beneath(path, top) for top in shown):
-            yield from ("--ro-bind", f"{private}/{'nothing' if os.path.isdir(path) else 'empty'}", path)
+        if any(is_beneath(path, top) for top in shown) and os.path.lexists(path):
+            yield from ("--ro-bind", cover(path, private), path)
 
 
 def _bound(option: str, paths: Sequence[str]) -> Iterator[str]:

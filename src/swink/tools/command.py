@@ -31,7 +31,9 @@ class Outcome(Struct, frozen=True):
         """What the model gets: the output and, in brackets, how it ended."""
         text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
         is_error = self.ending.code != 0 or self.ending.reason is not None
-        return ToolResult((Text(text + "\n".join([_ended(self.ending, self.details["timeout"]), *notes])),), self.details, is_error)
+        return ToolResult(
+            (Text(text + "\n".join([_ended(self.ending, self.details["timeout"]), *self.ending.notes, *notes])),), self.details, is_error
+        )
 
 
 async def run_command(
@@ -70,7 +72,13 @@ async def run_command(
         "directory": directory,
         "timeout": limits.wall,
     }
-    return Outcome(ending, output.text(), details)
+    text = output.text()
+    if hidden := sandbox.hidden_names(" ".join(argv) + text)[:5]:
+        ending = replace(
+            ending,
+            notes=(*ending.notes, f"[hidden, as they may hold credentials; to allow them, the program names them: readable={hidden}]"),
+        )
+    return Outcome(ending, text, details)
 
 
 class _Live:

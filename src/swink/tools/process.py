@@ -69,6 +69,10 @@ class Launch(Struct, frozen=True):
     seccomp: bytes = b""
     seccomp_fd: int = 0
     drop_privileges: bool = False
+    reserved: tuple[tuple[str, bytes | None, str], ...] = ()
+    """Names that nothing may be made at: path, content (None for a directory), and what covers it (itself if empty)."""
+    watch: Mapping[str, Any] | None = None
+    """What must be as it was when the command has ended; see `supervisor/aftermath.py`."""
 
 
 class Ending(Struct, frozen=True):
@@ -80,6 +84,8 @@ class Ending(Struct, frozen=True):
     cpu: float = 0.0
     left: int = 0
     directory: str = ""
+    notes: tuple[str, ...] = ()
+    """What the command has left behind, and what was done about it."""
 
 
 class CannotStart(ToolError):

@@ -8,10 +8,12 @@ On Linux bubblewrap gives the two upper levels, or Landlock with seccomp where b
 by running a command in it and watching it fail to write outside. Where none works the level is refused with the reasons.
 """
 
+import asyncio
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,12 +25,18 @@ from msgspec.structs import replace
 from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools import bubblewrap, landlock, seccomp
+from swink.tools.credentials import Readable
 from swink.tools.environment import command_environment, git_identity
+from swink.tools.guarded import Guard, guard_of
 from swink.tools.process import CannotStart, Launch, Limits, run
-from swink.tools.view import View, view_of
+from swink.tools.survey import Finds, Survey, TooLarge
+from swink.tools.view import View, is_beneath, view_of
 
 Level = Literal["none", "workspace", "workspace+net"]
 Backend = Literal["none", "bubblewrap", "landlock"]
+
+MAX_MOUNTS = 300
+"""Mounts that bubblewrap makes in passable time (150 ms; it grows with the square)."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _TOOL_HOMES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
@@ -43,6 +51,7 @@ class _Verdict(Struct, frozen=True):
 
 
 _verdicts: dict[tuple[object, ...], _Verdict] = {}
+_sandboxes: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
 
 
 class SandboxUnavailable(ToolError):
@@ -74,16 +83,21 @@ class Sandbox:
         self._hidden = tuple(hidden)
         self._environment = dict(environment or {})
         self._backends: Sequence[Backend] = backends if level != "none" else ("none",)
+        self._survey = Survey(str(self.root), Readable(self.root, readable))
+        self._looking = threading.Lock()
+        self._credentials: tuple[str, ...] = ()
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
+        _sandboxes.add(self)
 
     async def backend(self) -> Backend:
         """The way this level is had here; raises `SandboxUnavailable` with every reason if there is none."""
         if self.level == "none":
             return "none"
         reasons: list[str] = []
+        scene = await asyncio.to_thread(self._look)
         for backend in self._backends:
-            reason = await self._trouble_with(backend)
+            reason = await self._trouble_with(backend, scene)
             if not reason:
                 return backend
             reasons.append(f"{backend}: {reason}")
@@ -95,7 +109,8 @@ class Sandbox:
     async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
         """A command as this sandbox runs it."""
         backend = await self.backend()
-        return self._launch(backend, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
+        scene = await asyncio.to_thread(self._look)
+        return self._launch(backend, scene, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
 
     def close(self) -> None:
         """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
@@ -111,21 +126,46 @@ class Sandbox:
         """What a command gets to see of our environment."""
         return command_environment(self._environment)
 
-    def _launch(self, backend: Backend, argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True) -> Launch:
+    def hidden_names(self, text: str) -> list[str]:
+        """The files with credentials that a text names, relative to the root."""
+        names = (os.path.relpath(path, self.root) for path in self._credentials)
+        return [name for name in names if os.path.basename(name) in text]
+
+    def _look(self) -> "_Scene":
+        """The workspace as it is now."""
+        view = view_of(self.root, self._readable, self._hidden)
+        if self.level == "none" or str(self.root) == "/":
+            return _Scene(view, Guard(), None)
+        try:
+            with self._looking:
+                finds = self._survey.look()
+        except TooLarge as error:
+            raise SandboxUnavailable(
+                f"{error}, too many to look through for credentials before every command; choose a smaller workspace"
+            ) from error
+        places = view.hidden_in_root
+        self._credentials = tuple(path for path in finds.credentials if not any(is_beneath(path, place) for place in places))
+        view = replace(view, hidden=(*view.hidden, *self._credentials), credentials=self._credentials)
+        return _Scene(view, guard_of(view, finds), finds)
+
+    def _launch(
+        self, backend: Backend, scene: "_Scene", argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True
+    ) -> Launch:
         plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()))
         match backend:
             case "none":
                 return plain
             case "bubblewrap":
-                return self._in_bubblewrap(plain, disable_userns=disable_userns)
+                return self._in_bubblewrap(plain, scene, disable_userns=disable_userns)
             case "landlock":
-                return self._in_landlock(plain)
+                return self._in_landlock(plain, scene)
 
-    def _in_bubblewrap(self, plain: Launch, *, disable_userns: bool) -> Launch:
-        view = self._view()
+    def _in_bubblewrap(self, plain: Launch, scene: "_Scene", *, disable_userns: bool) -> Launch:
+        view = scene.view
         private = self._own_directory()
         home = view.home if bubblewrap.can_have_home(view) or view.home == view.root else "/tmp"
-        options = bubblewrap.arguments(view, private, plain.cwd, network=self.level == "workspace+net", disable_userns=disable_userns)
+        network = self.level == "workspace+net"
+        options = bubblewrap.arguments(view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns)
         scoped = landlock.abi() >= landlock.MINIMUM_ABI
         families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
         if self.level == "workspace" or scoped:  # else abstract sockets of the whole machine would be in reach
@@ -139,10 +179,12 @@ class Sandbox:
             landlock=landlock.scopes() if scoped else None,
             seccomp=seccomp.program(families, namespaces=True),
             seccomp_fd=bubblewrap.SECCOMP_FD,
+            reserved=tuple(bubblewrap.reservations(view, scene.guard, private)),
+            watch=scene.watch(scene.guard.kept),
         )
 
-    def _in_landlock(self, plain: Launch) -> Launch:
-        view = self._view()
+    def _in_landlock(self, plain: Launch, scene: "_Scene") -> Launch:
+        view = scene.view
         private = self._own_directory()
         rules = [(path, landlock.READ) for path in (*view.readable, "/proc")]
         rules += [(path, landlock.DEVICE) for path in _DEVICES]
@@ -154,10 +196,8 @@ class Sandbox:
             landlock=landlock.ruleset(rules, view.hidden),
             seccomp=seccomp.program(families, namespaces=False),
             drop_privileges=True,
+            watch=scene.watch(scene.guard.everything),
         )
-
-    def _view(self) -> View:
-        return view_of(self.root, self._readable, self._hidden)
 
     def _own_directory(self) -> str:
         """Our directory for the command's temp files and home; it lives as long as this object."""
@@ -166,17 +206,19 @@ class Sandbox:
             self._forget = weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
             for name in ("tmp", "home", "nothing"):
                 os.mkdir(os.path.join(self._private, name))
-            Path(self._private, "empty").touch(0o444)
+            Path(self._private, "unreadable").touch(0)
         return self._private
 
-    async def _trouble_with(self, backend: Backend) -> str:
+    async def _trouble_with(self, backend: Backend, scene: "_Scene") -> str:
         """Why a backend cannot be used for this workspace; empty if it can."""
         if sys.platform != "linux":
             return f"only on Linux, this is {sys.platform}"
         if str(self.root) == "/":
             return "the workspace is the whole file system"
-        if backend == "landlock" and (inside := self._view().hidden_in_root):
-            return f"Landlock cannot hide {inside[0]}, which lies inside the workspace"
+        if backend == "landlock" and (inside := scene.view.hidden_in_root):
+            return f"Landlock cannot hide {inside[0]}, which lies inside the workspace" + scene.how_to_allow(inside[0])
+        if backend == "bubblewrap" and scene.mounts > MAX_MOUNTS:
+            return f"more than {MAX_MOUNTS} files to hide or protect in the workspace" + scene.how_to_allow(*scene.view.credentials[:1])
         key = self._key(backend)
         if key not in _verdicts:
             _verdicts[key] = await self._probe(backend)
@@ -209,7 +251,8 @@ class Sandbox:
             box = Sandbox(trial.workspace, self.level, environment=trial.environment)
             output = bytearray()
             try:
-                launch = box._launch(backend, (_shell(), "-c", _PROBE), trial.workspace, Limits(wall=10), disable_userns=disable_userns)
+                argv = (_shell(), "-c", _PROBE)
+                launch = box._launch(backend, box._look(), argv, trial.workspace, Limits(wall=10), disable_userns=disable_userns)
                 ending = await run(launch, output.extend)
             except CannotStart as error:
                 return str(error)
@@ -218,6 +261,34 @@ class Sandbox:
             if trial.has_run():
                 return ""
         return f"it fails with code {ending.code}: {output.decode(errors='replace').strip()[-300:]}"
+
+
+class _Scene(Struct, frozen=True):
+    """A workspace as a command finds it."""
+
+    view: View
+    guard: Guard
+    finds: Finds | None
+
+    @property
+    def mounts(self) -> int:
+        return len(self.view.hidden_in_root) + len(self.guard.read_only) + len(self.guard.steady) + len(self.guard.reserved)
+
+    def watch(self, kept: Sequence[str]) -> dict[str, object] | None:
+        """What the supervisor compares when the command has ended."""
+        if self.finds is None:
+            return None
+        return {
+            "root": self.view.root,
+            "kept": list(kept),
+            "directories": self.finds.directories,
+            "repositories": list(self.finds.repositories),
+            "pointers": list(self.finds.pointers),
+        }
+
+    def how_to_allow(self, *paths: str) -> str:
+        named = [os.path.relpath(path, self.view.root) for path in paths if path in self.view.credentials]
+        return f" (it may hold credentials; to allow it: readable={named})" if named else ""
 
 
 class _Trial:
@@ -243,6 +314,12 @@ class _Trial:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._scratch)
+
+
+def is_in_workspace(path: str | Path) -> bool:
+    """Whether a file, or what it links to, lies where the commands of some sandbox of this program may write."""
+    spellings = {os.path.abspath(path), os.path.realpath(path)}
+    return any(is_beneath(spelling, str(box.root)) for box in list(_sandboxes) for spelling in spellings)
 
 
 def shell_argv(command: str) -> list[str]:

@@ -4,7 +4,7 @@
     description = "Count the lines of a file."
     command = ["wc", "-l", "{path}"]         # a list: the program and its arguments; or a string, for the shell
     timeout = 30                             # seconds; optional
-    requires_approval = true                 # optional
+    requires_approval = true                 # optional; false counts only where no command can write the file
 
     [parameters_schema]
     type = "object"
@@ -31,7 +31,7 @@ from swink.errors import InvalidTool
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
 from swink.tools.process import Limits
-from swink.tools.sandbox import Sandbox, shell_argv
+from swink.tools.sandbox import Sandbox, is_in_workspace, shell_argv
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -153,7 +153,15 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
     asks = data.get("requires_approval", True)
     if not isinstance(asks, bool):
         raise InvalidTool("requires_approval must be true or false")
-    return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=asks)
+    if asks:
+        return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=True)
+    program = path.parent / argv[0] if "/" in argv[0] else path
+
+    def can_be_written(arguments: dict[str, Any]) -> bool:
+        # Asked at every call: whoever could have written the file, or its program, decides nothing about being asked.
+        return is_in_workspace(path) or is_in_workspace(program)
+
+    return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written)
 
 
 def _argv(command: Any, schema: dict[str, Any]) -> list[str]:

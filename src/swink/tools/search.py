@@ -143,7 +143,9 @@ class Search:
             if entry.is_directory or entry.is_link:
                 continue
             if regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path):
-                yield Spot(entry.parent, entry.name, entry.path)
+                spot = Spot(entry.parent, entry.name, entry.path)
+                if self._workspace.may_show(spot):
+                    yield spot
 
     def _named_by_ripgrep(self, needle: str, paths: list[str]) -> set[str] | None:
         """The files ripgrep finds something in; None if it will not have the pattern."""

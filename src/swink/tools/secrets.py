@@ -28,8 +28,8 @@ _IN_SYSTEM = (
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
-def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
-    """Every secret place that exists, with symlinks resolved."""
+def secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> tuple[str, ...]:
+    """Every secret place that exists, with symlinks resolved; the extra ones, and with `missing` all, also where nothing is yet."""
     home = home_directory()
     places: list[Path] = [home / name for name in _IN_HOME]
     places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
@@ -37,8 +37,8 @@ def secret_paths(extra: Iterable[str | Path] = ()) -> tuple[str, ...]:
     places += map(Path, _IN_SYSTEM)
     if (ssh := Path("/etc/ssh")).is_dir():
         places += [path for path in ssh.iterdir() if path.name.endswith("_key")]
-    places += [Path(path) for path in extra]
-    return tuple(sorted({os.path.realpath(place) for place in places if _exists(place)}))
+    found = [place for place in places if missing or _exists(place)]
+    return tuple(sorted({os.path.realpath(place) for place in (*found, *extra)}))
 
 
 def home_directory() -> Path:

@@ -41,6 +41,8 @@ class View(Struct, frozen=True):
     home: str
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
+    credentials: tuple[str, ...] = ()
+    """Those of the hidden that are hidden for what they are, wherever they are."""
 
     @property
     def hidden_in_root(self) -> tuple[str, ...]:
@@ -49,16 +51,16 @@ class View(Struct, frozen=True):
 
 
 def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
-    """What a command in this workspace sees; `readable` adds to it, `hidden` takes away."""
+    """What a command in this workspace sees; `readable` adds to it, `hidden` takes away. Relative paths are the workspace's."""
     home = str(home_directory())
-    secrets = secret_paths(hidden)
+    secrets = secret_paths(os.path.join(root, os.path.expanduser(path)) for path in hidden)
     found = [
         *SYSTEM,
         *(os.path.join(home, name) for name in _TOOL_CHAINS),
         sys.prefix,
         sys.base_prefix,
         *_on_path(home),
-        *map(str, readable),
+        *(os.path.join(root, os.path.expanduser(path)) for path in readable),
     ]
     found += [path for name in ("resolv.conf", "localtime") if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")]
     return View(str(root), home, tuple(_outermost(found, str(root), home, secrets)), secrets)

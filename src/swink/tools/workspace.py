@@ -15,6 +15,7 @@ from typing import Any
 
 from swink.errors import MisuseError
 from swink.tool import ToolError
+from swink.tools.credentials import Readable, holds_credentials, how_to_allow, suspicion
 from swink.tools.secrets import secret_paths
 from swink.tools.view import is_beneath
 
@@ -79,24 +80,35 @@ class Spot:
 
 
 class Workspace:
-    """A directory that tools may not leave. `hidden` adds places inside it that they may not look at."""
+    """A directory that tools may not leave.
 
-    def __init__(self, root: str | Path, hidden: Sequence[str | Path] = ()) -> None:
+    `hidden` adds places inside it that they may not look at, whether there is something yet or not; `readable` names files
+    with credentials, or directories of them, that they may. Relative paths are relative to the root.
+    """
+
+    def __init__(self, root: str | Path, hidden: Sequence[str | Path] = (), *, readable: Sequence[str | Path] = ()) -> None:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
         if not self.root.is_dir():
             raise MisuseError(f"the workspace {self.root} is not a directory")
-        self._hidden = tuple(path for path in secret_paths(hidden) if is_beneath(path, str(self.root)))
+        self._given_hidden = [os.path.join(self.root, os.path.expanduser(path)) for path in hidden]
+        self._known_hidden = frozenset(path for path in secret_paths(missing=True) if is_beneath(path, str(self.root)))
+        self._hidden = self._known_hidden
+        self._readable = Readable(self.root, readable)
 
     @contextmanager
     def at(self, path: str, *, write: bool = False, make_parents: bool = False) -> Generator[Spot, None, None]:
         """The place a path leads to, links resolved. With `write`, parts that tools may only read are refused."""
+        if self._given_hidden:  # one that was made since the last look may be a link
+            self._hidden = self._known_hidden.union(self._given_hidden, map(os.path.realpath, self._given_hidden))
         trail = _Trail(self.root)
         try:
             name = self._walk(trail, path, make_parents=make_parents)
             found = "/".join([*trail.names, name]) if name != "." else "/".join(trail.names) or "."
             self._check(found, write=write)
-            yield Spot(trail.fds[-1], name, found)
+            spot = Spot(trail.fds[-1], name, found)
+            self._check_content(path, spot)
+            yield spot
         finally:
             trail.close()
 
@@ -108,7 +120,14 @@ class Workspace:
 
     def is_hidden(self, path: str) -> bool:
         """Whether a path, relative to the root, is or lies in a secret place."""
-        return bool(self._hidden) and any(is_beneath(str(self.root / path), secret) for secret in self._hidden)
+        if not self._hidden:
+            return False
+        full = os.path.join(self.root, path)
+        return full in self._hidden or any(full[:at] in self._hidden for at, char in enumerate(full) if char == "/")
+
+    def may_show(self, spot: Spot) -> bool:
+        """Whether the content of a file may be read: not if it holds credentials that nobody named."""
+        return self._readable.allows(spot.path) or not holds_credentials(spot.path, spot.directory)
 
     def parts(self, path: str) -> list[str]:
         """The components of a path relative to the root; an absolute one must name the workspace."""
@@ -164,6 +183,15 @@ class Workspace:
             raise PathRefused(f"{path} is a symbolic link out of the workspace {self.root}") from None
         trail.restart()
         return pieces
+
+    def _check_content(self, asked: str, spot: Spot) -> None:
+        """Refuse a file with credentials, also if a link only calls it so; one that does not exist yet may be made."""
+        found = spot.stat()
+        if found is None or not stat.S_ISREG(found.st_mode):
+            return
+        name = "/".join(self.parts(asked))
+        if not self.may_show(spot) or (suspicion(name) == "sure" and not self._readable.allows(name)):
+            raise PathRefused(how_to_allow(spot.path))
 
     def _check(self, path: str, *, write: bool) -> None:
         if self.is_hidden(path):

@@ -28,12 +28,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from swink.tools.supervisor import confinement, memory, tree
+    from swink.tools.supervisor import aftermath, confinement, memory, reservation, tree
 
     Launch = dict[str, Any]
 else:
+    import aftermath
     import confinement
     import memory
+    import reservation
     import tree
 
 POLL = 0.1
@@ -51,22 +53,25 @@ def main() -> None:
     guardian = os.getpid()
     try:
         tree.adopt_orphans()
+        kept = aftermath.Kept(launch["watch"]) if launch["watch"] else None
+        launch["argv"] = _with_reserved(launch)
     except OSError as error:
+        reservation.release()
         _report(error=str(error))
     supervisor = os.fork()
     if supervisor:
         os.close(news_write)
-        _guard(supervisor, news_read)
+        _guard(supervisor, news_read, kept)
     os.close(news_read)
     try:
-        _supervise(launch, guardian, news_write)
+        _supervise(launch, guardian, news_write, kept)
     except Exception as error:
         # A command may have taken away our descriptors or memory: whatever it is, the guardian ends the tree.
         os.write(news_write, repr(error).encode())
         os._exit(1)
 
 
-def _guard(supervisor: int, news: int) -> "NoReturn":
+def _guard(supervisor: int, news: int, kept: "aftermath.Kept | None") -> "NoReturn":
     """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
     os.close(1)
     _, status = os.waitpid(supervisor, os.WUNTRACED)
@@ -78,12 +83,13 @@ def _guard(supervisor: int, news: int) -> "NoReturn":
     except BlockingIOError:
         child = ""
     left = tree.end(int(child) if child.isdigit() else 0, 0, 0)
+    notes = _put_right(kept)
     if not child.isdigit():
         _report(error=f"its supervisor failed: {child or status}")
-    _report(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL), reason="supervisor", left=left)
+    _report(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL), reason="supervisor", left=left, notes=notes)
 
 
-def _supervise(launch: "Launch", guardian: int, news: int) -> "NoReturn":
+def _supervise(launch: "Launch", guardian: int, news: int, kept: "aftermath.Kept | None") -> "NoReturn":
     wake_read, wake_write = os.pipe()
     for end in (wake_read, wake_write):
         os.set_blocking(end, False)
@@ -96,6 +102,7 @@ def _supervise(launch: "Launch", guardian: int, news: int) -> "NoReturn":
         tree.run_first()
         child = _start(launch, directory_write)
     except OSError as error:
+        reservation.release()
         _report(error=str(error))
     os.write(news, f"{child}\n".encode())
     os.close(directory_write)
@@ -110,7 +117,23 @@ def _supervise(launch: "Launch", guardian: int, news: int) -> "NoReturn":
         cpu=cpu,
         left=left,
         directory=_last_directory(directory_read),
+        notes=_put_right(kept),
     )
+
+
+def _with_reserved(launch: "Launch") -> list[str]:
+    """The command line with bubblewrap's options for what is reserved, each path covered by something read-only, before its `--`."""
+    covers = {path: cover for path, _, cover in launch["reserved"]}
+    there = reservation.reserve([(path, content) for path, content, _ in launch["reserved"]])
+    options = [word for path in there for word in ("--ro-bind", covers[path] or path, path)]
+    at = launch["argv"].index("--") if options else 0
+    return [*launch["argv"][:at], *options, *launch["argv"][at:]]
+
+
+def _put_right(kept: "aftermath.Kept | None") -> tuple[str, ...]:
+    """When the last process is gone: take away what was reserved, and put right what the command has left."""
+    reservation.release()
+    return tuple(kept.put_right()) if kept else ()
 
 
 def _start(launch: "Launch", directory_write: int) -> int:

@@ -1,0 +1,134 @@
+"""Which files of a workspace hold credentials: by their name, by their place, and where these do not tell by their content."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+SAMPLE = 1 << 16
+"""Bytes of a file that are looked at for a private key."""
+
+Suspicion = Literal["sure", "perhaps"]
+
+_FORMS = r"(?:json|ya?ml|toml|ini|properties|cfg|conf|txt|xml)"
+_SURE = re.compile(
+    rf"""
+      \.env(?:[._-].*|rc.*|\d+)? | .+\.env
+    | id_(?:rsa|dsa|ecdsa|ed25519|xmss)(?:_sk)?
+    | .+\.(?:p12|pfx|p8|pk8|jks|jceks|bks|keystore|kdbx?|ppk|keytab|agekey|tfstate|tfvars|kubeconfig|publishsettings)
+    | .+\.(?:tfstate\..+|tfvars\.json)
+    | [._]netrc | \.npmrc | \.pypirc | \.yarnrc | \.git-credentials | \.pgpass | pgpass\.conf | \.my\.cnf | \.mylogin\.cnf | \.htpasswd
+    | \.s3cfg | \.boto | \.dockercfg | \.vault-token | \.vault[_-]pass(?:word)?(?:\.txt)? | \.terraformrc | terraform\.rc
+    | credentials\.tfrc\.json | \.authinfo(?:\.gpg)? | \.msmtprc | \.fetchmailrc | rclone\.conf | kubeconfig | \.credentials | \.secrets?
+    | (?:.*[_.-])?(?:credential|secret)s?\.{_FORMS} | client_secret.*\.json | auth\.json
+    | (?:.*[_.-])?service[_-]?account(?:[_.-].*)?\.json | .*firebase-adminsdk.*\.json | gha-creds-.*\.json | master\.key
+    | \.(?:bash|zsh|python|psql|mysql|node_repl|rediscli|irb|sqlite)_history
+    """,
+    re.X | re.S,
+)
+_PERHAPS = re.compile(r".+\.(?:pem|key|crt|cer|cert|asc|gpg|pgp|ovpn|priv|private|openssh|der)|id_(?:rsa|dsa|ecdsa|ed25519|xmss).+", re.S)
+_EXAMPLE = re.compile(r"(?:^|[._-])(?:example|sample|template|tmpl|dist|default|schema|stub|skel|skeleton)s?(?:[._-]|$)")
+_PLACES = re.compile(
+    r"""(?:^|.*/)(?:\.aws/(?:credentials|config)|\.docker/config\.json|\.kube/config|\.ssh/(?!.*\.pub$|known_hosts|config$)[^/]+
+      |\.gnupg/.+|\.envs/.+|\.azure/.+|\.config/gcloud/.+|\.gem/credentials|\.cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
+    re.X | re.S,
+)
+_IN_PLACES = re.compile(r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)")
+_ENDINGS = frozenset({
+    "env", "p12", "pfx", "p8", "pk8", "jks", "jceks", "bks", "keystore", "kdb", "kdbx", "ppk", "keytab", "agekey", "tfstate", "tfvars",
+    "kubeconfig", "publishsettings", "json", "yml", "yaml", "toml", "ini", "properties", "cfg", "conf", "txt", "xml", "rc", "pem", "key",
+    "crt", "cer", "cert", "asc", "gpg", "pgp", "ovpn", "priv", "private", "openssh", "der",
+})  # fmt: skip
+_PRIVATE = re.compile(rb"PRIVATE KEY(?: BLOCK)?-----|^AGE-SECRET-KEY-|^PuTTY-User-Key-File|^<key>\s*$", re.M)
+_TOKEN = re.compile(rb"\s*[!-~]{16,}\s*")
+
+
+def is_unsuspicious(name: str) -> bool:
+    """Whether a name alone, as cheaply as can be, shows that a file outside of known places holds no credentials."""
+    at = name.rfind(".")
+    return at > 0 and name[at + 1 :].casefold() not in _ENDINGS and name[0] not in "._iI" and ".tfstate." not in name.casefold()
+
+
+def is_known_place(directory: str) -> bool:
+    """Whether files are suspect because they lie in a directory with this path."""
+    return _IN_PLACES.search(directory.casefold()) is not None
+
+
+def suspicion(path: str) -> Suspicion | None:
+    """What name and place of a file say; for "perhaps" the content decides."""
+    name = path.rpartition("/")[2].casefold()
+    if _SURE.fullmatch(name):
+        return None if _EXAMPLE.search(name) else "sure"
+    if _PERHAPS.fullmatch(name):
+        return None if name.endswith(".pub") else "perhaps"
+    return "sure" if _PLACES.fullmatch(path.casefold()) else None
+
+
+def is_private_key(name: str, head: bytes) -> bool:
+    """Whether the beginning of a file that may hold a private key shows one."""
+    if _PRIVATE.search(head):
+        return True
+    if name.casefold().endswith((".key", ".priv", ".private", ".der")):
+        # Without PEM's armour a key is binary (DER is a sequence), or a single word such as the master key of Rails.
+        return head[:1] == b"\x30" or _TOKEN.fullmatch(head) is not None
+    return False
+
+
+def holds_credentials(path: str, fd: int | None = None) -> bool:
+    """Whether a file holds credentials, going by its path and, where that does not tell, by its content.
+
+    `fd` is the directory that the path's last name is in; without it the path is opened as it stands. What cannot be opened
+    for reading by us holds them as far as anybody can tell.
+    """
+    match suspicion(path):
+        case None:
+            return False
+        case "sure":
+            return True
+        case "perhaps":
+            try:
+                return is_private_key(path, _head(path if fd is None else path.rpartition("/")[2], fd))
+            except FileNotFoundError:
+                return False
+            except OSError:
+                return True
+
+
+class Readable:
+    """The credential files of a workspace that may be read all the same: those named, and those in a directory that is."""
+
+    def __init__(self, root: Path, paths: Iterable[str | Path]) -> None:
+        self._all = False
+        self._names: set[str] = set()
+        for path in paths:
+            given = os.path.join(root, os.path.expanduser(path))
+            for spelling in {os.path.normpath(given), os.path.realpath(given)}:
+                relative = os.path.relpath(spelling, root)
+                self._all |= relative == "."
+                self._names.add(relative)
+
+    def allows(self, path: str) -> bool:
+        """Whether a path, relative to the root, may be read."""
+        if self._all or path in self._names:
+            return True
+        return bool(self._names) and any(path[:at] in self._names for at, char in enumerate(path) if char == "/")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether the workspace itself was named."""
+        return self._all
+
+
+def how_to_allow(path: str) -> str:
+    """What a refusal says about a file that holds credentials."""
+    return f"{path} may hold credentials, so tools and commands do not read it; to allow it, the program names it: readable=[{path!r}]"
+
+
+def _head(name: str, fd: int | None) -> bytes:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    opened = os.open(name, flags, dir_fd=fd)
+    try:
+        return os.read(opened, SAMPLE)
+    finally:
+        os.close(opened)

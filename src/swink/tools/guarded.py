@@ -1,0 +1,198 @@
+"""What of a workspace somebody obeys later, outside the sandbox: git, swink, editors and shells. Commands may not change it.
+
+    read_only   exists: mounted read-only
+    steady      a directory above such a thing: mounted on itself, because a mount point cannot be renamed
+    reserved    does not exist, and must not: an empty read-only thing stands there while a command runs
+    kept        what no mount can hold (links, names that are better left free): put right when the command has ended
+
+Landlock has no mounts: under it everything is kept. Repositories that a command makes elsewhere in the workspace are judged
+when it has ended (`supervisor/aftermath.py`).
+"""
+
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from swink.tools.supervisor import gitconfig
+from swink.tools.survey import Finds
+from swink.tools.view import View, is_beneath
+
+Place = tuple[str, bytes | None]
+"""A path and what stands for nothing there: the content of a file, or None for a directory."""
+
+MAX_REPOSITORIES = 16
+"""Repositories whose objects and branches commands may change; any beyond these are read-only as a whole."""
+
+_RESERVED = (".git", ".swink", ".mcp.json", ".vscode", ".idea", ".claude")
+_OBEYED = (*_RESERVED, ".codex", ".gemini", ".cursor", ".devcontainer", ".envrc", ".exrc", ".nvimrc", ".nvim.lua")
+_OBEYED_IN_HOME = (
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+    ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs",
+    ".tmux.conf", ".xprofile", ".xsessionrc", ".pam_environment", ".config/git", ".config/fish", ".config/nvim", ".config/autostart",
+    ".config/systemd", ".config/environment.d", ".emacs.d", ".local/bin", "bin",
+)  # fmt: skip
+_OBEYED_BY_GIT: tuple[Place, ...] = (("config", b""), ("hooks", None), ("commondir", b".\n"))
+"""What every repository is asked for. A common directory that is the repository itself is what git takes it to be anyway."""
+
+
+class Guard(Struct, frozen=True):
+    """Absolute paths, those of each kind outermost first."""
+
+    read_only: tuple[str, ...] = ()
+    steady: tuple[str, ...] = ()
+    reserved: tuple[Place, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        """All of it, for who has no mounts."""
+        return tuple(sorted({*self.read_only, *self.kept, *(path for path, _ in self.reserved)}, key=len))
+
+
+def guard_of(view: View, finds: Finds) -> Guard:
+    """What commands may not change in this workspace."""
+    plan = _Plan(view)
+    for name in _OBEYED:
+        plan.protect(os.path.join(view.root, name), None if name in _RESERVED else False)
+    if is_beneath(view.home, view.root):
+        for name in _OBEYED_IN_HOME:
+            plan.protect(os.path.join(view.home, name), False)
+    for path in finds.pointers:
+        plan.protect(path, False)
+    repositories = sorted(finds.repositories, key=lambda path: path.count("/"))
+    for path in repositories[:MAX_REPOSITORIES]:
+        _protect_repository(plan, path)
+    for path in repositories[MAX_REPOSITORIES:]:
+        plan.protect(path, False)
+    return plan.guard()
+
+
+def _protect_repository(plan: "_Plan", path: str) -> None:
+    if not os.path.lexists(os.path.join(path, "HEAD")):
+        return  # git does not take it for one; at the root it is reserved, elsewhere it is judged when the command has ended
+    plan.hold(path)
+    is_worktree = os.path.lexists(os.path.join(path, "gitdir"))
+    for name, stands_for_nothing in _OBEYED_BY_GIT:
+        if not is_worktree or name == "commondir":
+            plan.keep(os.path.join(path, name), stands_for_nothing)
+    for name in ("config.worktree", "gitdir"):
+        plan.keep(os.path.join(path, name), False)
+    work = os.path.dirname(path) if os.path.basename(path) == ".git" else path
+    for place, stands_for_nothing in _named_in(os.path.join(path, "config"), work):
+        plan.protect(place, stands_for_nothing)
+
+
+def _named_in(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, bool | None]]:
+    """The files and directories that a git configuration has git read or run."""
+    try:
+        with open(config, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(1 << 20)
+    except OSError:
+        return
+    for key, value in gitconfig.settings(text):
+        match key:
+            case "core.hookspath":
+                yield os.path.normpath(os.path.join(work, os.path.expanduser(value))), None
+            case "include.path" | "includeif.path":
+                included = os.path.normpath(os.path.join(os.path.dirname(config), os.path.expanduser(value)))
+                yield included, False
+                if depth:
+                    yield from _named_in(included, work, depth - 1)
+            case _ if not gitconfig.is_harmless(key, value):
+                programs = (os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split())
+                yield from ((path, False) for path in programs if os.path.isfile(path))
+            case _:
+                pass
+
+
+class _Plan:
+    """A guard in the making."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._read_only: dict[str, None] = {}
+        self._steady: dict[str, None] = {}
+        self._reserved: dict[str, bytes | None] = {}
+        self._kept: dict[str, None] = {}
+
+    def protect(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
+        """Keep a path as it is, and where it is."""
+        if path != self._view.root and is_beneath(path, self._view.root):
+            self._hold_above(path)
+            self.keep(path, stands_for_nothing)
+
+    def keep(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
+        """Keep a path as it is. What stands there if nothing does is a file's content, None for a directory, False for nothing."""
+        if path == self._view.root or not is_beneath(path, self._view.root) or self._is_hidden(path):
+            return
+        parent = os.path.dirname(path)
+        if os.path.realpath(parent) != parent:  # reached through a link: the link is what can be changed, and where it leads
+            self._kept[path] = None
+        elif os.path.islink(path):
+            self._kept[path] = None
+            self.protect(os.path.realpath(path), False)
+        elif os.path.basename(path) == ".git" and _is_repository(path):
+            pass  # held open for objects and branches
+        elif os.path.lexists(path) and not _stands_for_nothing(path, stands_for_nothing):
+            self._read_only[path] = None
+        elif isinstance(stands_for_nothing, bool) or not os.path.isdir(parent):
+            self._kept[path] = None
+        else:
+            self._reserved[path] = stands_for_nothing
+
+    def hold(self, path: str) -> None:
+        """Let a repository be written to but not renamed; nor any directory between it and the repository it is part of."""
+        if self._is_hidden(path) or os.path.realpath(path) != path:
+            return
+        inside = "/.git/" in path[len(self._view.root) :]
+        while len(path) > len(self._view.root):
+            self._steady[path] = None
+            if not inside or os.path.basename(path) == ".git":
+                return
+            path = os.path.dirname(path)
+
+    def guard(self) -> Guard:
+        for path in self._view.hidden_in_root:
+            if path not in self._view.credentials:
+                self._hold_above(path)
+        within = [path for path in sorted(self._read_only, key=len) if not any(is_beneath(path, top) for top in self._tops(path))]
+        return Guard(
+            tuple(within),
+            tuple(sorted((path for path in self._steady if os.path.isdir(path)), key=len)),
+            tuple(sorted(self._reserved.items(), key=lambda place: len(place[0]))),
+            tuple(sorted(self._kept, key=len)),
+        )
+
+    def _tops(self, path: str) -> Iterator[str]:
+        above = os.path.dirname(path)
+        while len(above) > len(self._view.root):
+            if above in self._read_only:
+                yield above
+            above = os.path.dirname(above)
+
+    def _hold_above(self, path: str) -> None:
+        above = os.path.dirname(path)
+        while len(above) > len(self._view.root):
+            self._steady[above] = None
+            above = os.path.dirname(above)
+
+    def _is_hidden(self, path: str) -> bool:
+        return any(is_beneath(path, hidden) for hidden in self._view.hidden)
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.isdir(path) and os.path.lexists(os.path.join(path, "HEAD"))
+
+
+def _stands_for_nothing(path: str, stands_for_nothing: bytes | bool | None) -> bool:
+    """Whether what is there could have been made to reserve the name, for another command that runs now."""
+    try:
+        if stands_for_nothing is None:
+            return os.path.isdir(path) and not os.listdir(path)
+        if isinstance(stands_for_nothing, bytes):
+            with open(path, "rb") as file:
+                return file.read(len(stands_for_nothing) + 1) == stands_for_nothing
+    except OSError:
+        pass
+    return False

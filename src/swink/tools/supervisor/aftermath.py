@@ -1,0 +1,288 @@
+"""What a command has left behind that somebody would obey later, outside: found when it has ended, and put out of the way.
+
+    kept   files and directories that must be as they were, or must not be there: put back, or moved aside
+    new    repositories made anywhere in the workspace: what git would run in them is moved aside, the rest stays
+
+Aside means beside: `hooks` becomes `hooks.refused`, for a person to look at. Nothing here follows a link.
+"""
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from swink.tools.supervisor import gitconfig
+
+    Tree = Any
+    """None where nothing is; (kind, mode, content) with a link's target, a file's bytes or a directory's trees by name."""
+else:
+    import gitconfig
+
+MAX_KEPT = 16 << 20
+"""Bytes of what is held in memory to be put back."""
+MAX_LOOKED = 1_000_000
+"""Entries that are looked at for repositories."""
+MAX_NOTES = 20
+
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+class Kept:
+    """How things were before the command."""
+
+    def __init__(self, watch: "dict[str, Any]") -> None:
+        self._watch = watch
+        self._root: str = watch["root"]
+        self._room = MAX_KEPT
+        self._before = {path: self._read_at(path) for path in watch["kept"]}
+        self._notes: list[str] = []
+
+    def put_right(self) -> list[str]:
+        """Compare, put back, move aside; returns what there is to say about it."""
+        for path, before in self._before.items():
+            self._guarded(self._put_back, path, before)
+        for path in _new_repositories(self._root, self._watch, self._notes):
+            self._guarded(self._defuse, path)
+        if len(self._notes) > MAX_NOTES:
+            self._notes[MAX_NOTES:] = [f"[and {len(self._notes) - MAX_NOTES} more like these]"]
+        return self._notes
+
+    def _guarded(self, act: "Any", path: str, *more: "Any") -> None:
+        try:
+            act(path, *more)
+        except OSError as error:
+            self._notes.append(
+                f"[{self._shown(path)} could not be checked: {error.strerror}; look at it before you use git or an editor here]"
+            )
+
+    def _shown(self, path: str) -> str:
+        return ascii(os.path.relpath(path, self._root)).strip("'")
+
+    def _read_at(self, path: str) -> "Tree":
+        parent = _open_beneath(self._root, os.path.dirname(path))
+        if parent is None:
+            return None
+        try:
+            return self._read(parent, os.path.basename(path))
+        finally:
+            os.close(parent)
+
+    def _read(self, parent: int, name: str) -> "Tree":
+        try:
+            found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        mode = stat.S_IMODE(found.st_mode)
+        if stat.S_ISLNK(found.st_mode):
+            return "link", 0, os.readlink(name, dir_fd=parent)
+        if stat.S_ISREG(found.st_mode):
+            return "file", mode, self._content(parent, name, found.st_size)
+        if not stat.S_ISDIR(found.st_mode):
+            return "other", mode, found.st_ino
+        fd = os.open(name, _DIRECTORY, dir_fd=parent)
+        try:
+            return "directory", mode, {inside: self._read(fd, inside) for inside in sorted(os.listdir(fd))}
+        finally:
+            os.close(fd)
+
+    def _content(self, parent: int, name: str, size: int) -> bytes:
+        self._room -= size + 256
+        if self._room < 0:
+            raise OSError(27, f"too much to keep in {name}")
+        fd = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK, dir_fd=parent)
+        with os.fdopen(fd, "rb") as file:
+            return file.read(size + 1)
+
+    def _put_back(self, path: str, before: "Tree") -> None:
+        parent = _open_beneath(self._root, os.path.dirname(path))
+        if parent is None:
+            return  # its directory is gone: what is in its place counts as new
+        try:
+            self._room = MAX_KEPT
+            try:
+                now = self._read(parent, os.path.basename(path))
+            except OSError:
+                now = "unreadable"
+            if now == before:
+                return
+            aside = _move_aside(parent, os.path.basename(path)) if now is not None else None
+            if before is not None:
+                _write(parent, os.path.basename(path), before)
+        finally:
+            os.close(parent)
+        if before is None:
+            said = f"is not for commands to make, because programs obey it later; it was renamed to {aside}"
+        else:
+            said = "is not for commands to change, so it was put back" + (f"; what it had become is in {aside}" if aside else "")
+        self._notes.append(f"[{self._shown(path)} {said}]")
+
+    def _defuse(self, path: str) -> None:
+        """Leave of a new repository only what runs nothing, and no pointer to a repository outside the workspace."""
+        fd = _open_beneath(self._root, path)
+        if fd is None:
+            self._check_pointer(path)
+            return
+        try:
+            wrong = [part for part in ("config", "config.worktree", "hooks", "commondir") if self._is_wrong(fd, part, path)]
+            for part in wrong:
+                self._say_refused(os.path.join(path, part), _move_aside(fd, part))
+        finally:
+            os.close(fd)
+        if not wrong:
+            self._notes.append(f"[the command made a git repository: {self._shown(path)}]")
+
+    def _check_pointer(self, path: str) -> None:
+        parent = _open_beneath(self._root, os.path.dirname(path))
+        if parent is None:
+            return
+        try:
+            if not self._leads_inside(parent, os.path.basename(path), path):
+                self._say_refused(path, _move_aside(parent, os.path.basename(path)))
+        finally:
+            os.close(parent)
+
+    def _say_refused(self, path: str, aside: str) -> None:
+        self._notes.append(f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]")
+
+    def _is_wrong(self, fd: int, part: str, path: str) -> bool:
+        self._room = MAX_KEPT
+        match self._read(fd, part):
+            case None:
+                return False
+            case ("file", _, content) if part == "commondir":
+                return not self._is_inside(os.path.join(path, content.decode(errors="replace").strip()))
+            case ("file", _, content) if part.startswith("config"):
+                return not self._is_harmless(content.decode(errors="replace"), path)
+            case ("directory", _, inside) if part == "hooks":
+                return any(not name.endswith(".sample") for name in inside)
+            case _:
+                return True
+
+    def _is_harmless(self, config: str, path: str) -> bool:
+        for key, value in gitconfig.settings(config):
+            if not gitconfig.is_harmless(key, value):
+                return False
+            if key == "core.worktree" and not self._is_inside(os.path.join(path, value)):
+                return False
+        return True
+
+    def _leads_inside(self, parent: int, name: str, path: str) -> bool:
+        match self._read(parent, name):
+            case ("link", _, target):
+                return self._is_inside(os.path.join(os.path.dirname(path), target))
+            case ("file", _, content):
+                text = content.decode(errors="replace").strip()
+                return not text.startswith("gitdir:") or self._is_inside(os.path.join(os.path.dirname(path), text[7:].strip()))
+            case _:
+                return True
+
+    def _is_inside(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return real == self._root or real.startswith(self._root + "/")
+
+
+def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "Iterator[str]":
+    """Repositories, and `.git` files and links, that were not there before; directories that are as they were are passed over."""
+    known: dict[str, tuple[int, int, int]] = watch["directories"]
+    repositories = set(watch["repositories"])
+    pointers = set(watch["pointers"])
+    waiting = [path for path, stamp in known.items() if (now := _stamp(path)) is not None and now != stamp]
+    looked = 0
+    seen: set[str] = set()
+    while waiting:
+        path = waiting.pop()
+        now = _stamp(path)
+        if path in seen or now is None:
+            continue
+        seen.add(path)
+        names: set[str] = set()
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    names.add(entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        before = known.get(entry.path)
+                        if before is None or before[1] != entry.inode():
+                            waiting.append(entry.path)
+                    elif entry.name.lower() == ".git" and entry.path not in pointers:
+                        yield entry.path
+        except OSError:
+            continue
+        looked += len(names)
+        if looked > MAX_LOOKED:
+            notes.append(
+                "[the command made too many files to look through; a git repository among them may run programs when git is used in it]"
+            )
+            return
+        was = path in repositories and known.get(path, (0, 0, 0))[1] == now[1]
+        if not was and (os.path.basename(path).lower() == ".git" or is_repository(names)):
+            yield path
+
+
+def is_repository(names: set[str]) -> bool:
+    """Whether git takes a directory with these names in it for a repository, or the part of one that a worktree has."""
+    return "HEAD" in names and (("objects" in names and "refs" in names) or "commondir" in names)
+
+
+def _stamp(path: str) -> "tuple[int, int, int] | None":
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_ctime_ns) if stat.S_ISDIR(found.st_mode) else None
+
+
+def _open_beneath(root: str, path: str) -> int | None:
+    """A directory of the workspace, opened name by name; None if one of them is no directory (any more)."""
+    fd = os.open(root, _DIRECTORY)
+    for name in os.path.relpath(path, root).split("/"):
+        if name == ".":
+            continue
+        try:
+            inside = os.open(name, _DIRECTORY, dir_fd=fd)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+        fd = inside
+    return fd
+
+
+def _exists(parent: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _move_aside(parent: int, name: str) -> str:
+    for number in range(1, 1000):
+        aside = f"{name}.refused" if number == 1 else f"{name}.refused-{number}"
+        if not _exists(parent, aside):
+            os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
+            return aside
+    raise OSError(17, f"too many copies of {name}")
+
+
+def _write(parent: int, name: str, tree: "Tree") -> None:
+    kind, mode, content = tree
+    if kind == "link":
+        os.symlink(content, name, dir_fd=parent)
+    elif kind == "file":
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=parent)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            os.fchmod(fd, mode)
+    elif kind == "directory":
+        os.mkdir(name, 0o700, dir_fd=parent)
+        fd = os.open(name, _DIRECTORY, dir_fd=parent)
+        try:
+            for inside, below in content.items():
+                _write(fd, inside, below)
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)

@@ -1,0 +1,89 @@
+"""git's configuration files, as far as one must read them to know what git would obey."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HARMLESS = {
+    "core": "repositoryformatversion filemode bare logallrefupdates symlinks ignorecase precomposeunicode autocrlf eol safecrlf "
+    "sparsecheckout sparsecheckoutcone longpaths worktree quotepath abbrev bigfilethreshold",
+    "extensions": "objectformat refstorage compatobjectformat partialclone",
+    "remote": "url pushurl fetch push tagopt promisor partialclonefilter prune mirror skipfetchall",
+    "branch": "remote merge rebase pushremote description",
+    "submodule": "url active branch path",
+    "user": "name email",
+    "author": "name email",
+    "committer": "name email",
+    "init": "defaultbranch",
+    "pull": "rebase ff",
+    "push": "default autosetupremote",
+    "fetch": "prune parallel",
+    "merge": "ff conflictstyle",
+    "commit": "gpgsign",
+    "rerere": "enabled",
+    "gc": "auto",
+}
+
+
+def settings(text: str) -> "Iterator[tuple[str, str]]":
+    """The settings as (section.name in small letters, value); what is not understood has an empty name."""
+    section = ""
+    lines = iter(text.split("\n"))
+    for line in lines:
+        line = line.strip().lstrip("\ufeff")
+        while line.endswith("\\"):
+            line = line[:-1] + next(lines, "").strip()
+        while line.startswith("["):
+            end = _end_of_header(line)
+            if end < 0:
+                yield "", line
+                break
+            section = line[1:end].strip().split(None, 1)[0].partition(".")[0].casefold() if line[1:end].strip() else ""
+            line = line[end + 1 :].strip()
+        if not line or line[0] in "#;[":
+            continue
+        name, _, value = line.partition("=")
+        name = name.strip().casefold()
+        known = name.replace("-", "").isalnum() and name.isascii()
+        yield (f"{section}.{name}" if known else ""), _unquoted(value)
+
+
+def is_harmless(key: str, value: str) -> bool:
+    """Whether a setting makes git run nothing and contact nobody that it would not otherwise."""
+    section, _, name = key.partition(".")
+    return name in _HARMLESS.get(section, "").split() and not value.startswith("-") and "::" not in value
+
+
+def _end_of_header(line: str) -> int:
+    """Where the bracket closes that opens the line; one in quotes does not count."""
+    quoted = False
+    at = 1
+    while at < len(line):
+        if line[at] == "\\":
+            at += 1
+        elif line[at] == '"':
+            quoted = not quoted
+        elif line[at] == "]" and not quoted:
+            return at
+        at += 1
+    return -1
+
+
+def _unquoted(value: str) -> str:
+    """The value without quotes, escapes and comment."""
+    kept: list[str] = []
+    quoted = False
+    escaped = False
+    for char in value.strip():
+        if escaped:
+            kept.append({"n": "\n", "t": "\t", "b": "\b"}.get(char, char))
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            break
+        else:
+            kept.append(char)
+    return "".join(kept).strip()

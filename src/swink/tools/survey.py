@@ -1,0 +1,166 @@
+"""What a workspace holds that commands must not read, or must not change because git obeys it later.
+
+The whole tree is walked once; later looks read again only those directories whose change time is another. No command can set
+that back, so what was moved or made since is found. Nothing is left out (a directory that nobody looks into would be a place
+to move a secret to).
+"""
+
+import os
+import time
+
+from msgspec import Struct
+
+from swink.tools.credentials import Readable, is_known_place, is_private_key, is_unsuspicious, suspicion
+
+MAX_ENTRIES = 1_000_000
+"""Files and directories of the largest workspace that is surveyed."""
+_RECENT = 2_000_000_000
+"""Nanoseconds for which the change time of a directory does not tell whether it has changed since: clocks of file systems are coarse."""
+_HEAD = 1 << 16
+
+_Stamp = tuple[int, int, int]
+"""Device, number and change time."""
+
+
+class TooLarge(Exception):
+    """The workspace has more files than can be looked through before a command."""
+
+
+class Finds(Struct, frozen=True):
+    """Absolute paths: files with credentials, directories that git takes for a repository, and `.git` files and links."""
+
+    credentials: tuple[str, ...]
+    repositories: tuple[str, ...]
+    pointers: tuple[str, ...]
+    directories: dict[str, _Stamp]
+
+
+class _Directory(Struct, frozen=True):
+    """What one look at a directory has shown."""
+
+    stamp: _Stamp
+    is_settled: bool
+    entries: int
+    directories: tuple[str, ...]
+    sure: tuple[str, ...]
+    perhaps: tuple[str, ...]
+    is_repository: bool
+    pointer: str | None
+
+
+class Survey:
+    """Looks at one workspace again and again."""
+
+    def __init__(self, root: str, readable: Readable) -> None:
+        self._root = root
+        self._readable = readable
+        self._known: dict[str, _Directory] = {}
+        self._keys: dict[str, tuple[tuple[int, int, int], bool]] = {}
+
+    def look(self) -> Finds:
+        """What is there now; raises `TooLarge`."""
+        known: dict[str, _Directory] = {}
+        waiting = [self._root]
+        entries = 0
+        while waiting:
+            path = waiting.pop()
+            found = self._directory(path)
+            if found is None:
+                continue
+            known[path] = found
+            entries += found.entries
+            if entries > MAX_ENTRIES:
+                raise TooLarge(f"{self._root} has more than {MAX_ENTRIES:,} files")
+            waiting += found.directories
+        self._known = known
+        return Finds(
+            tuple(self._credentials()),
+            tuple(path for path, found in known.items() if found.is_repository),
+            tuple(found.pointer for found in known.values() if found.pointer),
+            {path: found.stamp if found.is_settled else (*found.stamp[:2], 0) for path, found in known.items()},
+        )
+
+    def _directory(self, path: str) -> _Directory | None:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        stamp = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        old = self._known.get(path)
+        if old is not None and old.stamp == stamp and old.is_settled:
+            return old
+        return self._read(path, stamp)
+
+    def _read(self, path: str, stamp: _Stamp) -> _Directory:
+        directories: list[str] = []
+        sure: list[str] = []
+        perhaps: list[str] = []
+        names: set[str] = set()
+        pointer = None
+        relative = os.path.relpath(path, self._root) + "/" if path != self._root else ""
+        in_place = is_known_place(relative)
+        started = time.time_ns()
+        try:
+            with os.scandir(path) as found:
+                for entry in found:
+                    name = entry.name
+                    names.add(name)
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.path)
+                        continue
+                    if not in_place and is_unsuspicious(name):
+                        continue
+                    if name.casefold() == ".git":
+                        pointer = entry.path
+                    match suspicion(relative + name):
+                        case None:
+                            continue
+                        case "sure":
+                            sure.append(entry.path)
+                        case "perhaps":
+                            perhaps.append(entry.path)
+        except OSError:
+            pass  # unreadable for us: unreadable for a command
+        is_settled = started - stamp[2] > _RECENT
+        is_repository = os.path.basename(path).casefold() == ".git" or is_repository_of(names)
+        return _Directory(stamp, is_settled, len(names), tuple(directories), tuple(sure), tuple(perhaps), is_repository, pointer)
+
+    def _credentials(self) -> list[str]:
+        found: set[str] = set()
+        for directory in self._known.values():
+            for path in directory.sure:
+                self._add(found, path)
+            for path in directory.perhaps:
+                if self._is_key(path):
+                    self._add(found, path)
+        return sorted(found)
+
+    def _add(self, found: set[str], path: str) -> None:
+        """Note a file, not a directory; of a link what it leads to, if that lies in the workspace."""
+        real = os.path.realpath(path) if os.path.islink(path) else path
+        inside = real.startswith(self._root + "/")
+        if inside and os.path.isfile(real) and not any(self._readable.allows(os.path.relpath(name, self._root)) for name in (path, real)):
+            found.add(real)
+
+    def _is_key(self, path: str) -> bool:
+        try:
+            status = os.stat(path)
+            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+            if (old := self._keys.get(path)) is not None and old[0] == stamp and time.time_ns() - stamp[1] > _RECENT:
+                return old[1]
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            verdict = is_private_key(path, os.read(fd, _HEAD))
+        except OSError:
+            verdict = False
+        finally:
+            os.close(fd)
+        self._keys[path] = (stamp, verdict)
+        return verdict
+
+
+def is_repository_of(names: "set[str] | frozenset[str]") -> bool:
+    """Whether git takes a directory with these names in it for a repository, or the part of one that a worktree has."""
+    return "HEAD" in names and (("objects" in names and "refs" in names) or "commondir" in names)
