@@ -1,13 +1,15 @@
 """LoopDetection: repetition is seen through its disguises, and work is not taken for it."""
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scenes import Scene, call
 
-from swink import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
+from swink import AssistantMessage, Policy, Replace, Rewrite, Skip, Text, ToolCall, ToolResultMessage, UserMessage
 from swink.errors import MisuseError
 from swink.policies import LoopDetection
 from swink.policies.loops import NUDGE
@@ -94,6 +96,83 @@ async def test_steering_ends_a_row():
 
     scene.agent.subscribe(steer)
     assert (await scene.run()).text == "done"
+
+
+class Meddling(Policy):
+    """Says or changes something at every turn."""
+
+    def __init__(self, slot: str) -> None:
+        self.slot = slot
+        self.count = 0
+
+    def pre_turn(self, ctx: PolicyContext) -> Any:
+        self.count += 1
+        return Inject(f"Reminder {self.count}: be careful.") if self.slot == "pre_turn" and ctx.turn else None
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Any:
+        return {"skip": Skip("not now"), "rewrite": Rewrite({"n": self.count})}.get(self.slot)
+
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Any:
+        reply = turn.message
+        changed = msgspec.structs.replace(reply, content=(*reply.tool_calls, Text(f"Note {self.count}."))) if reply.tool_calls else reply
+        return {"post_turn": Inject([f"Again {self.count}.", "And more."]), "replace": Replace(changed)}.get(self.slot)
+
+    def post_loop(self, ctx: PolicyContext) -> Any:
+        return Inject(f"Go on {self.count}.") if self.slot == "post_loop" and ctx.turn < 40 else None
+
+    def pre_commit(self, message: Any) -> Any:
+        if self.slot == "pre_commit" and isinstance(message, UserMessage):
+            self.count += 1
+            return Replace(UserMessage(f"{message.text} ({self.count})"))
+        return None
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("slot", ["pre_turn", "skip", "rewrite", "post_turn", "replace", "post_loop", "pre_commit"])
+async def test_no_other_policy_resets_the_count(slot: str, first: bool):
+    replies = [call(number, q="x") for number in range(30)]
+    if slot == "post_loop":
+        replies = [item for number in range(15) for item in (call(number, q="x"), f"text {number}")]
+    policies = [Meddling(slot), LoopDetection(3)]
+    scene = Scene(policies if first else policies[::-1], [*replies, "done"])
+    result = await scene.run()
+    assert "loop detected" in (result.reason or "")
+    assert sum(bool(message.tool_calls) for message in scene.agent.messages if isinstance(message, AssistantMessage)) == 4
+
+
+async def test_a_nudge_that_a_guard_rewrites_is_given_once_all_the_same():
+    scene = Scene([Meddling("pre_commit"), LoopDetection(2)], [*(call(number, q="x") for number in range(10)), "done"])
+    result = await scene.run()
+    assert len(scene.ran) == 3
+    assert "loop detected" in result.reason
+
+
+async def test_one_detector_serves_many_agents_at_once():
+    detector = LoopDetection(3)
+    scenes = [Scene(detector, [*(call(number, q="x") for number in range(3 + extra)), "done"]) for extra in (0, 5, 0, 5)]
+    results = await asyncio.gather(*(scene.run() for scene in scenes))
+    assert [bool(result.reason) for result in results] == [False, True, False, True]
+
+
+async def test_blanks_do_not_fool_it():
+    turns = [call(number, q=f"{' ' * number}ls   -la{' ' * number}", text=f"a{' ' * number}\nb") for number in range(5)]
+    assert (await Scene(LoopDetection(3, action="stop"), [*turns, "done"]).run()).reason
+
+
+async def test_another_indentation_is_another_attempt():
+    turns = [call(number, text=f"if x:\n{' ' * number}y") for number in range(5)]
+    assert (await Scene(LoopDetection(3, action="stop"), [*turns, "done"]).run()).text == "done"
+
+
+async def test_arguments_that_are_no_json_are_counted_and_do_not_break_it():
+    context = PolicyContext(1, None, "", [], (), None, None, {})  # type: ignore[arg-type]
+    messages: list[Any] = [UserMessage("go")]
+    for number in range(3):
+        messages += [AssistantMessage([ToolCall(f"c{number}", "act", {"v": object()})]), ToolResultMessage(f"c{number}", "act", "ok")]
+    verdict = LoopDetection(3).post_turn(
+        msgspec.structs.replace(context, messages=messages), Turn(messages[-2], (messages[-1],), "tools_executed")
+    )
+    assert isinstance(verdict, Inject)
 
 
 async def test_polling_is_let_pass_while_the_answers_change():
