@@ -6,7 +6,7 @@ from typing import Any, overload
 
 from swink.errors import BrokenHistory
 from swink.messages import AssistantMessage, CustomMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
-from swink.tokens import FRAME, characters, lengths_of_texts
+from swink.tokens import FRAME, size_of, size_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
 
@@ -17,12 +17,12 @@ _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessag
 class History:
     """Messages in order; it only grows, so that its snapshots are prefixes of each other."""
 
-    __slots__ = ("__weakref__", "_characters", "_measured", "has_custom", "items")
+    __slots__ = ("__weakref__", "_measured", "_size", "has_custom", "items")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.items = list(messages)
         self.has_custom = False
-        self._characters = self._measured = 0
+        self._size = self._measured = 0
         if self.items:
             self._check()
 
@@ -51,18 +51,18 @@ class History:
         """An upper bound of the tokens it takes; every message is measured once."""
         items = self.items
         while self._measured < len(items):
-            self._characters += characters(items[self._measured])
+            self._size += size_of(items[self._measured])
             self._measured += 1
-        return (self._characters + FRAME * len(items)) >> 2
+        return (self._size + FRAME * len(items)) >> 2
 
     def _check(self) -> None:
         """Pair calls with their results; where all is text there are none, and the same look at it measures it."""
         kinds = set(map(type, self.items))
         if strangers := kinds - _MESSAGE_TYPES:
             raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
-        lengths = None if ToolResultMessage in kinds else lengths_of_texts(self.items)
-        if lengths is not None:
-            self._characters, self._measured = sum(lengths), len(lengths)
+        size = None if ToolResultMessage in kinds else size_of_texts(self.items)
+        if size is not None:
+            self._size, self._measured = size, len(self.items)
             return
         self.has_custom = CustomMessage in kinds
         self.items = paired(self.items)

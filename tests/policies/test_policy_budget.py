@@ -7,11 +7,29 @@ from typing import Any
 import pytest
 from scenes import PRICED, Scene, call
 
-from swink import Agent, AssistantMessage, Cost, ExponentialBackoff, ModelSpec, NetworkError, Price, ToolContext, Usage, UserMessage, tool
+from swink import (
+    Agent,
+    AssistantMessage,
+    AuthError,
+    Cost,
+    ExponentialBackoff,
+    Image,
+    ModelSpec,
+    NetworkError,
+    Price,
+    StreamOptions,
+    Tool,
+    ToolContext,
+    Usage,
+    UserMessage,
+    tool,
+)
 from swink.errors import MisuseError
+from swink.events import TurnEnd
+from swink.messages import Base64Source
 from swink.policies import Budget, MaxTurns
 from swink.stream import Done, Error, Start
-from swink.testing import ScriptedModel
+from swink.testing import Pause, ScriptedModel
 
 CALLS = [call(number, n=number) for number in range(20)]
 
@@ -200,3 +218,187 @@ async def test_the_context_window_caps_the_estimate():
     small = ModelSpec("test", "small", context_window=2_000, price=Price(1.0, 1.0))
     scene = Scene(Budget(max_tokens=4_000), ["done"], model=small)
     assert (await scene.run("word " * 5_000)).text == "done", "no request can be larger than the window"
+
+
+# The real next request
+
+
+async def _refused(budget: Budget, text: Any = "Go.", **options: Any) -> bool:
+    model = ScriptedModel(["done"])
+    result = await Agent(options.pop("model", PRICED), stream_fn=model, policies=[budget], **options).run(text)
+    assert bool(model.calls) == (result.reason is None)
+    return not model.calls
+
+
+def described(words: int) -> Any:
+    return Tool.raw("big", "A tool. " * words, {"type": "object", "properties": {"x": {"description": "About x. " * words}}}, None)  # type: ignore[arg-type]
+
+
+async def test_the_schemas_of_tools_count():
+    assert not await _refused(Budget(max_tokens=5_000), tools=[described(10)])
+    assert await _refused(Budget(max_tokens=5_000), tools=[described(1_500)])
+
+
+async def test_the_system_prompt_counts():
+    assert await _refused(Budget(max_tokens=5_000), system_prompt="Be brief. " * 2_000)
+
+
+async def test_tools_that_were_added_after_a_reply_count():
+    scene = Scene(Budget(max_tokens=5_000), ["one", "two"], usage=Usage(input=10, output=10))
+    await scene.run()
+    scene.agent.tools = [described(3_000)]
+    assert "may need" in (await scene.run()).reason
+
+
+@pytest.mark.parametrize("text", ["\u4f60\u597d\u4e16\u754c", "\u3053\u308c\u306f\u65e5", "\U0001f642\U0001f680", "\uc624\ub298\uc740"])
+async def test_a_character_of_other_scripts_counts_for_more_than_a_letter(text: str):
+    assert not await _refused(Budget(max_tokens=4_000), "word" * 2_000)
+    assert await _refused(Budget(max_tokens=4_000), (text * 8_000)[:8_000])
+
+
+async def test_an_image_counts():
+    assert await _refused(Budget(max_tokens=4_000), [UserMessage((Image(Base64Source("AAAA")),)) for _ in range(4)])
+
+
+async def test_the_output_that_is_asked_for_counts():
+    assert not await _refused(Budget(max_output_tokens=5_000), options=StreamOptions(max_tokens=4_000))
+    assert await _refused(Budget(max_output_tokens=5_000), options=StreamOptions(max_tokens=6_000))
+    assert not await _refused(Budget(max_output_tokens=5_000, expected_output=100), options=StreamOptions(max_tokens=6_000))
+
+
+async def test_the_thinking_budget_counts():
+    thinking = ModelSpec("test", "priced", thinking_level="high", price=Price(1.0, 1.0))
+    own = ModelSpec("test", "priced", thinking_level="high", thinking_budgets={"high": 3_000}, price=Price(1.0, 1.0))
+    assert await _refused(Budget(max_output_tokens=5_000), model=thinking)
+    assert not await _refused(Budget(max_output_tokens=5_000), model=own)
+
+
+async def test_the_dearest_of_the_fallbacks_counts():
+    dear = ModelSpec("test", "dear", price=Price(1_000.0, 1_000.0))
+    assert not await _refused(Budget(max_cost=0.1))
+    assert await _refused(Budget(max_cost=0.1), fallback_models=[(PRICED, ScriptedModel([])), (dear, ScriptedModel([]))])
+
+
+async def test_a_cache_that_is_dear_to_write_counts():
+    assert await _refused(
+        Budget(max_cost=0.1), model=ModelSpec("test", "x", price=Price(1.0, 1.0, cache_write=1_000.0)), text="word " * 500
+    )
+
+
+async def test_a_fallback_without_a_price_is_named():
+    agent = Agent(
+        PRICED, stream_fn=ScriptedModel([]), fallback_models=[("test:unpriced", ScriptedModel([]))], policies=[Budget(max_cost=1)]
+    )
+    assert "cost of test:unpriced is unknown" in ((await agent.run("Go.")).reason or "")
+
+
+async def test_the_model_that_is_asked_next_counts_not_the_one_before():
+    model = ScriptedModel([call(), "done"])
+    agent = Agent(PRICED, stream_fn=model, tools=[], policies=[Budget(max_cost=0.1)])
+    agent.subscribe(
+        lambda event: setattr(agent, "model", ModelSpec("test", "dear", price=Price(1e6, 1e6))) if isinstance(event, TurnEnd) else None
+    )
+    assert "may need" in ((await agent.run("Go.")).reason or "")
+    assert len(model.calls) == 1
+
+
+# Failed runs
+
+
+async def test_a_session_counts_the_attempts_of_a_turn_that_failed_in_the_end():
+    budget = Budget(max_tokens=1_000, scope="session", reserve=False)
+    failure = [Start(), Error("busy", "network", usage=Usage(input=60))]
+    scene = Scene(budget, [failure, failure, failure, "more"], retry=ExponentialBackoff(base_delay=0))
+    assert (await scene.run()).stop_reason == "error"
+    assert budget.spent.usage.total == 180
+
+
+async def test_a_session_counts_a_run_that_was_aborted_in_its_tools():
+    budget = Budget(max_tokens=1_000, scope="session", reserve=False)
+
+    @tool
+    async def spend(ctx: ToolContext) -> str:
+        """Spends, then hangs."""
+        ctx.charge(Usage(input=100), Cost(input=0.1))
+        await asyncio.sleep(60)
+        return "never"
+
+    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="spend")], usage=Usage(input=7)), tools=[spend], policies=[budget])
+    task = asyncio.create_task(agent.run("Go."))
+    await asyncio.sleep(0.05)
+    agent.abort()
+    await task
+    assert budget.spent.usage.total == 107
+
+
+async def test_a_reply_that_was_cut_off_without_figures_counts_as_estimated():
+    budget = Budget(max_tokens=100_000, scope="session")
+    agent = Agent(PRICED, stream_fn=ScriptedModel([["word " * 200, Pause(60)]]), policies=[budget])
+    task = asyncio.create_task(agent.run("word " * 1_000))
+    await asyncio.sleep(0.05)
+    agent.abort()
+    await task
+    assert 1_250 < budget.spent.usage.input < 1_500
+    assert 200 < budget.spent.usage.output < 300
+    assert budget.spent.cost is not None
+    assert budget.spent.cost.total > 0.001
+
+
+async def test_a_request_that_never_reached_anybody_costs_nothing():
+    budget = Budget(max_tokens=100_000, scope="session")
+    await Scene(budget, [AuthError("no")]).run()
+    assert budget.spent.usage.total == 0
+
+
+async def test_a_session_counts_what_a_failed_sub_agent_spent():
+    budget = Budget(max_tokens=100_000, scope="session", reserve=False)
+    failing = Agent(PRICED, stream_fn=ScriptedModel([[Start(), Error("no", "auth", usage=Usage(input=60))]]), policies=[budget])
+
+    @tool
+    async def ask() -> str:
+        """Asks another."""
+        return (await failing.run("Help.")).stop_reason
+
+    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="ask"), "done"], usage=Usage(input=5)), tools=[ask], policies=[budget])
+    await agent.run("Go.")
+    assert budget.spent.usage.total >= 70
+
+
+# MaxTurns
+
+
+async def test_max_turns_counts_requests_that_are_repeated():
+    scene = Scene(
+        MaxTurns(4), [NetworkError("down"), CALLS[0], NetworkError("down"), CALLS[1], "done"], retry=ExponentialBackoff(base_delay=0)
+    )
+    result = await scene.run()
+    assert len(scene.model.calls) == 4
+    assert "max turns" in result.reason
+
+
+async def test_max_turns_ends_a_turn_that_would_be_repeated_for_ever():
+    scene = Scene(MaxTurns(3), [NetworkError("down")] * 50, retry=ExponentialBackoff(max_attempts=50, base_delay=0))
+    result = await scene.run()
+    assert len(scene.model.calls) == 3
+    assert (result.stop_reason, result.error_kind) == ("error", "network")
+    assert "max turns" in result.reason
+
+
+async def test_max_turns_counts_fallbacks():
+    first, second = ScriptedModel([NetworkError("down")] * 9), ScriptedModel([NetworkError("down")] * 9)
+    agent = Agent(
+        PRICED,
+        stream_fn=first,
+        fallback_models=[("test:second", second)],
+        policies=[MaxTurns(4)],
+        retry=ExponentialBackoff(max_attempts=3, base_delay=0),
+    )
+    await agent.run("Go.")
+    assert (len(first.calls), len(second.calls)) == (3, 1)
+
+
+async def test_max_turns_counts_each_run_by_itself_also_at_once():
+    policy = MaxTurns(3)
+    scenes = [Scene(policy, [*CALLS, "done"]) for _ in range(5)]
+    await asyncio.gather(*(scene.run() for scene in scenes))
+    assert [len(scene.model.calls) for scene in scenes] == [3] * 5

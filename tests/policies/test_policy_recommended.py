@@ -1,5 +1,6 @@
 """RecommendedPolicies: the set works, and verify() notices each policy that does not."""
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,22 @@ async def test_the_set_lets_ordinary_work_pass(tmp_path: Path):
     assert (await scene.run()).text == "done"
     assert len(scene.ran) == 2
     assert AuditLogger.verify(tmp_path / "audit.jsonl").ok
+
+
+async def test_a_model_without_a_price_is_reported_once_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    policies = list(RecommendedPolicies(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            scene = Scene(policies, [call(1, path="a.txt"), call(2, path="b.txt"), "done"], model="test:unpriced")
+            assert (await scene.run()).text == "done"
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "the cost of test:unpriced is unknown" in warnings[0].getMessage()
+
+
+async def test_a_model_with_a_price_is_still_held_to_it(tmp_path: Path):
+    scene = Scene(list(RecommendedPolicies(tmp_path, max_cost=0.0001)), [call(1, path="a.txt"), "done"])
+    assert "budget" in (await scene.run()).reason
 
 
 async def test_verifying_spends_nothing_of_a_session_budget():

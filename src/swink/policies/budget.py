@@ -10,8 +10,10 @@ several sub-agents at once, cannot overshoot the limit. A run inside a run (a su
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -19,10 +21,15 @@ from swink import catalog
 from swink.errors import MisuseError
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
 from swink.policies.scope import current_task
-from swink.policy import Policy, PolicyContext, Stop, Turn, Verdict, enclosing
-from swink.tokens import estimate_tokens
+from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, Turn, Verdict, enclosing
+from swink.tokens import FRAME, estimate_tokens, json_size, text_size
 
 log = logging.getLogger("swink.policies.budget")
+
+EXPECTED_OUTPUT = 1_000
+"""Tokens that a reply is expected to take, thinking aside, if nobody says."""
+_THINKING = {"off": 0, "minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "extra_high": 24_576}
+_LEAST_ANSWER = 1_024  # what providers add to a limit on the output that leaves no room for the thinking
 
 
 class Spent(Struct, frozen=True):
@@ -40,10 +47,11 @@ class Budget(Policy):
     """Stop when money or tokens run out; failed turns and sub-agents count.
 
     `scope="run"` starts afresh with every run; `scope="session"` adds up every run this object sees, beginning with
-    what a restored history says it cost. The estimate of a call takes the context at the full input price plus
-    `expected_output` tokens (or the last reply's, if longer); set it to the `max_tokens` you send for a hard limit,
-    or `reserve=False` to look only at what was spent. With a cost limit, a model without a known price stops the
-    run, unless `unknown_price="warn"`.
+    what a restored history says it cost. The estimate of a call is what it would cost with the dearest of the model
+    and its fallbacks: messages, system prompt and tools at the full input price, plus the output: `expected_output`
+    tokens, or else the `max_tokens` that are asked for, or else 1,000 and the thinking budget (in any case as many as
+    the last reply had). `reserve=False` looks only at what was spent. With a cost limit, a model or fallback without a
+    known price stops the run, unless `unknown_price="warn"`.
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """
@@ -59,7 +67,7 @@ class Budget(Policy):
         max_tokens: int | None = None,
         scope: Literal["run", "session"] = "run",
         reserve: bool = True,
-        expected_output: int = 1_000,
+        expected_output: int | None = None,
         unknown_price: Literal["stop", "warn"] = "stop",
     ) -> None:
         limits = (max_cost, max_input_tokens, max_output_tokens, max_tokens)
@@ -72,8 +80,9 @@ class Budget(Policy):
         self.unknown_price: Literal["stop", "warn"] = unknown_price
         self._past = Spent()
         self._roots: list[_Row] = []
+        self._of_run: WeakKeyDictionary[RunKey, _Row] = WeakKeyDictionary()
         self._used = False
-        self._warned = False
+        self._warned: set[str] = set()
 
     @property
     def spent(self) -> Spent:
@@ -85,29 +94,34 @@ class Budget(Policy):
         row = self._row(ctx)
         row.report(Spent(ctx.usage, ctx.cost))
         spent = self.spent if self.scope == "session" else row.root.total
-        price = ctx.model.price or catalog.price_of(ctx.model)
-        if self.max_cost is not None and not self._priced(spent, price, ctx.model):
+        models = [(model, model.price or catalog.price_of(model)) for model in ctx.models or (ctx.model,)]
+        if self.max_cost is not None and (unpriced := self._unpriced(spent, models)) is not None:
             return Stop(
-                f"budget: the cost of {ctx.model} is unknown, so a cost limit cannot be kept; "
+                f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; "
                 "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
             )
-        estimate = _estimate(ctx, price, spent, self.expected_output) if self.reserve else Spent()
+        estimate = _estimate(ctx, models, spent, self.expected_output) if self.reserve else Spent()
         if problem := self._problem(spent, estimate):
             return Stop(problem)
-        row.held = estimate
+        row.held, row.price = estimate, models[0][1]
         return None
 
     def pre_commit(self, message: Message) -> None:
         """A reply is there: count what it cost instead of what was held for it."""
         row = self._current_row()
         if isinstance(message, AssistantMessage) and row is not None:
-            row.spent += Spent(message.usage, message.cost if message.usage.total else Cost())
-            row.held = Spent()
+            row.take(message)
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Take the run's own figures, which include its sub-agents."""
         if (row := self._current_row()) is not None:
             row.report(Spent(ctx.usage, ctx.cost))
+
+    def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
+        """Take the figures of the whole run, which include the attempts of a turn that failed."""
+        if ctx.run is not None and (row := self._of_run.get(ctx.run)) is not None:
+            row.report(Spent(ctx.usage, ctx.cost))
+            row.ended = True
 
     def _problem(self, spent: Spent, estimate: Spent) -> str | None:
         cost, after = spent.cost or Cost(), (spent + estimate)
@@ -124,22 +138,30 @@ class Budget(Policy):
                 return f"budget: {what} {used:g} of {limit:g} used, and the next call may need {expected - used:g}"
         return None
 
-    def _priced(self, spent: Spent, price: Price | None, model: ModelSpec) -> bool:
+    def _unpriced(self, spent: Spent, models: "Sequence[tuple[ModelSpec, Price | None]]") -> ModelSpec | None:
+        """The model that makes a cost limit impossible to keep; without a price it is let pass with a warning, if so wished."""
         # A provider that prices its own replies needs no price table, which shows once it has replied.
-        known = spent.cost is not None and (price is not None or spent.cost.total > 0)
-        if known or self.unknown_price == "stop":
-            return known
-        if not self._warned:
-            self._warned = True
-            log.warning("budget: the cost of %s is unknown; the cost limit of %g is not kept", model, self.max_cost)
-        return True
+        prices_itself = spent.cost is not None and spent.cost.total > 0
+        unknown = [model for model, price in models if price is None and not prices_itself]
+        if not unknown and spent.cost is None:
+            unknown = [models[0][0]]
+        for model in unknown:
+            if self.unknown_price == "stop":
+                return model
+            if str(model) not in self._warned:
+                self._warned.add(str(model))
+                log.warning("budget: the cost of %s is unknown; the cost limit of %g is not kept", model, self.max_cost)
+        return None
 
     def _row(self, ctx: PolicyContext) -> "_Row":
         """This run's row; a run seen for the first time gets one, below the run it was started in."""
         above, task = self._current_row(), current_task()
-        if above is not None and above.task is task and (task is not None or ctx.turn > 0):
-            return above
+        known = self._of_run.get(ctx.run) if ctx.run is not None else above if above is not None and above.task is task else None
+        if known is not None and (ctx.run is not None or task is not None or ctx.turn > 0):
+            return known
         row = _Row(task, above if above is not None and not above.over else None)
+        if ctx.run is not None:
+            self._of_run[ctx.run] = row
         _rows.set((*((budget, other) for budget, other in _rows.get() if budget is not self), (self, row)))
         enclosing.set((*(policy for policy in enclosing.get() if policy is not self), self))
         if row.parent is None and self.scope == "session":
@@ -157,13 +179,33 @@ class Budget(Policy):
 class _Row:
     """What one run has spent and what is held for the call it is about to make; the runs inside it are below."""
 
-    __slots__ = ("below", "held", "parent", "spent", "task")
+    __slots__ = (
+        "below",
+        "cut",
+        "ended",
+        "held",
+        "inside",
+        "own",
+        "parent",
+        "price",
+        "reported",
+        "spent",
+        "task",
+        "uncharged",
+        "unreported",
+    )
 
     def __init__(self, task: "asyncio.Task[Any] | None", parent: "_Row | None") -> None:
         self.task = task
         self.parent = parent
         self.spent = Spent()
+        self.unreported = Spent()
+        self.inside = Spent()
+        self.cut = Spent()
+        self.own = self.reported = self.uncharged = 0
         self.held = Spent()
+        self.price: Price | None = None
+        self.ended = False
         self.below: list[_Row] = []
         if parent is not None:
             parent.below.append(self)
@@ -171,7 +213,7 @@ class _Row:
     @property
     def over(self) -> bool:
         """Whether the run has ended."""
-        return self.task is None or self.task.done()
+        return self.ended or self.task is None or self.task.done()
 
     @property
     def root(self) -> "_Row":
@@ -184,32 +226,76 @@ class _Row:
         own = self.spent if self.over else self.spent + self.held
         return sum((row.total for row in self.below), own)
 
-    def report(self, spent: Spent) -> None:
-        """Take the run's own figures, which include every run inside it that has ended."""
-        self.spent = spent
+    def take(self, message: AssistantMessage) -> None:
+        """Count a reply; what arrived of one that was cut off was paid for, also where nobody says how much."""
+        usage, cost = message.usage, message.cost if message.usage.total else Cost()
+        self.own += usage.total
+        if message.failed and message.content and not usage.total:
+            usage = Usage(input=_input(self.held.usage), output=estimate_tokens(message))
+            cost = self.price.cost(usage) if self.price is not None else Cost()
+            self.unreported += Spent(usage, cost)
+        self.spent += Spent(usage, cost)
         self.held = Spent()
-        self.below = [row for row in self.below if not row.over]
+
+    def report(self, spent: Spent) -> None:
+        """Take the run's own figures; they include the runs inside it that have ended, if whoever started those charged it."""
+        for row in [row for row in self.below if row.over]:
+            self.below.remove(row)
+            self.inside += row.total
+            self.cut += row.unreported + row.cut
+            self.uncharged += row.reported
+        self.reported = spent.usage.total
+        charged = self.reported - self.own >= self.uncharged
+        self.spent = spent + self.unreported + (self.cut if charged else self.inside)
+        self.held = Spent()
 
 
 _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_rows", default=())
 
 
-def _estimate(ctx: PolicyContext, price: Price | None, spent: Spent, expected_output: int) -> Spent:
-    """What the next call may cost: the last reply's context plus what came after it, at the full input price."""
-    tokens, output = 0, expected_output
-    for message in reversed(ctx.messages):
-        if isinstance(message, AssistantMessage) and message.usage.total:
-            tokens += message.usage.total
-            output = max(output, message.usage.output)
-            break
-        tokens += estimate_tokens(message)
-    else:
-        tokens += len(ctx.system_prompt) // 4
-    usage = Usage(input=min(tokens, ctx.model.context_window or tokens), output=output)
-    if price is not None:
-        return Spent(usage, price.cost(usage))
+def _estimate(ctx: PolicyContext, models: "Sequence[tuple[ModelSpec, Price | None]]", spent: Spent, expected_output: int | None) -> Spent:
+    """What the next call may take, at most, with any of the models."""
+    tokens, last = _tokens(ctx)
+    usages = [
+        Usage(input=min(tokens, model.context_window or tokens), output=_output(ctx, model, last, expected_output)) for model, _ in models
+    ]
     average = spent.cost.total / spent.usage.total if spent.cost is not None and spent.usage.total else 0.0
-    return Spent(usage, Cost(total=average * usage.total))
+    costs = [
+        Cost(total=average * usage.total) if price is None else max(price.cost(usage), _written(price, usage), key=lambda cost: cost.total)
+        for usage, (_, price) in zip(usages, models, strict=True)
+    ]
+    most = Usage(input=max(usage.input for usage in usages), output=max(usage.output for usage in usages))
+    return Spent(most, max(costs, key=lambda cost: cost.total))
+
+
+def _tokens(ctx: PolicyContext) -> tuple[int, int]:
+    """The input of the next call, and the output of the last reply: its figures, plus what came after it."""
+    overhead = text_size(ctx.system_prompt)
+    for tool in ctx.tools:
+        overhead += len(tool.name) + text_size(tool.description) + json_size(tool.parameters_schema) + FRAME
+    overhead //= 4
+    since = 0
+    for message in reversed(ctx.messages):
+        if isinstance(message, AssistantMessage) and message.usage.total and not message.failed:
+            # What the provider counted includes prompt and tools, unless they have grown since.
+            return max(message.usage.total, overhead) + since, message.usage.output
+        since += estimate_tokens(message)
+    return overhead + since, 0
+
+
+def _output(ctx: PolicyContext, model: ModelSpec, last: int, expected: int | None) -> int:
+    """The output of the next call: as expected, or as asked for, or the usual; never more than the model gives."""
+    if expected is None:
+        thinking = model.thinking_budgets.get(model.thinking_level, _THINKING[model.thinking_level])
+        expected = ctx.max_tokens or EXPECTED_OUTPUT
+        expected += 0 if ctx.max_tokens is not None and ctx.max_tokens >= thinking + _LEAST_ANSWER else thinking
+    output = max(expected, last)
+    return min(output, model.max_output or output)
+
+
+def _written(price: Price, usage: Usage) -> Cost:
+    """The cost if all input is new to the provider's cache, which some charge more for."""
+    return price.cost(Usage(output=usage.output, cache_write=usage.input))
 
 
 def _recorded(ctx: PolicyContext) -> Spent:

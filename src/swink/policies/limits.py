@@ -14,7 +14,9 @@ Pattern = str | re.Pattern[str]
 
 
 class MaxTurns(Policy):
-    """At most `limit` model calls in a run.
+    """At most `limit` model calls in a run: every request counts, also one that failed and is sent again or to a fallback.
+
+    A sub-agent's run counts by itself.
 
     >>> agent = Agent(model, policies=[MaxTurns(20)])
     """
@@ -27,8 +29,13 @@ class MaxTurns(Policy):
         self.limit = limit
 
     def pre_turn(self, ctx: PolicyContext) -> Verdict:
-        """Stop once the turns are used up."""
-        return Stop(f"max turns: {self.limit} model calls made") if ctx.turn >= self.limit else None
+        """Stop once the calls are used up."""
+        made = max(ctx.turn, ctx.requests)
+        return Stop(f"max turns: {made} of {self.limit} model calls made") if made >= self.limit else None
+
+    def pre_retry(self, ctx: PolicyContext) -> Verdict:
+        """As before a turn."""
+        return self.pre_turn(ctx)
 
 
 class ToolDenyList(Policy):

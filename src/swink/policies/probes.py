@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -93,7 +94,7 @@ def _call(number: int = 0, name: str = "probe", **arguments: Any) -> ToolCall:
 
 async def _budget(policy: Budget) -> str | None:
     twin = copy.copy(policy)
-    twin._past, twin._roots, twin._used = Spent(), [], True
+    twin._past, twin._roots, twin._of_run, twin._used = Spent(), [], WeakKeyDictionary(), True
     scene = _Scene(twin, [_call()], usage=Usage(10**12, 10**12))
     result = await scene.run()
     return None if result.reason and len(scene.model.calls) < 2 else "a second call was made after the limit was passed"

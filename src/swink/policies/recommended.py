@@ -31,6 +31,7 @@ class UnprovenPolicy(AgentError):
 class RecommendedPolicies(Sequence[Policy]):
     """Redaction, injection guard, budget, turn limit, loop detection; path guard, deny list, audit and checkpoint if given.
 
+    With a model that has no known price the cost limit is not kept: a warning says so once, and the run goes on.
     `verify()` runs a tiny scripted agent against each and raises `UnprovenPolicy` if one does not bite; call it when
     your program starts, or in its tests.
 
@@ -56,7 +57,7 @@ class RecommendedPolicies(Sequence[Policy]):
         # The redactor comes first, so that every other policy judges the arguments a tool will really get.
         policies: list[Policy] = [PiiRedactor(redact), PromptInjectionGuard()]
         if max_cost is not None or max_tokens is not None:
-            policies.append(Budget(max_cost=max_cost, max_tokens=max_tokens))
+            policies.append(Budget(max_cost=max_cost, max_tokens=max_tokens, unknown_price="warn"))
         policies.append(MaxTurns(max_turns))
         if denied := tuple(deny):
             policies.append(ToolDenyList(denied))
