@@ -184,3 +184,23 @@ def test_hostile_shapes_take_linear_time(shape):
     began = time.process_time()
     redact_text(shape * (500_000 // len(shape)))
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "SECRET_KEY='p@ss word!'",
+        "SECRET_KEY=django-insecure-#x$y",
+        "glpat-abcdefghijABCDEFGHIJ",
+        "ghp_" + "AbCd" * 9,
+    ],
+)
+def test_a_key_is_one_also_without_digits_or_with_a_path_in_it(text: str):
+    assert MARK in redact_text(text)
+
+
+@pytest.mark.parametrize("text", ["call(passphrase=passphrase)", "a.py,sha256=r8_DrqAfn6QLwQnmXEggveiSU-UaIL2p2nuPINelfFc,14949"])
+def test_names_and_hashes_that_resemble_keys_stay(text: str):
+    assert redact_text(text) == text

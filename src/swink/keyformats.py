@@ -13,7 +13,7 @@ _PREFIXES = (
     # The prefixes, and what follows them.
     ("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- sk-live- sk-test-", r"[A-Za-z0-9_-]{8,}"),
     ("sk- pk- rk- xai- nvapi- pplx-", r"(?:(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9_-]{8,}|[A-Za-z0-9]{16,})"),
-    ("gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}(?![A-Za-z0-9_]*\()"),
+    ("gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}(?!-|[A-Za-z0-9_]*\()"),
     ("pcsk_ figd_ tvly- y0_ tgp_v1_ cfut_ fm2_ fo1_", r"(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{24,}"),
     ("fc- sbp_ sgp_ e2b_", r"[0-9a-f]{32,}(?![A-Za-z0-9])"),
     ("re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
@@ -76,7 +76,7 @@ _WITHIN = (
     ("@github.com", re.compile(r"(?<=://)[A-Za-z0-9_-]{20,}(?=@github\.com)")),
 )
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.:/~@-]{14,}")
-_DIGIT = re.compile(r"[0-9]")
+_TELLING = re.compile(r"[0-9]|sk-|gh[oprsu]_|github_pat_|gl(?:pat|ptt|dt|rt)-|xox[a-z][-.]|AIza|AKIA|ASIA|dckr_|_live_|npm_")
 _BEGIN = re.compile(
     r"----[- ]?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----[- ]?"
     r"(?=(?:\s|\\[rn]){0,20}[A-Za-z0-9+/])(?!(?:\s|\\[rn]){0,20}(?:[Xx.*]{3}|\.\.))"
@@ -91,8 +91,8 @@ _PUTTY = re.compile(
 
 def formats(text: str) -> Iterator[Span]:
     """Where keys stand that are known by their form alone."""
-    # Keys are long words with digits in them: all prefixes are looked for in those few, not in the whole text.
-    words = "\n".join({word for word in _LONG_WORD.findall(text) if _DIGIT.search(word) or "sk-" in word})
+    # Keys are long words with digits in them, or begin like nothing else: all prefixes are looked for in those few, not in the whole text.
+    words = "\n".join({word for word in _LONG_WORD.findall(text) if _TELLING.search(word)})
     for prefix, pattern in _FORMATS:
         if prefix in words:
             yield from (match.span() for match in pattern.finditer(text))

@@ -51,7 +51,7 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::|/)[A-Za-z_]\w*)+\Z")
 _LETTERS = re.compile(r"[^\W\d]*(?:[-_. ][^\W\d]+)*\Z")
 _LABEL = re.compile(r"[A-ZÀ-Þ][^\W\dA-Z]*\Z|[^\W\d]+:?\s*\Z")
 _STEM = re.compile(
-    r"passw|pwd|secret|token|key|auth|cred|example|sample|dummy|changeme|your|placeholder|redacted|foo|bar|test|geheim|contrase|passe|senha",
+    r"passw|passph|pwd|secret|token|key|auth|cred|example|sample|dummy|changeme|your|placeholder|redacted|foo|bar|test|geheim|contrase|passe|senha",
     re.I,
 )
 _WORDS = frozenset(
@@ -104,13 +104,20 @@ def _is_secret(text: str, lowered: str, name: re.Match[str], found: re.Match[str
         return False
     if len(value) < (1 if found["quote"] else 4) or value.lower() in _WORDS or _EXPRESSION.match(value):
         return False
-    if _DOTTED.match(value) or value[0] in " ),]+;":
-        return False
     if is_random(value):
         return kind != "weak" or not _UUID.match(value)
-    if _is_placeholder(value):
+    if _DOTTED.match(value) or value[0] in " ),]+;" or _is_placeholder(value):
         return False
+    if kind != "weak" and _is_setting(text, name, found) and not _PROSE.search(value):
+        return True
     return _is_quoted_secret(value, kind) if found["quote"] else _is_bare_secret(text, name, found, value, kind)
+
+
+def _is_setting(text: str, name: re.Match[str], found: re.Match[str]) -> bool:
+    """Whether this is a variable as environments and settings files have them: `SECRET_KEY=…`, with a value that is no name."""
+    value = found["quoted"] or found["bare"]
+    written = text[name.start() : name.end()] + found["rest"]
+    return (found["separator"] or "").strip() == "=" and written.isupper() and not _LETTERS.match(value)
 
 
 def _kind(text: str, lowered: str, name: re.Match[str]) -> Kind | None:
@@ -177,7 +184,8 @@ def is_random(value: str) -> bool:
     if _HEX.match(value):
         return True
     turns = len(_TURN.findall(value))
-    return bool(_RANDOM.match(value)) and turns >= max(4, len(value) // 5) and sum(map(str.isdigit, value)) >= 2
+    digits = sum(map(str.isdigit, value))
+    return bool(_RANDOM.match(value)) and turns >= max(4, len(value) // 5) and (digits >= 2 or (digits == 1 and turns >= 10))
 
 
 def _is_placeholder(value: str) -> bool:
