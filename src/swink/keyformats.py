@@ -13,7 +13,7 @@ _PREFIXES = (
     # The prefixes, and what follows them.
     ("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- sk-live- sk-test-", r"[A-Za-z0-9_-]{8,}"),
     ("sk- pk- rk- xai- nvapi- pplx-", r"(?:(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9_-]{8,}|[A-Za-z0-9]{16,})"),
-    ("gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}(?!-|[A-Za-z0-9_]*\()"),
+    ("gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}+(?!-|[A-Za-z0-9_]*\()"),
     ("pcsk_ figd_ tvly- y0_ tgp_v1_ cfut_ fm2_ fo1_", r"(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{24,}"),
     ("fc- sbp_ sgp_ e2b_", r"[0-9a-f]{32,}(?![A-Za-z0-9])"),
     ("re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
