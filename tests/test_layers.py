@@ -31,7 +31,7 @@ config  account  state  watch  subscribers  cassette
 events  tool  context  conformance  policy  scrub
 stream  history  schema  workers  retry  queues  shown
 tokens  codec
-messages  errors  redact  filelock
+messages  errors  redact  filelock  hosts
 keyformats  namedsecrets
 """
 RELATIVE = "swink.<relative>"

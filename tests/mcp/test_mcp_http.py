@@ -10,6 +10,7 @@ from mcp_servers import call, http_server, leftovers, results
 from session_server import SessionServer
 
 from swink import Image
+from swink.errors import MisuseError
 from swink.mcp import HttpServer, McpError, McpServers
 
 
@@ -107,3 +108,15 @@ async def test_headers_go_with_every_request_and_a_refusal_is_reported():
                 pass
     assert seen
     assert all(b"authorization: bearer abc" in request.lower() for request in seen)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://192.168.0.9/mcp", "http://tools.example/mcp", "http://localhost.evil.example/mcp", "http://0.0.0.0/mcp"]
+)
+def test_a_header_with_a_secret_does_not_travel_in_clear_text(url: str):
+    with pytest.raises(MisuseError, match="use https") as raised:
+        web(url, headers={"Authorization": "Bearer hunter2hunter2"})
+    assert "hunter2" not in str(raised.value)
+    assert web(url, headers={"X-Team": "blue"})
+    assert web(url, headers={"Authorization": "Bearer hunter2hunter2"}, allow_http=True)
+    assert web(url.replace("http:", "https:"), headers={"Authorization": "Bearer hunter2hunter2"})

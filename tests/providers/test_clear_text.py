@@ -8,14 +8,16 @@ from adapters import ADAPTERS, KEY, Adapter
 from loopback import MemoryTransport, read
 
 from swink.errors import MisuseError
+from swink.hosts import is_loopback, is_private
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
-from swink.providers.endpoint import Endpoint, check_base_url, is_loopback, is_private
+from swink.providers.endpoint import Endpoint, check_base_url
 from swink.providers.entra import ClientCredentials
 from swink.providers.http import Request
 from swink.providers.ollama import OllamaStreamFn
 from swink.providers.openai import OpenAIStreamFn
+from swink.providers.proxy import ProxyStreamFn
 from swink.providers.sigv4 import Credentials
 from swink.stream import Error, StreamOptions
 
@@ -160,3 +162,57 @@ def test_no_key_shows_in_a_pretty_print():
         rich.pprint(value, console=console)
         assert KEY not in repr(value)
     assert not re.search(KEY, console.file.getvalue())
+
+
+# Keys of the environment that belong to an address of the environment
+
+
+async def test_the_environments_key_for_azure_is_of_the_resource_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
+    for name in ("AZURE_OPENAI_AD_TOKEN", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com")
+    model = ADAPTERS["azure"].model
+    for variable in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"):
+        monkeypatch.setenv(variable, KEY)
+        requests, _ = await sent_by(AzureStreamFn(), model)
+        assert KEY in str(requests[0].headers)
+        requests, _ = await sent_by(AzureStreamFn(base_url="https://mine.openai.azure.com/openai/v1"), model)
+        assert KEY in str(requests[0].headers)
+        requests, end = await sent_by(AzureStreamFn(base_url="https://other.example"), model)
+        assert (requests, end.kind) == ([], "auth")
+        monkeypatch.delenv(variable)
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    requests, _ = await sent_by(AzureStreamFn(base_url="https://the-only-one.example"), model)
+    assert KEY in str(requests[0].headers)
+
+
+async def test_the_environments_token_is_of_the_proxy_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SWINK_PROXY_URL", "https://proxy.example")
+    monkeypatch.setenv("SWINK_PROXY_TOKEN", KEY)
+    requests, end = await sent_by(ProxyStreamFn(base_url="https://other.example"), ADAPTERS["proxy"].model)
+    assert (requests, end.kind) == ([], "auth")
+    requests, _ = await sent_by(ProxyStreamFn(), ADAPTERS["proxy"].model)
+    assert KEY in str(requests[0].headers)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://evil.example/x.amazonaws.com/", "https://amazonaws.com.evil.example", "https://evilamazonaws.com"]
+)
+async def test_the_environments_keys_for_aws_go_to_aws(url: str, monkeypatch: pytest.MonkeyPatch):
+    model = ADAPTERS["bedrock"].model
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
+    requests, end = await sent_by(BedrockStreamFn(base_url=url, region="us-east-1"), model)
+    assert (requests, end.kind) == ([], "auth")
+    monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", KEY)
+    requests, end = await sent_by(BedrockStreamFn(base_url=url, region="us-east-1"), model)
+    assert (requests, end.kind) == ([], "auth")
+    assert "credentials=" in end.message
+    for own in ("https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com", None):
+        requests, _ = await sent_by(BedrockStreamFn(base_url=own, region="us-east-1"), model)
+        assert requests[0].headers["x-amz-security-token"] == KEY
+    requests, _ = await sent_by(BedrockStreamFn(base_url=url, region="us-east-1", credentials=Credentials("AKID", "own")), model)
+    assert "AKID/" in requests[0].headers["authorization"]

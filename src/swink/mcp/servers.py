@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
 from swink.errors import AgentError, MisuseError
+from swink.hosts import is_loopback, is_secret_header
 
 
 class McpError(AgentError):
@@ -53,6 +55,9 @@ class StdioServer(_Server, frozen=True):
     def __repr__(self) -> str:
         return f"StdioServer({self.name!r}, {self.command!r}, env={sorted(self.env)})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("command", self.command), ("env", sorted(self.env))]
+
 
 class HttpServer(_Server, frozen=True):
     """A server behind a URL, spoken to with streamable HTTP; `headers` go with every request."""
@@ -60,6 +65,17 @@ class HttpServer(_Server, frozen=True):
     name: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    allow_http: bool = False
+    """Whether a header with a secret may go to another machine over plain http."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        secret = next((name for name, value in self.headers.items() if value and is_secret_header(name)), None)
+        if parts.scheme == "http" and secret and not self.allow_http and not is_loopback(parts.hostname or ""):
+            raise MisuseError(
+                f"MCP server {self.name!r}: the header {secret!r} would travel to {parts.hostname} in clear text; "
+                "use https, or allow_http=True if you trust the network"
+            )
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -68,6 +84,9 @@ class HttpServer(_Server, frozen=True):
 
     def __repr__(self) -> str:
         return f"HttpServer({self.name!r}, headers={sorted(self.headers)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("headers", sorted(self.headers))]
 
 
 Server = StdioServer | HttpServer

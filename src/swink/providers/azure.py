@@ -46,11 +46,11 @@ class AzureStreamFn:
         token_provider: TokenProvider | None = None,
         allow_http: bool = False,
     ) -> None:
-        url = base_url or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
+        # The key in the environment is of the resource that stands beside it, or else of the one that the caller names.
+        url = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip() or base_url
         if not url:
             raise MisuseError("Azure needs the URL of a resource: pass base_url= or set AZURE_OPENAI_ENDPOINT")
-        # The key in the environment is of the resource that the caller names: there is no other it could belong to.
-        self._endpoint = endpoint("azure", url, url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http)
+        self._endpoint = endpoint("azure", url, base_url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http)
         self._api_version = api_version or os.environ.get("OPENAI_API_VERSION", "")
         self._deployment = deployment
         self._credentials = credentials
@@ -106,11 +106,12 @@ class AzureStreamFn:
         if self._token_provider is not None:
             token = self._token_provider()
             return await token if inspect.isawaitable(token) else token
-        if self._credentials is None and not os.environ.get("AZURE_OPENAI_API_KEY"):
+        trusted = self._endpoint.takes_environment
+        if self._credentials is None and trusted and not os.environ.get("AZURE_OPENAI_API_KEY"):
             self._credentials = _credentials_from_environment()
         if self._credentials is not None:
             return await self._credentials.token(transport_for(options), timeout_for(options, self.timeout))
-        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip()
+        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip() if trusted else ""
 
 
 def _credentials_from_environment() -> ClientCredentials | None:

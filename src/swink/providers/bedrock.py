@@ -4,8 +4,9 @@ import inspect
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from urllib.parse import urlsplit
 
-from swink.errors import StreamError
+from swink.errors import AuthError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.awsconfig import find_credentials, find_region
 from swink.providers.bedrock_body import request_body
@@ -47,7 +48,7 @@ class BedrockStreamFn:
         named = os.environ.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") or os.environ.get("AWS_ENDPOINT_URL")
         url = base_url or named
         self._base_url = check_base_url(url, allow_http=allow_http) if url else None
-        self._owned = not base_url or bool(re.search(r"\.amazonaws\.com(\.cn)?(:|/|$)", base_url))
+        self._owned = not base_url or (urlsplit(base_url.strip()).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
         self._allow_http = allow_http
         self._api_key = api_key
         self._region = region
@@ -90,7 +91,7 @@ class BedrockStreamFn:
         if key:
             headers["authorization"] = f"Bearer {key}"
         elif key is None:
-            found = await self._find_credentials()
+            found = await self._find_credentials(endpoint)
             with_signature = signed("POST", url, headers, body, credentials=found, region=region, service="bedrock")
             headers = {name.lower(): value for name, value in with_signature.items()}
         return Request(url, endpoint.sealed(headers), body)
@@ -116,8 +117,12 @@ class BedrockStreamFn:
             raise StreamError(f"bedrock: {region!r} is not the name of a region")
         return region
 
-    async def _find_credentials(self) -> Credentials:
+    async def _find_credentials(self, endpoint: Endpoint) -> Credentials:
         if self._credentials is None:
+            if self._profile is None and not endpoint.takes_environment:
+                raise AuthError(
+                    f"bedrock: the AWS keys found here are not used for {endpoint.host}; pass api_key=, credentials= or profile="
+                )
             return find_credentials(self._profile)
         if isinstance(self._credentials, Credentials):
             return self._credentials

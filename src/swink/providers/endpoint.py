@@ -4,10 +4,8 @@ A key from the environment belongs to one provider: it goes to that provider, to
 beside it, or to this machine, and nowhere else. No key travels over plain http, except to this machine.
 """
 
-import ipaddress
 import os
 import re
-import socket
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -15,9 +13,9 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from swink.errors import AuthError, MisuseError, StreamError
+from swink.hosts import is_local, is_loopback, is_private, is_secret_header
 from swink.stream import StreamOptions
 
-_SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie", re.I)
 _NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
 
 
@@ -49,12 +47,17 @@ class Endpoint(Struct, frozen=True):
         """Whether the server runs on this machine."""
         return is_local(self.host)
 
+    @property
+    def takes_environment(self) -> bool:
+        """Whether what the environment holds for the provider may go there."""
+        return self.owned or is_loopback(self.host)
+
     def key(self, override: str | None = None) -> str:
         """The key to send: the caller's, the constructor's, the environment's; empty for a local server without one."""
         for given in (override, self.api_key):
             if given is not None:
                 return self._unless_clear(given.strip(), "the key")
-        if self.owned or is_loopback(self.host):
+        if self.takes_environment:
             for variable in self.variables:
                 if found := os.environ.get(variable, "").strip():
                     return self._unless_clear(found, f"the key in {variable}")
@@ -138,44 +141,6 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     if parts.scheme == "http" and not allow_http and not is_private(parts.hostname):
         raise MisuseError(f"base_url {_shown(url)} would send the key in clear text; use https, or pass allow_http=True")
     return parts.geturl().rstrip("/")
-
-
-def is_secret_header(name: str) -> bool:
-    """Whether a header of this name holds a key, a token or a signature."""
-    return _SECRET_HEADER.search(name) is not None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is surely this machine: a loopback address, or `localhost` itself."""
-    address = _address(host)
-    return address.is_loopback if address is not None else host in ("localhost", "localhost.")
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is meant to be this machine; for the names below `localhost` and 0.0.0.0 nothing vouches."""
-    address = _address(host)
-    return is_loopback(host) or (address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost"))
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine or one of its private network: no public name or address leads there."""
-    address = _address(host)
-    if address is not None:
-        return address.is_private or address.is_loopback or address.is_link_local
-    name = host.removesuffix(".")
-    return is_local(host) or "." not in name or name.endswith((".local", ".internal", ".lan", ".home.arpa"))
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address a host is written as, in any spelling that the system's resolver takes: 127.1 and 2130706433 too."""
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        try:
-            return ipaddress.IPv4Address(socket.inet_aton(host))
-        except (OSError, ValueError):
-            return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _site(url: str) -> tuple[str, str | None, int | None]:

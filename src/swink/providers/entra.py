@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AuthError, MisuseError, NetworkError
-from swink.providers.endpoint import check_base_url, is_loopback
+from swink.hosts import is_loopback
+from swink.providers.endpoint import check_base_url
 from swink.providers.failure import parse_error, read_capped, retry_after
 from swink.providers.http import Request, Transport
 from swink.redact import redact_text

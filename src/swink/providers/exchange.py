@@ -16,8 +16,8 @@ import msgspec
 
 from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
+from swink.hosts import is_secret_header
 from swink.messages import clean
-from swink.providers.endpoint import is_secret_header
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, timeout_for, transport_for
 from swink.providers.reply import Reply

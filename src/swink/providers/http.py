@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct, field
 
 from swink.errors import NetworkError, StreamError
-from swink.providers.endpoint import is_local
+from swink.hosts import is_local
 from swink.redact import redact_text
 from swink.stream import StreamOptions, Timeout
 

@@ -47,7 +47,7 @@ class ProxyStreamFn:
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, version: int = VERSION, allow_http: bool = False
     ) -> None:
-        url = base_url or os.environ.get("SWINK_PROXY_URL", "").strip()
+        url = os.environ.get("SWINK_PROXY_URL", "").strip() or base_url
         if not url:
             raise MisuseError("the proxy has no address: pass base_url=, or set SWINK_PROXY_URL")
         self._endpoint = endpoint(

@@ -1,0 +1,45 @@
+"""Hosts: which of them are this machine or its private network, and what must not travel to any other in clear text."""
+
+import ipaddress
+import re
+import socket
+
+_SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie", re.I)
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name holds a key, a token or a signature."""
+    return _SECRET_HEADER.search(name) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is surely this machine: a loopback address, or `localhost` itself."""
+    address = _address(host)
+    return address.is_loopback if address is not None else host in ("localhost", "localhost.")
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is meant to be this machine; for the names below `localhost` and 0.0.0.0 nothing vouches."""
+    address = _address(host)
+    return is_loopback(host) or (address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost"))
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine or one of its private network: no public name or address leads there."""
+    address = _address(host)
+    if address is not None:
+        return address.is_private or address.is_loopback or address.is_link_local
+    name = host.removesuffix(".")
+    return is_local(host) or "." not in name or name.endswith((".local", ".internal", ".lan", ".home.arpa"))
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address a host is written as, in any spelling that the system's resolver takes: 127.1 and 2130706433 too."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+    return getattr(address, "ipv4_mapped", None) or address
