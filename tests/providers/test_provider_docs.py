@@ -53,11 +53,11 @@ def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPa
     assert scope["agent"]
 
 
-@pytest.mark.parametrize(("number", "says"), [(2, "Hello?"), (3, "18 degrees in Oslo \nthe contract is kept")])
-def test_the_adapters_of_the_page_run(number: int, says: str, tmp_path: Path):
+@pytest.mark.parametrize(("number", "says"), [(2, "Hello?"), (3, "18 degrees in Oslo \nthe contract is kept"), (4, "Hello!\n['42', '42']")])
+def test_the_programs_of_the_page_run(number: int, says: str, tmp_path: Path):
     script = tmp_path / "adapter.py"
     script.write_text(PROGRAMS[number], "utf-8")
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == says + "\n"
     assert not done.stderr
