@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from scenes import Scene, call
 
 from swink import Policy
@@ -20,6 +21,7 @@ from swink.policies import (
     PiiRedactor,
     PromptInjectionGuard,
     RecommendedPolicies,
+    Spent,
     ToolAllowList,
     ToolDenyList,
     UnprovenPolicy,
@@ -52,7 +54,7 @@ async def test_each_policy_of_the_set_is_proven_to_bite(tmp_path: Path):
     assert all(item.bites for item in probes)
 
 
-SLOTS = ("pre_turn", "pre_dispatch", "post_turn", "post_loop", "pre_commit", "write", "append")
+SLOTS = ("pre_turn", "pre_dispatch", "pre_retry", "post_turn", "post_loop", "post_run", "pre_commit", "write", "append")
 
 
 @pytest.mark.parametrize("index", range(11))
@@ -69,6 +71,44 @@ async def test_a_policy_that_does_not_bite_is_named(tmp_path: Path, index: int):
     with pytest.raises(UnprovenPolicy) as raised:
         await policies.verify()
     assert [item.policy for item in raised.value.probes if not item.bites] == [type(policy).__name__]
+
+
+@pytest.mark.parametrize(
+    ("kind", "slot", "problem"),
+    [
+        (MaxTurns, "pre_retry", "calls were made"),
+        (AuditLogger, "post_run", "a turn that failed was not written down"),
+        (Checkpoint, "post_run", "a turn that failed was not saved"),
+    ],
+)
+async def test_a_policy_that_bites_only_half_is_named(tmp_path: Path, kind: type, slot: str, problem: str):
+    policy = next(policy for policy in everything(tmp_path) if isinstance(policy, kind))
+    policy.__class__ = type(kind.__name__, (kind,), {slot: _nothing})
+    assert problem in ((await probe(policy)).problem or "")
+
+
+async def test_a_budget_that_does_not_look_ahead_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.policies.budget._estimate", lambda *_: Spent())
+    assert "may pass the limit" in ((await probe(Budget(max_tokens=10_000))).problem or "")
+
+
+async def test_a_loop_detection_that_other_policies_reset_is_named(monkeypatch: pytest.MonkeyPatch):
+    class Forgetful(LoopDetection):
+        def post_turn(self, ctx: Any, turn: Any) -> Any:
+            return super().post_turn(replace(ctx, injected=()), turn)
+
+    assert "beside another policy" in ((await probe(Forgetful())).problem or "")
+
+
+async def test_an_audit_log_that_does_not_miss_what_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.policies.chain._missing", lambda *_: [])
+    assert "a deleted log was not noticed" in ((await probe(AuditLogger(tmp_path / "a.jsonl"))).problem or "")
+
+
+async def test_a_required_log_with_a_key_is_probed_without_harm(tmp_path: Path):
+    policy = AuditLogger(tmp_path / "a.jsonl", key="k", required=True, anchor=tmp_path / "a.head")
+    assert (await probe(policy)).problem is None
+    assert AuditLogger.verify(policy.path, key="k", head=tmp_path / "a.head").records == 1
 
 
 def _nothing(*values: Any) -> None:

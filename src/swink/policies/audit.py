@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import copy
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -60,8 +61,8 @@ class AuditLogger(Policy):
         self.max_text = max_text
         self.label = label
         self.fail_closed = required  # pyright: ignore[reportAttributeAccessIssue]
-        secret = key.encode() if isinstance(key, str) else key
-        self._chain = Chain(self.path, secret, Path(anchor) if isinstance(anchor, str) else anchor)
+        self._key = key.encode() if isinstance(key, str) else key
+        self._chain = Chain(self.path, self._key, Path(anchor) if isinstance(anchor, str) else anchor)
         self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
         self._waiting: deque[tuple[dict[str, Any], Future[Head]]] = deque()
         self._writing = Lock()
@@ -98,6 +99,12 @@ class AuditLogger(Policy):
             if self.fail_closed:
                 raise BrokenLog(f"audit log {self.path} is broken: {problem}")
         return head
+
+    def twin(self, path: Path) -> "AuditLogger":
+        """One that writes in the same way to another file, without an anchor."""
+        twin = copy(self)
+        AuditLogger.__init__(twin, path, key=self._key, max_text=self.max_text, label=self.label, required=self.fail_closed)
+        return twin
 
     @staticmethod
     def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None) -> Verification:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -48,6 +49,12 @@ class Checkpoint(Policy):
         """Save the turn in which the run ended, if it did not come to its end."""
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
             await self._keep(ctx)
+
+    def twin(self, store: Callable[[Data], Any]) -> "Checkpoint":
+        """One that saves in the same way to another store."""
+        twin = copy(self)
+        Checkpoint.__init__(twin, store, timeout=self.timeout)
+        return twin
 
     async def _keep(self, ctx: PolicyContext) -> None:
         saving = _Saving(self._save, self.timeout)

@@ -1,20 +1,25 @@
 """Probes: for each policy, a tiny scripted run that it must stop or change, and one that it must let pass."""
 
 import copy
+import json
+import os
 import re
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.codec import encode_messages
 from swink.config import AgentResult
+from swink.errors import AuthError, NetworkError
 from swink.messages import ModelSpec, Price, ToolCall, Usage
-from swink.policies.audit import AuditLogger
+from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget, Spent
 from swink.policies.chain import Verification, verify
 from swink.policies.checkpoint import Checkpoint
@@ -24,7 +29,9 @@ from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList, matches
 from swink.policies.loops import LoopDetection
 from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
-from swink.policy import Policy
+from swink.policy import Inject, Policy, PolicyContext, Turn
+from swink.retry import ExponentialBackoff
+from swink.stream import StreamOptions
 from swink.testing import ScriptedModel
 from swink.tool import Tool, ToolContext
 
@@ -68,7 +75,15 @@ class _Scene:
     """A scripted agent with one policy and tools that only count their calls."""
 
     def __init__(
-        self, policy: Policy, replies: Sequence[Any], *, names: Sequence[str] = ("probe",), answer: str = "ok", usage: Usage = Usage(1, 1)
+        self,
+        policy: Policy,
+        replies: Sequence[Any],
+        *,
+        names: Sequence[str] = ("probe",),
+        answer: str = "ok",
+        usage: Usage = Usage(1, 1),
+        beside: Sequence[Policy] = (),
+        **options: Any,
     ) -> None:
         self.ran: list[dict[str, Any]] = []
         self.model = ScriptedModel([*replies, "done"], usage=usage)
@@ -78,7 +93,7 @@ class _Scene:
             return answer
 
         tools = [Tool.raw(name, "Counts its calls.", _OBJECT, execute) for name in names]
-        self.agent = Agent(_MODEL, stream_fn=self.model, tools=tools, policies=[policy])
+        self.agent = Agent(_MODEL, stream_fn=self.model, tools=tools, policies=[*beside, policy], **options)
 
     async def run(self, text: str = "Go.") -> AgentResult:
         return await self.agent.run(text)
@@ -93,21 +108,35 @@ def _call(number: int = 0, name: str = "probe", **arguments: Any) -> ToolCall:
 
 
 async def _budget(policy: Budget) -> str | None:
+    scene = _Scene(_fresh(policy), [_call()], usage=Usage(10**12, 10**12))
+    result = await scene.run()
+    if not result.reason or len(scene.model.calls) > 1:
+        return "a second call was made after the limit was passed"
+    if policy.reserve and policy.expected_output is None:
+        large = _Scene(_fresh(policy), [], options=StreamOptions(max_tokens=10**12))
+        await large.run()
+        limited = (policy.max_cost, policy.max_output_tokens, policy.max_tokens) != (None, None, None)
+        return "a call was made that may pass the limit" if limited and large.model.calls else None
+    return None
+
+
+def _fresh(policy: Budget) -> Budget:
+    """A budget with the same limits that has seen nothing yet."""
     twin = copy.copy(policy)
     twin._past, twin._roots, twin._of_run, twin._used = Spent(), [], WeakKeyDictionary(), True
-    scene = _Scene(twin, [_call()], usage=Usage(10**12, 10**12))
-    result = await scene.run()
-    return None if result.reason and len(scene.model.calls) < 2 else "a second call was made after the limit was passed"
+    return twin
 
 
 async def _max_turns(policy: MaxTurns) -> str | None:
     limit = min(policy.limit, 200)  # a larger one is proven by a twin, so that a probe takes no minutes
     twin = copy.copy(policy)
     twin.limit = limit
-    scene = _Scene(twin, [_call(number) for number in range(limit + 1)])
-    await scene.run()
-    made = len(scene.model.calls)
-    return None if made == limit else f"{made} calls were made, {limit} are allowed"
+    for replies in ([_call(number) for number in range(limit + 1)], [NetworkError("probe")] * (limit + 1)):
+        scene = _Scene(twin, replies, retry=ExponentialBackoff(max_attempts=limit + 1, base_delay=0))
+        await scene.run()
+        if (made := len(scene.model.calls)) != limit:
+            return f"{made} calls were made, {limit} are allowed"
+    return None
 
 
 async def _deny(policy: ToolDenyList) -> str | None:
@@ -129,20 +158,47 @@ async def _allow(policy: ToolAllowList) -> str | None:
 
 
 async def _path_guard(policy: PathGuard) -> str | None:
-    outside = ["../" * 40 + "outside", "/outside", "~/outside", f"{policy.root}-other/x"]
-    scene = _Scene(policy, [[_call(number, path=path) for number, path in enumerate(outside)], _call(9, path="inside")])
+    outside = ["../" * 40 + "outside", "/outside", "~/outside", "$HOME/outside", "%2e%2e/" * 40 + "x", "file:///outside", "a,/outside"]
+    outside.append(f"{policy.root}-other/x")
+    found = await _ran(policy, outside)
+    if found is not None:
+        return found
+    with tempfile.TemporaryDirectory() as directory:
+        return await _ran(_elsewhere(policy, Path(directory)), ["link", "link/outside"])
+
+
+def _elsewhere(policy: PathGuard, root: Path) -> PathGuard:
+    """The same guard of another directory, with a link that leads out of it."""
+    twin = copy.copy(policy)
+    twin.root = twin.base = root.resolve()
+    twin.root.joinpath("link").symlink_to(os.sep)
+    return twin
+
+
+async def _ran(policy: PathGuard, outside: list[str]) -> str | None:
+    """What ran of calls with these paths, under several names, and one that is inside."""
+    names = [name for name in ("path", "value", "probe_argument") if name not in policy.ignore]
+    calls = [_call(0, **{name: path}) for path in outside for name in names]
+    scene = _Scene(policy, [[replace(item, id=f"call_{number}") for number, item in enumerate(calls)], _call(-1, **{names[-1]: "inside"})])
     await scene.run()
-    ran = [arguments["path"] for arguments in scene.ran]
+    ran = [next(iter(arguments.values())) for arguments in scene.ran]
     return None if ran == ["inside"] else f"ran with {ran}, only 'inside' is inside"
 
 
+class _Reminding(Policy):
+    """Says something after every turn."""
+
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Inject | None:
+        return Inject(f"Reminder {ctx.turn}.") if turn.message.tool_calls else None
+
+
 async def _loops(policy: LoopDetection) -> str | None:
-    for period in (1, 2):
-        turns = 2 * policy.repeats + 4
-        scene = _Scene(policy, [_call(number, n=number % period) for number in range(turns)])
+    turns = 2 * policy.repeats + 4
+    for period, beside in ((1, ()), (2, ()), (1, (_Reminding(),))):
+        scene = _Scene(policy, [_call(number, n=number % period) for number in range(turns)], beside=beside)
         await scene.run()
         if len(scene.ran) == turns:
-            return f"{turns} repeated turns (period {period}) went through"
+            return f"{turns} repeated turns (period {period}) went through" + (" beside another policy" if beside else "")
     varied = _Scene(policy, [_call(number, n=number) for number in range(policy.repeats + 1)])
     await varied.run()
     return None if len(varied.ran) == policy.repeats + 1 else "turns that differ were stopped"
@@ -179,10 +235,21 @@ async def _content(policy: ContentFilter) -> str | None:
 
 async def _audit(policy: AuditLogger) -> str | None:
     await policy.write({"event": "probe"})
-    whole = verify(policy.path, key=policy._chain.key)
+    whole = verify(policy.path, key=policy._key)
     if not whole.ok:
         return f"the log is not sound: {whole.problems[0]}"
-    return "a changed byte was not noticed" if _changed_copy(policy).ok else None
+    if _changed_copy(policy).ok:
+        return "a changed byte was not noticed"
+    with tempfile.TemporaryDirectory() as directory:
+        twin = policy.twin(Path(directory, "probe.jsonl"))
+        await _Scene(twin, [_call(), AuthError("probe")]).run()
+        events = [json.loads(line) for line in twin.path.read_text("utf-8").splitlines()]
+        if [event.get("reason") for event in events if event["event"] == "turn"] != ["tools_executed", "error"]:
+            return "a turn that failed was not written down"
+        twin.path.unlink()
+        with suppress(BrokenLog):
+            await twin.write({"event": "probe"})
+        return "a deleted log was not noticed" if verify(twin.path, key=policy._key).ok else None
 
 
 def _changed_copy(policy: AuditLogger) -> Verification:
@@ -191,17 +258,18 @@ def _changed_copy(policy: AuditLogger) -> Verification:
         data = bytearray(policy.path.read_bytes())
         data[len(data) // 2] ^= 1
         changed.write_bytes(data)
-        return verify(changed, key=policy._chain.key)
+        return verify(changed, key=policy._key)
 
 
 async def _checkpoint(policy: Checkpoint) -> str | None:
     saved: list[Any] = []
-    twin = copy.copy(policy)
-    twin._save = saved.append
-    await _Scene(twin, [_call()]).run()
+    await _Scene(policy.twin(saved.append), [_call()]).run()
     if len(saved) != 2:
         return f"{len(saved)} of 2 turns were saved"
-    return None if len(Agent.restore(saved[-1], stream_fn=ScriptedModel([])).messages) == 4 else "what was saved is not the conversation"
+    if len(Agent.restore(saved[-1], stream_fn=ScriptedModel([])).messages) != 4:
+        return "what was saved is not the conversation"
+    await _Scene(policy.twin(saved.append), [AuthError("probe")]).run()
+    return None if len(saved) == 3 else "a turn that failed was not saved"
 
 
 def _name_for(pattern: str | re.Pattern[str]) -> str | None:
