@@ -386,6 +386,27 @@ async def test_writing_does_not_hold_up_the_event_loop(tmp_path: Path):
     assert len(Cassette(tmp_path / "c").read()) == 1
 
 
+@pytest.mark.parametrize("wrapper", [recorded, cached])
+async def test_cancelled_at_any_moment_a_cassette_has_whole_lines_and_nothing_is_left_running(wrapper: Any, tmp_path: Path):
+    script = [Start(), *block("text", 0, ["one ", "two"]), Done("stop")]
+    finished = 0
+    for ticks in range(60):
+        cassette = tmp_path / f"{ticks}"
+        talker = agent_on(wrapper(ScriptedModel([script]), cassette))
+        running = asyncio.create_task(talker.run("hi"))
+        for _ in range(ticks):
+            await asyncio.sleep(0.0005 if ticks > 30 else 0)
+        finished += running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await talker.wait_for_idle()
+        await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+        lines = Cassette(cassette).read() if cassette.exists() else []
+        assert all(said(line.events) == "one two" for line in lines)
+        assert len(asyncio.all_tasks()) == 1
+    assert finished
+
+
 async def test_results_and_texts_of_any_kind_are_recorded(tmp_path: Path):
     @tool
     async def odd(city: str) -> ToolResult:

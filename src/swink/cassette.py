@@ -25,7 +25,7 @@ from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 
 logger = logging.getLogger("swink.cassette")
 
-_ROUNDS = 200_000
+_ROUNDS = 50_000
 _SHOWN = ("role", "content", "tool_call_id", "tool_name", "is_error", "stop_reason")
 
 
