@@ -468,6 +468,9 @@ xxd a.txt x
 xxd -bl a.txt x
 xxd -bc a.txt x
 xxd -p a.txt x
+xxd a.txt -p
+xxd -a a.txt -E
+uniq a.txt -c
 xxd -ps -r a.txt
 od /etc/passwd
 shuf -o x a.txt
@@ -687,8 +690,8 @@ cat .store/session
 cat .store
 ls .store
 cat ./.store/../.store/session
-cat link-to-.store
-head -5 < link-to-.store
+cat link-to-store
+head -5 < link-to-store
 head -5 < src/link
 git show HEAD:.store/session
 cat fifo

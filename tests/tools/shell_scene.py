@@ -21,7 +21,7 @@ def lay_out(top: Path) -> Path:
         "a.txt": "a one\nb two x\n", "b.txt": "b two\n", "a file.txt": "spaces\n", "README.md": "# Readme\n", "data.csv": "n,v\na,1\n",
         "package.json": '{"name": "n", "version": "1", "scripts": {}, "dependencies": {}}\n', ".gitignore": "node_modules\n",
         "src/main.py": "import os\n\n\ndef main():\n    return 1  # x TODO\n", "src/other.py": "x = 1\n", "docs/index.md": "x\n",
-        "node_modules/m/index.py": "x\n", ".store/session": "hidden\n", "evil.sh": "#!/bin/sh\ntouch \"$CANARY\"\n", "evil.mk": "all:\n\ttouch x\n",
+        "node_modules/m/index.py": "x\n", ".store/session": "canary-hidden\n", "evil.sh": "#!/bin/sh\ntouch \"$CANARY\"\n", "evil.mk": "all:\n\ttouch x\n",
         "list": f"{top}/outside/secret.txt\0", "sums": f"0  {top}/outside/secret.txt\n", "dashed/-o": "", "options/--output=x": "", "options/a": "",
         "bin/ls": "#!/bin/sh\ntouch x\n",
     }  # fmt: skip
@@ -41,7 +41,7 @@ def lay_out(top: Path) -> Path:
 def _links(root: Path) -> None:
     targets = {
         "link-out": "/etc/passwd", "dir-out": "/etc", "src/link": "../../outside/secret.txt", "link": "a.txt", "link-in": "src/main.py",
-        "link-sub": "src", "link-to-link": "link-out", "dangling-out": "/nowhere/x", "loop": "loop", "link-to-.store": ".store/session",
+        "link-sub": "src", "link-to-link": "link-out", "dangling-out": "/nowhere/x", "loop": "loop", "link-to-store": ".store/session",
     }  # fmt: skip
     for name, target in targets.items():
         (root / name).symlink_to(target)

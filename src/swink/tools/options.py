@@ -39,11 +39,15 @@ class Grammar(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    """A program's arguments: options with their values, operands, and every word that is an operand or might be one."""
+    """A program's arguments: options with their values, operands, and values that are paths.
+
+    `late` are the words after the first operand, which are all operands to a program that stops looking for options there.
+    """
 
     options: Mapping[str, tuple[str, ...]]
     operands: tuple[str, ...]
     paths: tuple[str, ...]
+    late: tuple[str, ...]
 
     def has(self, *names: str) -> bool:
         """Whether one of these options is given."""
@@ -90,10 +94,11 @@ class _Reader:
         self._options: dict[str, list[str]] = {}
         self._operands: list[str] = []
         self._paths: list[str] = []
+        self._late: list[str] = []
 
     def arguments(self) -> Arguments:
         options = {name: tuple(values) for name, values in self._options.items()}
-        return Arguments(options, tuple(self._operands), tuple(self._paths))
+        return Arguments(options, tuple(self._operands), tuple(self._paths), tuple(self._late))
 
     def read(self) -> bool:
         while self._waiting:
@@ -102,8 +107,7 @@ class _Reader:
                 self._operands += reversed(self._waiting)
                 return True
             if self._operands and self._known.permutes:
-                # Where options end at the first operand, this is the name of a file.
-                self._paths.append(word)
+                self._late.append(word)
             if word == "-" or not word.startswith("-"):
                 self._operands.append(word)
             elif word.startswith("--"):
@@ -148,7 +152,7 @@ class _Reader:
             if value.startswith("-") and not _NUMBER.fullmatch(value):
                 return False
             if self._operands and self._known.permutes:
-                self._paths.append(value)
+                self._late.append(value)
         if kind == "number" and not _NUMBER.fullmatch(value):
             return False
         if kind == "path":

@@ -35,7 +35,7 @@ class Viewer(Struct, frozen=True):
         if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
         reaches = place.holds if self.keeps_links is not None and self.keeps_links(arguments) else place.inside
-        if not all(map(reaches, (*arguments.paths, *self.operands(arguments)))):
+        if not all(map(reaches, (*arguments.paths, *arguments.late, *self.operands(arguments)))):
             return False
         return self.also is None or self.also(arguments, place)
 
@@ -74,9 +74,9 @@ def _texts(options: str, most: int | None = None, also: Callable[[Arguments, Pla
     return Viewer(grammar(options), _none, most, also)
 
 
-def _own(options: str, most: int | None = None) -> Viewer:
+def _own(options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None) -> Viewer:
     """A program that reads its options in a way of its own, where letters with a value stand alone."""
-    return Viewer(grammar(options, attaches=False), _all, most)
+    return Viewer(grammar(options, attaches=False), _all, most, also)
 
 
 def _search_keeps_out(arguments: Arguments, place: Place) -> bool:
@@ -100,6 +100,11 @@ def _ripgrep_keeps_out(arguments: Arguments, place: Place) -> bool:
 def _compares_files(arguments: Arguments, place: Place) -> bool:
     """diff: what it finds in directories may be links."""
     return arguments.has("--no-dereference") or not any(map(place.is_directory, arguments.operands))
+
+
+def _names_no_output(arguments: Arguments, place: Place) -> bool:
+    """uniq, xxd: a second operand is written to."""
+    return not arguments.late
 
 
 def _prints_time(arguments: Arguments, place: Place) -> bool:
@@ -207,6 +212,7 @@ VIEWERS: Mapping[str, Viewer] = {
         "-cdDiuz -f=number -s=number -w=number --count --repeated --all-repeated?=text --ignore-case --unique --skip-fields=number "
         "--skip-chars=number --check-chars=number --zero-terminated --group?=text",
         most=1,
+        also=_names_no_output,
     ),
     "shuf": _paths("-erz -n=number -i=text --echo --head-count=number --repeat --zero-terminated"),
     "seq": _texts("-w -# -s=text -f=text --equal-width --separator=text --format=text", most=3),
@@ -223,7 +229,7 @@ VIEWERS: Mapping[str, Viewer] = {
         "--format=text --output-duplicates"),
     "hexdump": _paths("-bcCdovx -n=number -s=text -e=text --canonical --length=number --skip=text --no-squeezing"),
     "hd": _paths("-v -n=number -s=text"),
-    "xxd": _own("-abeipuE -c=number -g=number -l=number -s=number", most=1),
+    "xxd": _own("-abeipuE -c=number -g=number -l=number -s=number", most=1, also=_names_no_output),
     "strings": _paths("-aw -n=number -t=text -e=text -# --all --bytes=number --radix=text --encoding=text", also=_names_no_response_file),
     "base64": _paths("-di -w=number --decode --ignore-garbage --wrap=number", most=1),
     "basename": _texts("-az -s=text --multiple --suffix=text --zero"),
