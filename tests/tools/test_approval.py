@@ -98,3 +98,123 @@ async def test_a_link_made_by_another_call_of_the_turn_is_not_followed(tmp_path:
     await call(tool, command="ln -s ../outside/secret.txt new")
     with pytest.raises(ToolError, match="call it again"):
         await call(tool, command="cat new")
+
+
+def plant(directory: Path, name: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text("#!/bin/sh\n")
+    (directory / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["ls", "git", "rg", "python3", "find"])
+@pytest.mark.parametrize("entry", ["{root}/tools", "tools", ".", "", "./tools", "{root}/../alias"])
+def test_a_program_in_the_workspace_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry: str):
+    root = tmp_path / "workspace"
+    (root / "tools").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(root / "tools")
+    monkeypatch.setenv("PATH", f"{entry.format(root=root)}:/usr/local/bin:/usr/bin:/bin")
+    command = f"{name} --version"
+    assert not asks(root, command)
+    plant(root / "tools", name)
+    plant(root, name)
+    assert asks(root, command)
+
+
+def test_a_link_to_a_program_in_the_workspace_asks(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    (tmp_path / "ls").symlink_to(root / "bin/ls")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert asks(root, "ls")
+    assert not asks(root, "cat a.txt")
+
+
+def test_a_program_that_a_sandboxed_command_put_into_its_home_asks(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", f"{Path.home()}/new/bin:{os.environ['PATH']}")
+    box = Sandbox(root)
+    tool = bash_tools(Workspace(root), box)[0]
+    assert not tool.needs_approval({"command": "ls"})
+    plant(Path(box._own_directory(), "home/new/bin"), "ls")
+    assert tool.needs_approval({"command": "ls"})
+    box.close()
+
+
+def test_a_shell_in_the_workspace_asks(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    tools = tmp_path / "workspace/tools"
+    plant(tools, "bash")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert asks(tmp_path / "workspace", "true")
+
+
+def test_without_bash_everything_asks(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert asks(root, "true")
+
+
+VARIABLES = [
+    ("BASH_ENV", "evil.sh", "ls"), ("BASH_FUNC_ls%%", "() { touch x; }", "ls"), ("SHELLOPTS", "xtrace", "ls"), ("BASHOPTS", "extglob", "ls"), ("POSIXLY_CORRECT", "1", "ls"),
+    ("LD_PRELOAD", "./evil.so", "ls"), ("LD_PRELOAD", "{root}/evil.so", "ls"), ("LD_LIBRARY_PATH", "/usr/lib:", "ls"), ("LD_LIBRARY_PATH", "lib/x", "ls"), ("LD_AUDIT", "{root}/x", "ls"),
+    ("DYLD_INSERT_LIBRARIES", "{root}/x", "ls"), ("GREP_OPTIONS", "-R", "grep x a.txt"), ("RIPGREP_CONFIG_PATH", "x", "rg x"), ("CDPATH", "/", "cd src && ls"), ("MAGIC", "x", "file a.txt"),
+    ("LC_ALL", "ja_JP.SJIS", "echo 'é'"), ("LANG", "zh_CN.GBK", "echo 'é'"), ("_POSIX2_VERSION", "199209", "tail +5f a.txt"), ("GLOBIGNORE", "a", "ls *.md"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value", "command"), VARIABLES)
+def test_variables_that_change_what_a_line_means_ask(root: Path, name: str, value: str, command: str):
+    plain = bash_tools(Workspace(root), Sandbox(root, "none"))[0]
+    box = Sandbox(root, "none", environment={name: value.replace("{root}", str(root))})
+    assert not plain.needs_approval({"command": command})
+    assert bash_tools(Workspace(root), box)[0].needs_approval({"command": command})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("RIPGREP_CONFIG_PATH", "x"), ("LD_LIBRARY_PATH", "/usr/lib"), ("LANG", "de_DE.UTF-8"), ("LD_PRELOAD", "libx.so"), ("CDPATH", "/")],
+)
+def test_variables_that_do_not_concern_a_line_do_not_ask(root: Path, name: str, value: str):
+    box = Sandbox(root, "none", environment={name: value})
+    assert not bash_tools(Workspace(root), box)[0].needs_approval({"command": "cat a.txt; echo 'é'"})
+
+
+LONG = [
+    *(piece * (100_000 // len(piece)) for piece in ("(", "a;", "$(", "*", "<<a ", "*/", "[ ", "\n", "'", "ls *")),
+    *(
+        piece * (3_999 // len(piece))
+        for piece in ("(", "a;", "$(", "{ ", "a &&", "[ ", "if ", "a|", "! ", '"$(', "case x in ", "((", "${", "<(", "a=(", "[[ ", "@(")
+    ),
+]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("line", LONG, ids=lambda line: f"{line[:6]!r}x{len(line)}")
+def test_a_long_line_is_judged_at_once(root: Path, line: str):
+    assert asks(root, line)
+
+
+def test_a_search_reads_nothing_hidden_where_no_sandbox_hides_it(root: Path):
+    for command in ("grep -rn x .", "rg --hidden x", "rg -uu x", "grep -r x .store", "rg -g '*' x", "grep -rn --include='*' x ."):
+        assert asks(root, command), command
+        assert asks(root, command, "workspace") is (".store" in command), command
+    for command in ("rg x", "grep -rn --include='*.py' x src", "grep -rn x src", "rg -g '!docs' x"):
+        assert not asks(root, command), command
+
+
+def test_wildcards_are_what_bash_makes_of_them(tmp_path: Path):
+    root = tmp_path / "workspace"
+    for name in ("a.py", "b.py", ".hidden.py", "sub/c.py", "sub/d.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    for command in ("ls *", "cat *.py", "wc -l */*.py", "ls -d */", "du -sh *", "cat sub/?.txt", "ls nothing*", "head -n 3 *.py"):
+        assert not asks(root, command), command
+    (root / "out.py").symlink_to("/etc/passwd")
+    for command in ("cat *.py", "cat *", "grep x *", "wc -l o*", "ls *"):
+        assert asks(root, command), command
+    assert not asks(root, "ls -l *")
+    assert not asks(root, "du -sh *")
+    (root / "out.py").unlink()
+    for name in ("-o", "!x", "--output=x"):
+        (root / name).touch()
+        assert asks(root, "sort *"), name
+        (root / name).unlink()
+    (root / "é").touch()
+    assert asks(root, "cat ?")

@@ -39,6 +39,8 @@ _JQ = re.compile(r"(?i)\b(?:import|include|modulemeta|env|get_search_list)\b|\$_
 
 def find_only_lists(words: Sequence[str], place: Place) -> bool:
     """Whether `find` would only name files, beneath directories inside."""
+    if list(words) in (["--version"], ["--help"]):
+        return True
     waiting = list(reversed(words))
     while waiting and waiting[-1] in ("-P", "-O0", "-O1", "-O2", "-O3"):
         waiting.pop()
