@@ -192,13 +192,12 @@ def test_without_any_repository_there_is_nothing_to_obey(tmp_path: Path):
         "GIT_INDEX_FILE",
     ],
 )
-def test_variables_that_git_obeys_ask(root: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    monkeypatch.setenv(name, "1")
-    assert asks(root)
-    monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_SSL_CAINFO", "/etc/ssl/x")
-    monkeypatch.setenv("GIT_AUTHOR_NAME", "A")
-    assert not asks(root)
+def test_variables_that_git_obeys_ask(root: Path, name: str):
+    assert asks(root, sandbox=Sandbox(root, "none", environment={name: "1"}))
+
+
+def test_variables_for_commits_and_networks_do_not_ask(root: Path):
+    assert not asks(root, sandbox=Sandbox(root, "none", environment={"GIT_SSL_CAINFO": "/etc/ssl/x", "GIT_AUTHOR_NAME": "A"}))
 
 
 def test_personal_configuration_in_the_workspace_is_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch):
