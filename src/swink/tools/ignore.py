@@ -1,15 +1,38 @@
-"""What git would ignore: the patterns of .gitignore files, and globs in the same language."""
+"""What git would ignore: the patterns of .gitignore files, and globs in the same language.
+
+Files and globs come from whoever fills the workspace, so both are bounded: plain names, suffixes and prefixes are looked up
+however many there are, and of other patterns only so many count.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from swink.tool import ToolError
+
+MAX_PATTERN = 4096
+"""Characters of a pattern; no path is longer."""
+MAX_COMPLEX = 500
+"""Patterns of one ignore file that are more than a name with a star at one end; further ones are passed over."""
+MAX_BRANCHES = 500
+"""Readings of a glob with braces."""
 
 _CLASSES = {
     "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r"\s", "blank": r" \t",
     "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f", "graph": "!-~", "print": " -~",
 }  # fmt: skip
-
-
 _NEVER = r"(?!)"
+_SPECIAL = re.compile(r"[*?\[\\]")
+_GROUP = 50
+"""Patterns compiled into one regular expression."""
+
+
+class _Rule(Struct, frozen=True):
+    pattern: str
+    negated: bool
+    by_name: bool
+    directory_only: bool
 
 
 class IgnoreFile:
@@ -17,47 +40,106 @@ class IgnoreFile:
 
     __slots__ = ("_keeps", "_names", "_paths")
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], heed: Callable[[], None] = lambda: None) -> None:
         rules = [rule for line in lines if (rule := _rule(line)) is not None]
-        self._keeps = [negated for negated, _, _ in rules]
-        self._names = _Alternatives([(index, regex) for index, (_, by_name, regex) in enumerate(rules) if by_name])
-        self._paths = _Alternatives([(index, regex) for index, (_, by_name, regex) in enumerate(rules) if not by_name])
+        self._keeps = [rule.negated for rule in rules]
+        self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], heed)
+        self._paths = _Rules([(index, rule) for index, rule in enumerate(rules) if not rule.by_name], heed)
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
         """True: ignored. False: kept in spite of an earlier rule. None: not mentioned."""
-        mark = "/" if is_directory else ""
-        index = max(self._names.last(name + mark), self._paths.last(path + mark))
+        index = max(self._names.last(name, is_directory), self._paths.last(path, is_directory))
         return None if index < 0 else not self._keeps[index]
 
 
-class _Alternatives:
-    """Many patterns as one: the last of them, in the order of the file, that matches."""
+class _Rules:
+    """Many patterns: the last of them, in the order of the file, that matches."""
 
-    __slots__ = ("_indices", "_regex")
+    __slots__ = ("_complex", "_whole", "_with_prefix", "_with_suffix")
 
-    def __init__(self, patterns: list[tuple[int, str]]) -> None:
-        patterns = patterns[::-1]
-        self._indices = [index for index, _ in patterns]
-        self._regex = re.compile("|".join(f"({regex})" for _, regex in patterns), re.S) if patterns else None
+    def __init__(self, rules: list[tuple[int, _Rule]], heed: Callable[[], None]) -> None:
+        self._whole = _Lookup()
+        self._with_suffix = _Lookup()
+        self._with_prefix = _Lookup()
+        others: list[tuple[int, _Rule]] = []
+        for index, rule in rules:
+            star = rule.by_name and len(rule.pattern) > 1
+            if not _SPECIAL.search(rule.pattern):
+                self._whole.add(rule.pattern, index, rule)
+            elif star and rule.pattern[0] == "*" and not _SPECIAL.search(rule.pattern, 1):
+                self._with_suffix.add(rule.pattern[1:], index, rule)
+            elif star and rule.pattern[-1] == "*" and not _SPECIAL.search(rule.pattern[:-1]):
+                self._with_prefix.add(rule.pattern[:-1], index, rule)
+            elif len(others) < MAX_COMPLEX:
+                others.append((index, rule))
+        self._complex = _compiled(others[::-1], heed)
 
-    def last(self, text: str) -> int:
-        if self._regex is None or (match := self._regex.fullmatch(text)) is None:
-            return -1
-        return self._indices[(match.lastindex or 1) - 1]
+    def last(self, text: str, is_directory: bool) -> int:
+        found = self._whole.last(text, is_directory)
+        for length in self._with_suffix.lengths:
+            if length <= len(text):
+                found = max(found, self._with_suffix.last(text[-length:], is_directory))
+        for length in self._with_prefix.lengths:
+            if length <= len(text):
+                found = max(found, self._with_prefix.last(text[:length], is_directory))
+        marked = text + "/" if is_directory else text
+        for indices, regex in self._complex:
+            if indices[0] < found:
+                break
+            if match := regex.fullmatch(marked):
+                return max(found, indices[(match.lastindex or 1) - 1])
+        return found
+
+
+class _Lookup:
+    """Plain texts with the last rule each stands in, for directories and for anything."""
+
+    __slots__ = ("_any", "_directories", "lengths")
+
+    def __init__(self) -> None:
+        self._any: dict[str, int] = {}
+        self._directories: dict[str, int] = {}
+        self.lengths: dict[int, None] = {}
+
+    def add(self, text: str, index: int, rule: _Rule) -> None:
+        (self._directories if rule.directory_only else self._any)[text] = index
+        if len(text) < 256:  # no name is longer
+            self.lengths.setdefault(len(text))
+
+    def last(self, text: str, is_directory: bool) -> int:
+        found = self._any.get(text, -1)
+        return max(found, self._directories.get(text, -1)) if is_directory else found
+
+
+def _compiled(rules: list[tuple[int, _Rule]], heed: Callable[[], None]) -> list[tuple[list[int], "re.Pattern[str]"]]:
+    """Groups of patterns, each one regular expression with the indices of its alternatives; the last in the file come first."""
+    groups: list[tuple[list[int], re.Pattern[str]]] = []
+    for at in range(0, len(rules), _GROUP):
+        heed()
+        group = rules[at : at + _GROUP]
+        regexes = [_translate(rule.pattern, is_path=not rule.by_name) + ("/" if rule.directory_only else "/?") for _, rule in group]
+        groups.append(([index for index, _ in group], re.compile("|".join(f"({regex})" for regex in regexes), re.S)))
+    return groups
 
 
 def glob_regex(pattern: str) -> "re.Pattern[str]":
     """A glob for paths: without a slash it is about the name at any depth; `{a,b}` stands for either."""
+    if len(pattern) > MAX_PATTERN:
+        raise ToolError(f"the glob has {len(pattern):,} characters, more than any path; use a shorter one")
     anchored = "/" in pattern.strip("/")
     branches = [_translate(branch.lstrip("/"), is_path=anchored) for branch in _braces(pattern)]
     prefix = "" if anchored else "(?:.*/)?"
     return re.compile(f"{prefix}(?:{'|'.join(branches)})", re.S)
 
 
-def _rule(line: str) -> tuple[bool, bool, str] | None:
-    """(negated, about names only, regex) of a line; None for an empty line, a comment, or a pattern git would not use."""
+def _rule(line: str) -> _Rule | None:
+    """The rule of a line; None for an empty line, a comment, or a pattern git would not use."""
+    if len(line) > MAX_PATTERN:
+        return None
     line = line.rstrip("\r\n")
-    stripped = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", line)
+    stripped = line.rstrip(" ")
+    if stripped != line and (len(stripped) - len(stripped.rstrip("\\"))) % 2:
+        stripped += " "  # a backslash keeps the space after it
     if not stripped or stripped.startswith("#"):
         return None
     negated = stripped.startswith("!")
@@ -67,10 +149,7 @@ def _rule(line: str) -> tuple[bool, bool, str] | None:
         pattern = pattern[:-1]
     by_name = "/" not in pattern
     pattern = pattern.removeprefix("/")
-    if not pattern:
-        return None
-    regex = _translate(pattern, is_path=not by_name)
-    return negated, by_name, regex + ("/" if directory_only else "/?")
+    return _Rule(pattern, negated, by_name, directory_only) if pattern else None
 
 
 _DOUBLE_STAR = re.compile(r"(?:(?<=^)|(?<=/))\*\*(?=/|$)")
@@ -166,7 +245,21 @@ def _member(pattern: str, at: int) -> tuple[str, int]:
 
 def _braces(pattern: str) -> list[str]:
     """Every reading of `{a,b}`; braces without a comma, or unbalanced, stand for themselves."""
-    found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
-    if found is None:
-        return [pattern]
-    return [branch for choice in found[1].split(",") for branch in _braces(pattern[: found.start()] + choice + pattern[found.end() :])]
+    waiting = [pattern]
+    done: dict[str, None] = {}
+    size = 0
+    while waiting:
+        branch = waiting.pop()
+        choice = next((found for found in _CHOICE.finditer(branch) if "," in found[1]), None)
+        if choice is None:
+            done.setdefault(branch)
+            size += len(branch)
+        else:
+            readings = dict.fromkeys(choice[1].split(","))
+            waiting += [branch[: choice.start()] + reading + branch[choice.end() :] for reading in readings]
+        if len(done) + len(waiting) > MAX_BRANCHES or size > 4 * MAX_PATTERN:
+            raise ToolError("the braces of the glob stand for too many patterns; use fewer of them")
+    return list(done)
+
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")

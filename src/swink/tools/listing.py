@@ -1,15 +1,15 @@
 """list_files and find_files: what is in the workspace, without what git ignores."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta
 
 from swink.messages import Text
-from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tool import Tool, ToolContext, ToolResult, tool
 from swink.tools.ignore import glob_regex
 from swink.tools.text import printable
-from swink.tools.walk import MAX_DEPTH, walk
+from swink.tools.walk import MAX_DEPTH, TooLong, heeding, walk
 from swink.tools.workspace import Workspace
 
 MAX_ENTRIES = 1000
@@ -19,7 +19,9 @@ def list_tools(workspace: Workspace) -> list[Tool]:
     """list_files and find_files for a workspace."""
 
     @tool(idempotent=True)
-    def list_files(path: str = ".", depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)] = 1, ignored: bool = False) -> ToolResult:
+    def list_files(
+        ctx: ToolContext, path: str = ".", depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)] = 1, ignored: bool = False
+    ) -> ToolResult:
         """List files and directories. Directories end with a slash. What git ignores is left out.
 
         Args:
@@ -27,7 +29,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             depth: How many levels to go down; 1 lists the directory itself.
             ignored: List what git ignores too.
         """
-        entries = walk(workspace, path, depth=depth, ignored=ignored)
+        entries = walk(workspace, path, depth=depth, ignored=ignored, heed=heeding(ctx))
         return _listed(
             (shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "") for entry in entries),
             "the directory is empty",
@@ -47,9 +49,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         skip = len(base) + 1 if base else 0
 
         def matches() -> Iterator[str]:
-            for entry in walk(workspace, path, ignored=ignored):
-                if ctx.cancelled:
-                    raise ToolError("cancelled")
+            for entry in walk(workspace, path, ignored=ignored, heed=heeding(ctx)):
                 if not entry.is_directory and (regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)):
                     yield shown(entry.path)
 
@@ -65,14 +65,18 @@ def shown(path: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in printable(path))
 
 
-def _listed(lines: Iterable[str], nothing: str) -> ToolResult:
+def _listed(lines: Iterator[str], nothing: str) -> ToolResult:
     kept: list[str] = []
     more = 0
-    for line in lines:
-        if len(kept) < MAX_ENTRIES:
-            kept.append(line)
-        else:
-            more += 1
+    notes: list[str] = []
+    try:
+        for line in lines:
+            if len(kept) < MAX_ENTRIES:
+                kept.append(line)
+            else:
+                more += 1
+    except TooLong as error:
+        notes.append(f"[{error}]")
     if more:
-        kept.append(f"[{more:,} more are not shown; narrow the path or the pattern]")
-    return ToolResult((Text("\n".join(kept) or f"[{nothing}]"),), {"count": len(kept) - bool(more) + more})
+        notes.insert(0, f"[{more:,} more are not shown; narrow the path or the pattern]")
+    return ToolResult((Text("\n".join([*kept, *notes]) or f"[{nothing}]"),), {"count": len(kept) + more, "cut": bool(notes)})

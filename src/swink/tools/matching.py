@@ -1,12 +1,14 @@
-"""Lines that match a pattern, found by a process that can be killed (see `supervisor/match.py`)."""
+"""Lines that match a pattern, found by a process that can be killed with all it does (see `supervisor/match.py`)."""
 
 import marshal
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -43,22 +45,30 @@ class Matcher:
 
     def lines(self, data: bytes, encoding: Encoding) -> list[int]:
         """The indices of the lines of some text that match."""
-        self._send((encoding.name, encoding.errors, data))
-        answer = self._receive(8)
-        return marshal.loads(self._receive(int.from_bytes(answer, "big")))
+        return self._answer((encoding.name, encoding.errors, data))
+
+    def run(self, argv: list[str], directory: str) -> tuple[int, bytes]:
+        """Exit code and output of a program with no input, no environment and nothing to say on stderr."""
+        return self._answer((argv, directory), float("inf"))
 
     def __enter__(self) -> "Matcher":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._process.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # its own group, with the program it may be running
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
         self._process.wait()
 
-    def _send(self, item: Any) -> None:
-        self._deadline = time.monotonic() + PATIENCE
+    def _answer(self, item: Any, patience: float | None = None) -> Any:
+        self._send(item, patience)
+        size = self._receive(8)
+        return marshal.loads(self._receive(int.from_bytes(size, "big")))
+
+    def _send(self, item: Any, patience: float | None = None) -> None:
+        self._deadline = time.monotonic() + (PATIENCE if patience is None else patience)
         data = marshal.dumps(item)
         view = memoryview(len(data).to_bytes(8, "big") + data)
         while view:
@@ -68,14 +78,14 @@ class Matcher:
                 self._wait([], [self._in])
 
     def _receive(self, size: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < size:
             self._wait([self._out], [])
             chunk = os.read(self._out, size - len(data))
             if not chunk:
                 raise ToolError("the search process ended; simplify the pattern")
             data += chunk
-        return data
+        return bytes(data)
 
     def _wait(self, read: list[int], write: list[int]) -> None:
         while not any(select.select(read, write, [], 0.02)):

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from swink.messages import Base64Source, Image, Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from swink.tools.text import SAMPLE, Encoding, binary_kind, detect, image_type, printable, short_hash
+from swink.tools.text import SAMPLE, Encoding, binary_kind, detect, image_type, printable, read_past_holes, short_hash
+from swink.tools.walk import Heed, heeding
 from swink.tools.workspace import Workspace
 
 MAX_LINES = 2000
@@ -46,7 +47,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
                 return _image(spot.path, file, head, size, kind)
             details: dict[str, Any] = {"path": spot.path, "size": size}
             if size <= MAX_WHOLE:
-                data = head + file.read()
+                data = head + file.read(MAX_WHOLE)
                 encoding = detect(data)
                 details["hash"] = short_hash(data)
             else:
@@ -55,7 +56,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
                 raise ToolError(f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; use bash with a program for it", details)
             file.seek(0)
             lines = _whole(data, encoding) if size <= MAX_WHOLE else _streamed(file, encoding, ctx)
-            text, shown = _page(lines, offset, limit, line_numbers)
+            text, shown = _page(lines, offset, limit, line_numbers, counted=size <= MAX_WHOLE)
             return ToolResult((Text(text),), {**details, "encoding": str(encoding), "lines": shown})
 
     return [read_file]
@@ -81,17 +82,26 @@ def _streamed(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator
             f"a file of this size is read only in a one-byte encoding or utf-8, and this is {encoding}; convert it with iconv in bash"
         )
     file.seek(len(encoding.bom))
+    heed = heeding(ctx)
     while line := file.readline(4 * MAX_LINE):
-        if ctx.cancelled:
-            raise ToolError("cancelled")
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(1 << 16)
+        heed()
+        if not line.endswith(b"\n"):
+            _leave_line(file, heed)
         yield Encoding(encoding.name).decode(line.rstrip(b"\n"))
 
 
-def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool) -> tuple[str, list[int]]:
-    """The lines asked for, within the caps, and a note of what is missing."""
+def _leave_line(file: IO[bytes], heed: Heed) -> None:
+    """Go to the beginning of the next line."""
+    while data := read_past_holes(file, 1 << 20):
+        heed()
+        end = data.find(b"\n") + 1
+        if end:
+            file.seek(end - len(data), os.SEEK_CUR)
+            return
+
+
+def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool, *, counted: bool) -> tuple[str, list[int]]:
+    """The lines asked for, within the caps, and a note of what is missing; all lines are counted only if that is cheap."""
     kept: list[str] = []
     size = 0
     total = 0
@@ -102,7 +112,9 @@ def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool) -> tupl
         line = _clipped(line)
         if len(kept) == limit or size + len(line) > MAX_CHARACTERS:
             full = True
-            continue
+            if counted:
+                continue
+            break
         kept.append(f"{total}\t{line}" if numbered else line)
         size += len(kept[-1]) + 1
     if not kept and total == 0:
@@ -115,7 +127,7 @@ def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool) -> tupl
         text = f"[{len(kept)} blank line{'s' if len(kept) > 1 else ''}]"
     if offset > 1 or last < total:
         after = f"; go on with offset={last + 1}" if last < total else ""
-        text += f"\n[lines {offset} to {last} of {total}{after}]"
+        text += f"\n[lines {offset} to {last} of {total if counted or not full else f'{total:,} or more'}{after}]"
     return text, [offset, last]
 
 

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,15 +17,20 @@ from swink.tools.ignore import glob_regex
 from swink.tools.listing import shown
 from swink.tools.matching import Matcher
 from swink.tools.needle import Literal, required_literal, ripgrep_pattern
-from swink.tools.text import SAMPLE, Encoding, detect, printable
-from swink.tools.walk import walk
+from swink.tools.text import SAMPLE, Encoding, detect, printable, read_past_holes
+from swink.tools.walk import Heed, TooLong, heeding, walk
 from swink.tools.workspace import Spot, Workspace
 
 MAX_MATCHES = 200
 MAX_LINE = 400
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 """Bytes of a file that are searched at a time."""
+MAX_RIPGREP = 64 << 20
+"""Bytes of the largest file that ripgrep gets: it reads all of it, holes too."""
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_RIPGREP_OPTIONS = (
+    "--no-config", "--files-with-matches", "--null", "--text", "--no-messages", "--no-ignore", "--hidden", "--no-mmap",
+)  # fmt: skip
 _BATCH = 500_000
 """Characters of file names given to one ripgrep."""
 
@@ -82,13 +86,18 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
         query = Query(re.escape(pattern) if literal else pattern, path, glob, ignore_case, context)
         rows: list[Row] = []
         matches = 0
-        for row in Search(workspace, query, program or None, ctx).rows():
-            matches += row.is_match
-            if matches > MAX_MATCHES:
-                break
-            rows.append(row)
-        is_cut = matches > MAX_MATCHES
-        return ToolResult((Text(_printed(rows, is_cut=is_cut)),), {"count": min(matches, MAX_MATCHES), "cut": is_cut})
+        notes: list[str] = []
+        try:
+            for row in Search(workspace, query, program or None, ctx).rows():
+                matches += row.is_match
+                if matches > MAX_MATCHES:
+                    notes.append(f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]")
+                    break
+                rows.append(row)
+        except TooLong as error:
+            notes.append(f"[{error}]")
+        lines = [*_printed(rows), *notes] or ["[no match]"]
+        return ToolResult((Text("\n".join(lines)),), {"count": min(matches, MAX_MATCHES), "cut": bool(notes)})
 
     return [search_text]
 
@@ -104,76 +113,58 @@ class Search:
         self._workspace = workspace
         self._query = query
         self._ripgrep = ripgrep
-        self._ctx = ctx
+        self._heed = heeding(ctx)
 
     def rows(self) -> Iterator[Row]:
         """Every match with the lines around it, in the order of paths and lines."""
         literal = required_literal(self._query.pattern, ignore_case=self._query.ignore_case)
         with Matcher(self._query.pattern, self._query.flags, self._heed) as matcher:
-            for spot in self._worth_reading():
+            for spot in self._worth_reading(matcher):
                 yield from self._in_file(spot, literal, matcher)
 
-    def _worth_reading(self) -> Iterator[Spot]:
+    def _worth_reading(self, matcher: Matcher) -> Iterator[Spot]:
         """The files to read; each is open only while the search stands on it."""
         needle = ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
         if needle is None:
             yield from self._files()
             return
-        paths = [spot.path for spot in self._files()]
-        named = self._named_by_ripgrep(needle, paths)
-        for path in paths:
-            if named is None or path in named:
+        sizes = {spot.path: _size(spot) for spot in self._files()}
+        named = self._named_by_ripgrep(matcher, needle, [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP])
+        for path, size in sizes.items():
+            self._heed()
+            if size and (named is None or size > MAX_RIPGREP or path in named):
                 with suppress(ToolError), self._workspace.at(path) as spot:
                     yield spot
 
     def _files(self) -> Iterator[Spot]:
-        """The files the query is about."""
+        """The regular files the query is about: to open anything else may block, or do something."""
         with self._workspace.at(self._query.path) as spot:
             found = spot.stat()
             if found is None:
                 raise ToolError(f"{spot.path} does not exist")
             if not stat.S_ISDIR(found.st_mode):
+                os.close(spot.open_file())  # says what it is, if it is no regular file
                 yield spot
                 return
             start = spot.path
         regex = glob_regex(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
-        for entry in walk(self._workspace, start):
-            self._heed()
-            if entry.is_directory or entry.is_link:
-                continue
-            if regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path):
+        for entry in walk(self._workspace, start, heed=self._heed):
+            if entry.is_file and (regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)):
                 spot = Spot(entry.parent, entry.name, entry.path)
                 if self._workspace.may_show(spot):
                     yield spot
 
-    def _named_by_ripgrep(self, needle: str, paths: list[str]) -> set[str] | None:
+    def _named_by_ripgrep(self, matcher: Matcher, needle: str, paths: list[str]) -> set[str] | None:
         """The files ripgrep finds something in; None if it will not have the pattern."""
         named: set[str] = set()
-        options = (
-            "--no-config",
-            "--files-with-matches",
-            "--null",
-            "--text",
-            "--no-messages",
-            "--no-ignore",
-            "--hidden",
-            "-e",
-            needle,
-            "--",
-        )
         for batch in _batches(paths):
             self._heed()
-            done = subprocess.run(
-                [str(self._ripgrep), *options, *(f"./{path}" for path in batch)],
-                cwd=self._workspace.root,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
-            if done.returncode not in (0, 1) and not done.stdout:
+            argv = [str(self._ripgrep), *_RIPGREP_OPTIONS, "-e", needle, "--", *(f"./{path}" for path in batch)]
+            code, output = matcher.run(argv, str(self._workspace.root))
+            if code not in (0, 1) and not output:
                 return None
-            named.update(os.fsdecode(name)[2:] for name in done.stdout.split(b"\0") if name)
+            named.update(os.fsdecode(name)[2:] for name in output.split(b"\0") if name)
         return named
 
     def _in_file(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[Row]:
@@ -193,34 +184,36 @@ class Search:
 
     def _judged(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
         """The lines of a file and whether each matches; blocks of which nothing can be shown are passed over."""
-        self._heed()
         number = 0
-        for data, encoding in _blocks(spot, literal):
+        for data, encoding in _blocks(spot, literal, self._heed):
             is_ruled_out = not _is_wide(encoding) and not literal.may_be_in(data)
             matching = frozenset(() if is_ruled_out else matcher.lines(data, encoding))
             if matching or self._query.context:
                 lines = encoding.decode(data).removesuffix("\n").split("\n")
                 for index, line in enumerate(lines):
-                    yield number + index + 1, line.removesuffix("\r"), index in matching
-            number += data.count(b"\n")
-
-    def _heed(self) -> None:
-        if self._ctx is not None and self._ctx.cancelled:
-            raise ToolError("cancelled")
+                    yield number + index + 1, line.removesuffix("\r")[: MAX_LINE + 1], index in matching
+            number += encoding.decode(data).count("\n") if _is_wide(encoding) else data.count(b"\n")
 
 
-def _blocks(spot: Spot, literal: Literal) -> Iterator[tuple[bytes, Encoding]]:
+def _size(spot: Spot) -> int:
+    found = spot.stat()
+    return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else 0
+
+
+def _blocks(spot: Spot, literal: Literal, heed: Heed) -> Iterator[tuple[bytes, Encoding]]:
     """The text of a file in blocks of whole lines; nothing if it is binary, unreadable, gone, or has no match for sure."""
+    heed()
     try:
-        with os.fdopen(spot.open_file(), "rb") as file:
-            data = file.read(BLOCK)
-            if len(data) < BLOCK and not data.startswith(_WIDE_MARKS) and not literal.may_be_in(data):
-                return
-            encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
-            if data and encoding is not None and _is_searchable(encoding):
-                yield from _whole_lines(data, file, encoding)
-    except (ToolError, OSError):
+        fd = spot.open_file()
+    except ToolError:
         return
+    with os.fdopen(fd, "rb") as file, suppress(OSError):
+        data = file.read(BLOCK)
+        if len(data) < BLOCK and not data.startswith(_WIDE_MARKS) and not literal.may_be_in(data):
+            return
+        encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
+        if data and encoding is not None and _is_searchable(encoding):
+            yield from _whole_lines(data, file, encoding, heed)
 
 
 def _is_searchable(encoding: Encoding) -> bool:
@@ -232,18 +225,27 @@ def _is_wide(encoding: Encoding) -> bool:
     return encoding.name.startswith(("utf-16", "utf-32"))
 
 
-def _whole_lines(data: bytes, file: IO[bytes], encoding: Encoding) -> Iterator[tuple[bytes, Encoding]]:
+def _whole_lines(data: bytes, file: IO[bytes], encoding: Encoding, heed: Heed) -> Iterator[tuple[bytes, Encoding]]:
+    """Blocks that end with a line, or where a line is longer than a block somewhere in it."""
+    has_more = len(data) == BLOCK
     data = data[len(encoding.bom) :]
     plain = Encoding(encoding.name)
-    if _is_wide(plain):
-        yield data + file.read(), plain
-        return
-    while len(data) >= BLOCK - 4:
-        end = data.rfind(b"\n") + 1 or len(data)
+    newline = "\n".encode(plain.name)
+    while has_more and (more := read_past_holes(file, BLOCK)):
+        heed()
+        end = _line_end(data, newline) or len(data) - len(data) % len(newline)
         yield data[:end], plain
-        data = data[end:] + file.read(BLOCK)
+        data = data[end:] + more
     if data:
         yield data, plain
+
+
+def _line_end(data: bytes, newline: bytes) -> int:
+    """Where the last whole line ends; 0 if no line does."""
+    at = data.rfind(newline)
+    while at >= 0 and at % len(newline):
+        at = data.rfind(newline, 0, at + len(newline) - 1)
+    return at + len(newline) if at >= 0 else 0
 
 
 def _batches(paths: list[str]) -> Iterator[list[str]]:
@@ -259,7 +261,7 @@ def _batches(paths: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _printed(rows: list[Row], *, is_cut: bool) -> str:
+def _printed(rows: list[Row]) -> list[str]:
     """`path:line: text` for a match, `path-line- text` for a line near one, `--` between groups: as grep does."""
     near = any(not row.is_match for row in rows)
     lines: list[str] = []
@@ -269,9 +271,7 @@ def _printed(rows: list[Row], *, is_cut: bool) -> str:
             lines.append("--")
         mark = ":" if row.is_match else "-"
         lines.append(f"{shown(row.path)}{mark}{row.number}{mark} {_clipped(row.line)}")
-    if is_cut:
-        lines.append(f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]")
-    return "\n".join(lines) or "[no match]"
+    return lines
 
 
 def _clipped(line: str) -> str:

@@ -2,6 +2,8 @@
 
 import codecs
 import hashlib
+import os
+from typing import IO
 
 from msgspec import Struct
 
@@ -61,6 +63,22 @@ def detect(data: bytes) -> Encoding | None:
     # Some valid multi-byte characters: UTF-8 with damage. None: an old one-byte encoding, of which this is the commonest.
     some = data.decode("utf-8", "ignore")
     return Encoding() if any(char > "\x7f" for char in some) else Encoding("cp1252")
+
+
+def read_past_holes(file: IO[bytes], size: int) -> bytes:
+    """The next bytes of a file that are not all in a hole: nothing is in those, and they may be larger than any disk."""
+    at = file.tell()
+    data = file.read(size)
+    if not data or data.count(0) < len(data) or not hasattr(os, "SEEK_DATA"):
+        return data
+    try:
+        start = os.lseek(file.fileno(), at, os.SEEK_DATA)
+    except OSError:
+        return b""  # no data up to the end
+    if start < at + len(data):
+        return data
+    file.seek(start)
+    return file.read(size)
 
 
 def image_type(data: bytes) -> str | None:

@@ -1,20 +1,32 @@
 """The files of a workspace in path order, without what git ignores."""
 
 import os
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from msgspec import Struct
 
-from swink.tool import ToolError
+from swink.tool import ToolContext, ToolError
 from swink.tools.ignore import IgnoreFile
 from swink.tools.workspace import Workspace
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 MAX_DEPTH = 100
+MAX_RULES = 1 << 20
+"""Bytes of an ignore file that are read."""
+SECONDS = 60.0
+"""How long a walk may take, with whatever is done to the files on the way."""
 
+Heed = Callable[[], None]
+"""Called often on the way; it raises when the walk should end."""
 _Rules = tuple[tuple[int, IgnoreFile], ...]
 """The ignore files in force, outermost first, each with the length of its directory's path."""
+
+
+class TooLong(ToolError):
+    """A walk took longer than it may."""
 
 
 class Found(Struct, frozen=True):
@@ -25,42 +37,69 @@ class Found(Struct, frozen=True):
     parent: int
     is_directory: bool
     is_link: bool = False
+    is_file: bool = True
 
 
-def walk(workspace: Workspace, path: str = ".", *, depth: int = MAX_DEPTH, ignored: bool = False) -> Iterator[Found]:
+def heeding(ctx: ToolContext | None) -> Heed:
+    """A `Heed` for one call: it ends on cancellation, and when the time is over."""
+    seconds = SECONDS
+    deadline = time.monotonic() + seconds
+
+    def heed() -> None:
+        if ctx is not None and ctx.cancelled:
+            raise ToolError("cancelled")
+        if time.monotonic() > deadline:
+            raise TooLong(f"stopped after {seconds:g} s; narrow the path or the pattern")
+
+    return heed
+
+
+def walk(
+    workspace: Workspace, path: str = ".", *, depth: int = MAX_DEPTH, ignored: bool = False, heed: Heed = lambda: None
+) -> Iterator[Found]:
     """Every entry below a path, each directory's before the next directory's, names in order. Links are not followed."""
     with workspace.at(path) as spot:
         top = spot.open_directory()
         prefix = "" if spot.path == "." else spot.path + "/"
     try:
-        rules = () if ignored else _inherited(workspace, prefix)
-        yield from _below(workspace, top, prefix, depth, rules, ignored)
+        rules = () if ignored else _inherited(workspace, prefix, heed)
+        yield from _below(workspace, top, prefix, depth, rules, ignored, heed)
     finally:
         os.close(top)
 
 
-def _below(workspace: Workspace, directory: int, prefix: str, depth: int, rules: _Rules, ignored: bool) -> Iterator[Found]:
-    try:
-        with os.scandir(directory) as entries:
-            found = sorted([(entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in entries])
-    except OSError:
-        return  # unreadable: there is nothing to show
-    if not ignored and any(name == ".gitignore" for name, is_directory, _ in found if not is_directory):
-        rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix)))
-    for name, is_directory, is_link in found:
+def _below(workspace: Workspace, directory: int, prefix: str, depth: int, rules: _Rules, ignored: bool, heed: Heed) -> Iterator[Found]:
+    found = _entries(directory, heed)
+    if not ignored and any(name == ".gitignore" and is_file for name, _, _, is_file in found):
+        rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), heed))
+    for name, is_directory, is_link, is_file in found:
+        heed()
         path = prefix + name
         if name == ".git" or workspace.is_hidden(path) or (rules and _is_ignored(rules, path, name, is_directory)):
             continue
-        yield Found(path, name, directory, is_directory, is_link)
+        yield Found(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:
             try:
                 inside = os.open(name, _DIRECTORY, dir_fd=directory)
             except OSError:
                 continue
             try:
-                yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored)
+                yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored, heed)
             finally:
                 os.close(inside)
+
+
+def _entries(directory: int, heed: Heed) -> list[tuple[str, bool, bool, bool]]:
+    """Name, and whether it is a directory, a link, a regular file; in the order of names."""
+    found: list[tuple[str, bool, bool, bool]] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                heed()
+                found.append((entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink(), entry.is_file(follow_symlinks=False)))
+    except OSError:
+        return []  # unreadable: there is nothing to show
+    return sorted(found)
 
 
 def _is_ignored(rules: _Rules, path: str, name: str, is_directory: bool) -> bool:
@@ -71,25 +110,32 @@ def _is_ignored(rules: _Rules, path: str, name: str, is_directory: bool) -> bool
     return False
 
 
-def _inherited(workspace: Workspace, prefix: str) -> _Rules:
+def _inherited(workspace: Workspace, prefix: str, heed: Heed) -> _Rules:
     """The rules that hold above the place a walk starts from."""
     above = [part for part in prefix.split("/") if part]
     starts = ["".join(part + "/" for part in above[:count]) for count in range(len(above))]
     rules: _Rules = ()
     for name, start in ((".git/info/exclude", 0), *((start + ".gitignore", len(start)) for start in starts)):
-        with suppress(ToolError), workspace.at(name) as spot:
-            rules += _read_rules(spot.directory, spot.name, start)
+        try:
+            with workspace.at(name) as spot:
+                rules += _read_rules(spot.directory, spot.name, start, heed)
+        except TooLong:
+            raise
+        except ToolError:
+            heed()  # there is none; or we are to stop
     return rules
 
 
-def _read_rules(directory: int, name: str, start: int) -> _Rules:
+def _read_rules(directory: int, name: str, start: int, heed: Heed) -> _Rules:
     try:
         fd = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), dir_fd=directory)
     except OSError:
         return ()
-    with os.fdopen(fd, "rb") as file:
-        try:
-            lines = file.read(1 << 20).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-        except OSError:
-            return ()
-    return ((start, IgnoreFile(lines)),)
+    data = b""
+    with os.fdopen(fd, "rb") as file, suppress(OSError):
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            data = file.read(MAX_RULES + 1)
+    if len(data) > MAX_RULES:
+        data = data[: data.rfind(b"\n") + 1]  # half a rule would mean something else
+    lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
+    return ((start, IgnoreFile(lines, heed)),)

@@ -2,14 +2,20 @@
 
 Python's `re` holds the interpreter while it matches, so a bad pattern would freeze the whole program around it.
 
-    stdin   the pattern and its flags; then blocks of text: (encoding, errors, bytes)
-    stdout  per block the indices of the lines that match
+    stdin   the pattern and its flags; then blocks of text: (encoding, errors, bytes), or commands: (argv, directory)
+    stdout  per block the indices of the lines that match; per command its exit code and output
+
+A command (ripgrep) is run from here so that it ends with us; and we end when the program around us does, because stdin ends
+then, or at the latest when an alarm goes off in the middle of a match.
 
 Every item is marshalled, its length before it. Run by path, like `start.py`: it imports nothing it does not need.
 """
 
 import marshal
+import os
 import re
+import select
+import signal
 import sys
 
 TYPE_CHECKING = False
@@ -17,14 +23,51 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+ALARM = 15
+"""Seconds after which a block is given up, in case nobody is there any more to give it up for us."""
+COMMAND_ALARM = 90
+
+
 def main() -> None:
-    """Answer until there are no more blocks."""
+    """Answer until there is nothing more to do."""
     pattern, flags = _read()
     search = re.compile(pattern, flags).search
-    while (block := _read()) is not None:
-        encoding, errors, data = block
+    while (order := _read()) is not None:
+        if len(order) == 2:
+            _write(_run(*order))
+            continue
+        encoding, errors, data = order
+        signal.alarm(ALARM)
         lines = data.decode(encoding, errors).removesuffix("\n").split("\n")
         _write([index for index, line in enumerate(lines) if search(line.removesuffix("\r"))])
+        signal.alarm(0)
+
+
+def _run(argv: list[str], directory: str) -> tuple[int, bytes]:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for fd, target in ((nothing, 0), (write, 1), (nothing, 2)):
+                os.dup2(fd, target)
+            os.chdir(directory)
+            signal.alarm(COMMAND_ALARM)  # it outlasts exec
+            os.execve(argv[0], argv, {})
+        finally:
+            os._exit(127)
+    os.close(write)
+    output = b""
+    while True:
+        ready, _, _ = select.select([read, 0], [], [])
+        if 0 in ready:  # nobody speaks to us now, so nobody is there any more
+            os.killpg(0, signal.SIGKILL)  # our own group: the command, what it started, and us
+        data = os.read(read, 1 << 16)
+        if not data:
+            break
+        output += data
+    os.close(read)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), output
 
 
 def _read() -> "Any":
@@ -32,7 +75,7 @@ def _read() -> "Any":
     return marshal.loads(sys.stdin.buffer.read(int.from_bytes(size, "big"))) if len(size) == 8 else None
 
 
-def _write(found: list[int]) -> None:
+def _write(found: "Any") -> None:
     data = marshal.dumps(found)
     sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
     sys.stdout.buffer.flush()
