@@ -65,7 +65,7 @@ def test_everything_that_is_wrong_is_a_problem_with_its_remedy(place: Place):
 def test_without_llama_cpp_and_without_a_key_nothing_can_run(place: Place):
     place.write("xllamacpp.py", "raise ImportError('no llama.cpp here')\n")
     path = place.configure("default_model = \n")
-    done = place.swink("doctor")
+    done = place.swink("doctor", env={"PYTHONPATH": str(place.here)})
     found = findings(done.out)
     assert done.code == 1
     assert found["local model"] == ("problem", 'llama.cpp is not installed; install it with: pip install "swink[local]"')

@@ -90,7 +90,7 @@ def test_without_a_terminal_nothing_is_said_of_loading(place: Place):
 
 def test_a_missing_extra_brings_the_command_that_installs_it(place: Place):
     place.write("xllamacpp.py", "raise ImportError('no llama.cpp here')\n")
-    done = place.swink("run", "hi")
+    done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
     assert (done.code, done.out) == (1, "")
     assert 'pip install "swink[local]"' in done.err
 
