@@ -47,7 +47,9 @@ def coding_tools(
     keep_directory: bool = False,
     fetch_from: Sequence[str] = (),
 ) -> list[Tool]:
-    """The tools for working in a directory: read_file, list_files, find_files, search_text, write_file, edit_file, bash, fetch_url, todo.
+    """The tools for working in a directory.
+
+    read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
 
     `sandbox` is the level bash runs at; where it cannot be had, bash refuses with the reason and the other tools work.
     `readable` and `hidden` are paths that commands may read besides the system's, and places that no tool may look at (a

@@ -1,4 +1,4 @@
-"""write_file and edit_file: files change as a whole, atomically, or not at all."""
+"""write_file, edit_file and delete_file: files change as a whole, atomically, or not at all."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.text import Encoding, binary_kind, detect, printable, short_hash
-from swink.tools.workspace import Spot, Workspace, locked
+from swink.tools.workspace import PathRefused, Spot, Workspace, locked
 
 MAX_CHANGED = 64 << 20
 """Bytes of the largest file that is edited or replaced; past it a stream editor is the better tool."""
@@ -24,7 +24,7 @@ ExpectedHash = Annotated[
 
 
 def write_tools(workspace: Workspace) -> list[Tool]:
-    """write_file and edit_file for a workspace."""
+    """write_file, edit_file and delete_file for a workspace."""
 
     @tool(requires_approval=True)
     def write_file(path: str, content: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
@@ -68,7 +68,72 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             count = len(applied.lines)
             return _result(spot, old, new, f"edited {spot.path}: {count} replacement{'s' if count > 1 else ''} at line {where}")
 
-    return [write_file, edit_file]
+    @tool(requires_approval=True)
+    def delete_file(path: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
+        """Delete one file. Directories and symbolic links are left alone.
+
+        Args:
+            path: The file, relative to the workspace.
+        """
+        _refuse_link(workspace, path)
+        with workspace.at(path, write=True) as spot, locked(spot):
+            before = spot.stat()
+            if before is not None and stat.S_ISDIR(before.st_mode):
+                raise ToolError(f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash")
+            old = _read(spot)
+            if old is None:
+                raise ToolError(f"{spot.path} does not exist")
+            _expect(spot, old, expected_hash)
+            _remove(spot, before, ctx)
+            details = {"path": spot.path, "is_new_file": False, "old_content": _shown(old), "new_content": None, "hash": None}
+            return ToolResult((Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {short_hash(old)}]"),), details)
+
+    return [write_file, edit_file, delete_file]
+
+
+def _refuse_link(workspace: Workspace, path: str) -> None:
+    """Paths lead through links; but to delete what a link points to is not what its name says."""
+    above, name = os.path.split(path.rstrip("/"))
+    with suppress(PathRefused), workspace.at(above or ".") as spot:
+        directory = spot.open_directory()
+        try:
+            found = os.stat(name or ".", dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            return  # what is wrong with it is told later
+        finally:
+            os.close(directory)
+        if stat.S_ISLNK(found.st_mode):
+            raise ToolError(f"{path} is a symbolic link, and only files are deleted; name the file it points to, or use rm in bash")
+
+
+def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None:
+    """Take the file away under another name first: so what is deleted is what was looked at, and nothing put there since."""
+    if ctx.cancelled:
+        raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was deleted")
+    temporary = _temporary(spot)
+    try:
+        os.rename(spot.name, temporary, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+        taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
+        if _changed(before, taken):
+            _put_back(spot, temporary)
+            raise ToolError(f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again")
+        os.unlink(temporary, dir_fd=spot.directory)
+        os.fsync(spot.directory)
+    except OSError as error:
+        raise spot.trouble(error) from error
+
+
+def _put_back(spot: Spot, temporary: str) -> None:
+    try:
+        os.link(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory, follow_symlinks=False)
+    except OSError as error:
+        raise ToolError(f"{spot.path} changed meanwhile and something else has its name now; it was kept as {temporary}") from error
+    os.unlink(temporary, dir_fd=spot.directory)
+
+
+def _temporary(spot: Spot) -> str:
+    """A name beside the file that nothing has."""
+    return f".{spot.name.encode(errors='surrogateescape')[:200].decode(errors='ignore')}.{os.urandom(4).hex()}.tmp"
 
 
 def _read(spot: Spot) -> bytes | None:
@@ -106,7 +171,7 @@ def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> Non
     before = spot.stat()
     if before is not None and not stat.S_ISREG(before.st_mode):
         raise ToolError(f"{spot.path} is not a regular file")
-    temporary = f".{spot.name[:200]}.{os.urandom(4).hex()}.tmp"
+    temporary = _temporary(spot)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=spot.directory)
