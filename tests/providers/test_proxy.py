@@ -481,6 +481,18 @@ async def test_an_image_is_not_one_that_only_the_server_may_read(url):
     assert (status, fn.calls) == (400, [])
 
 
+@pytest.mark.parametrize("reference", ["s3://bucket/key", "gs://bucket/key", "file:///etc/passwd", " S3://bucket/key"])
+async def test_neither_is_a_document_or_an_option(reference):
+    located = {"document": {"source": [{"s3Location": {"uri": reference}}]}}
+    extension = {"role": "user", "content": [{"type": "extension", "type_name": "bedrock", "data": located}]}
+    asked = {"version": 2, "model": {"provider": "scripted", "model_id": "one"}}
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as address:
+        for body in ({**asked, "messages": [extension]}, {**asked, "options": {"extra": located}}):
+            assert (await post(address, json.dumps(body).encode()))[0] == 400
+    assert fn.calls == []
+
+
 # Clients that take their time
 
 

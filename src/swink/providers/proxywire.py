@@ -8,7 +8,7 @@ Version 1 has no version field and no tools, its model is a string, and its erro
 
 import asyncio
 import re
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from swink.errors import StreamError
 from swink.messages import (
     AssistantMessage,
     Cost,
+    Extension,
     FileSource,
     Image,
     LlmMessage,
@@ -31,7 +32,8 @@ from swink.providers.convert import read_image
 from swink.providers.exchange import encode_body
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamOptions, encode_event
 
-_WEB = re.compile(r"(https?://|data:)", re.I)
+_WEB = re.compile(r"https?://|data:", re.I)
+_OWN = re.compile(r"\s*(?:s3|gs|file):", re.I)
 VERSION = 2
 PROVIDER = "proxy"
 
@@ -100,12 +102,8 @@ def decode_request(body: bytes) -> WireRequest:
     request = _request_decoder.decode(body)
     for message in request.messages:
         for block in message.content:
-            # A path would name a file of the server's.
-            if isinstance(block, Image) and isinstance(block.source, FileSource):
-                raise StreamError("images must be inline or URLs; a path means nothing here")
-            # Other schemes name what the server's own account may read, such as s3: and gs:.
-            if isinstance(block, Image) and isinstance(block.source, UrlSource) and not _WEB.match(block.source.url):
-                raise StreamError("images must be inline or https URLs")
+            _refuse_own_data(block)
+    _refuse_references(request.options.extra)
     return request
 
 
@@ -172,6 +170,33 @@ def _old_error(message: str, rest: dict[str, Any]) -> Error:
 def _encode_options(options: StreamOptions) -> dict[str, Any]:
     names = WireOptions.__struct_fields__
     return {name: getattr(options, name) for name in names if getattr(options, name) != getattr(_DEFAULTS, name)}
+
+
+def _refuse_own_data(block: Any) -> None:
+    """Refuse a block that names a file of the server's, or what only the server's own account may read."""
+    match block:
+        case Image(FileSource()):
+            raise StreamError("images must be inline or URLs; a path means nothing here")
+        case Image(UrlSource(url)) if not _WEB.match(url):
+            raise StreamError("images must be inline or https URLs")
+        case Extension(_, data):
+            _refuse_references(data)
+        case _:
+            pass
+
+
+def _refuse_references(value: Any) -> None:
+    match value:
+        case str() if _OWN.match(value):
+            raise StreamError("what only the server may read cannot be referred to")
+        case dict():
+            for item in cast("dict[Any, Any]", value).values():
+                _refuse_references(item)
+        case list():
+            for item in cast("list[Any]", value):
+                _refuse_references(item)
+        case _:
+            pass
 
 
 async def _encode_message(message: LlmMessage) -> dict[str, Any]:
