@@ -219,8 +219,8 @@ def test_scrubbing_takes_time_in_proportion_to_the_reply():
 def exactly(**changes: Any) -> str:
     model = changes.pop("model", ModelSpec("test", "m"))
     context = LlmContext(changes.pop("system", "s"), changes.pop("messages", [UserMessage("q")]), changes.pop("tools", ()))
-    origin = changes.pop("origin", None)
-    return identify(model, context, StreamOptions(**changes), origin).exact()
+    server = changes.pop("server", "")
+    return identify(model, context, StreamOptions(**changes), server).exact()
 
 
 def test_whatever_changes_the_request_changes_what_it_is_known_by(tmp_path: Path):
@@ -247,7 +247,8 @@ def test_whatever_changes_the_request_changes_what_it_is_known_by(tmp_path: Path
         "key": exactly(api_key="key of alice"),
         "other key": exactly(api_key="key of bob"),
         "cache": exactly(cache=False),
-        "origin": exactly(origin="https://elsewhere.example"),
+        "server": exactly(server="https://elsewhere.example/a"),
+        "tenant": exactly(server="https://elsewhere.example/b"),
         "image": exactly(messages=[UserMessage([Image.from_file(picture)])]),
         "secret": exactly(messages=[UserMessage(f"{KEY}")]),
         "other secret": exactly(messages=[UserMessage(f"{KEY}7")]),

@@ -21,11 +21,11 @@ NO_RETRY = ExponentialBackoff(max_attempts=1)
 class Spy:
     """A stream function that notes which model got which key, and fails as often as it is told to."""
 
-    def __init__(self, failures: int = 0, origin: str | None = None) -> None:
+    def __init__(self, failures: int = 0, base_url: str | None = None) -> None:
         self.seen: list[tuple[str, str | None]] = []
         self.failures = failures
-        if origin is not None:
-            self.origin = origin
+        if base_url is not None:
+            self.base_url = base_url
 
     async def __call__(self, model: Any, context: Any, options: StreamOptions) -> Any:
         self.seen.append((str(model), options.api_key))
@@ -159,7 +159,7 @@ async def test_the_fallback_wrapper_gives_the_key_to_the_first_and_to_its_own_se
         wrapped = [recorded(cached(rate_limited(spy), tmp_path / "c"), tmp_path / "r") for spy in spies]
         return fallback(*wrapped)
 
-    first, again, other, unknown = Spy(1, "https://a.example"), Spy(1, "https://a.example"), Spy(1, "https://b.example"), Spy()
+    first, again, other, unknown = Spy(1, "https://a.example/v1"), Spy(1, "https://A.example:443/v2"), Spy(1, "https://b.example/v1"), Spy()
     talker = Agent("first:a", stream_fn=chain(first, again, other, unknown), options=StreamOptions(api_key=KEY), retry=NO_RETRY)
     assert (await talker.run("hi")).text == "ok"
     assert [spy.seen[0][1] for spy in (first, again, other, unknown)] == [KEY, KEY, None, None]
@@ -169,14 +169,14 @@ async def test_a_callers_own_server_under_a_name_of_its_own_gets_the_key_given_w
     spy = Spy()
     await agent("myco:model", spy).run("hi")
     assert spy.seen == [("myco:model", KEY)]
-    assert OpenAIStreamFn(base_url="https://myco.example/v1").origin == "https://myco.example"
+    assert OpenAIStreamFn(base_url="https://myco.example/v1").base_url == "https://myco.example/v1"
 
 
 async def test_a_wrapper_has_the_time_limits_and_the_address_of_what_it_wraps(tmp_path: Any):
     inner = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
     for wrapper in (recorded(inner, tmp_path / "r"), cached(inner, tmp_path / "c"), rate_limited(inner), fallback(inner, Spy())):
         assert getattr(wrapper, "timeout", None) == inner.timeout
-        assert getattr(wrapper, "origin", None) == "http://127.0.0.1:9"
+        assert getattr(wrapper, "base_url", None) == "http://127.0.0.1:9/v1"
 
 
 async def test_what_fails_without_a_key_is_not_blamed_on_one():

@@ -70,7 +70,7 @@ class Asked(Struct, frozen=True):
         return [("key", self.key)]
 
 
-def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, origin: str | None = None) -> Asked:
+def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "") -> Asked:
     """What identifies a request, clocks and costs aside; raises `TypeError` for what is no JSON. Slow: for a thread."""
     messages: list[dict[str, Any]] = as_sent(savable(context.messages))
     for message, original in zip(messages, context.messages, strict=True):
@@ -92,7 +92,7 @@ def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, orig
         "spec": as_sent(msgspec.structs.replace(model, price=None)),
         "authors": [(message.get("provider"), message.get("model")) for message in messages],
         "asker": _set(options, "api_key", "session_id", "cache"),
-        "origin": origin,
+        "server": server,
     }
     return Asked(_digest(shown), shown, _digest(whole), bool(secrets) or shown != request, secrets)
 

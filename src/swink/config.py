@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from swink.context import SlidingWindow, TransformFn
 from swink.events import final_text
+from swink.hosts import origin_of
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
 from swink.policy import Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
@@ -28,7 +29,7 @@ class KeyOwner(Struct, frozen=True):
     @classmethod
     def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
         """Who gets the key when this model is asked through this stream function."""
-        return cls(_SAME_ACCOUNT.get(model.provider, model.provider), getattr(stream_fn, "origin", None))
+        return cls(_SAME_ACCOUNT.get(model.provider, model.provider), origin_of(getattr(stream_fn, "base_url", None)))
 
     def is_also(self, other: "KeyOwner") -> bool:
         """Whether a key given for one may be sent to the other; an address that is not known does not tell them apart."""

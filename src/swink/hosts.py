@@ -3,8 +3,19 @@
 import ipaddress
 import re
 import socket
+from urllib.parse import urlsplit
 
 _SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie", re.I)
+
+
+def origin_of(url: object) -> str | None:
+    """Scheme, host and port of a URL: whose server it is; None for what is no URL."""
+    try:
+        parts = urlsplit(str(url or ""))
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else None
 
 
 def is_secret_header(name: str) -> bool:

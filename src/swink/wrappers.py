@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from swink.cassette import Asked, Cassette, Recording, identify
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
+from swink.hosts import origin_of
 from swink.messages import ModelSpec
 from swink.redact import told
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
@@ -30,14 +31,14 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
 
     `options.api_key` was given for the first: another gets it only where it is known to ask the same server.
     """
-    own = getattr(stream_fns[0], "origin", None) if stream_fns else None
+    own = _server_of(stream_fns[0]) if stream_fns else None
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         for position, stream_fn in enumerate(stream_fns):
             last = position + 1 == len(stream_fns)
             shown = False
             held: list[AssistantMessageEvent] = []
-            is_own = position == 0 or (own is not None and getattr(stream_fn, "origin", None) == own)
+            is_own = position == 0 or (own is not None and _server_of(stream_fn) == own)
             try:
                 async with _closing(stream_fn(model, context, options if is_own else replace(options, api_key=None))) as events:
                     async for event in events:
@@ -120,10 +121,10 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     cassette = Cassette(path)
     recordings = cassette.read() if cassette.path.exists() else []
     known = {item.exact: item.events for item in recordings if item.exact is not None and item.error is None}
-    origin = getattr(stream_fn, "origin", None)
+    server = str(getattr(stream_fn, "base_url", ""))
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        asked = await _identified(model, context, options, origin)
+        asked = await _identified(model, context, options, server)
         exact = None if asked is None else await asyncio.to_thread(asked.exact)
         for event in known.get(exact or "", ()):
             yield event
@@ -166,18 +167,22 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
     return _like(stream_fn, stream)
 
 
-async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, origin: str | None = None) -> Asked | None:
+async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "") -> Asked | None:
     """What the request is known by; None for one that no cassette can hold."""
     try:
-        return await asyncio.to_thread(identify, model, context, options, origin)
+        return await asyncio.to_thread(identify, model, context, options, server)
     except (TypeError, ValueError, NotImplementedError) as error:
         logger.warning("a request to %s is not recorded: %s", model, told(error))
         return None
 
 
+def _server_of(stream_fn: StreamFn) -> str | None:
+    return origin_of(getattr(stream_fn, "base_url", None))
+
+
 def _like(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
     """The wrapper, with what others read off the stream function it wraps: its time limits, its options, its server."""
-    for name in ("timeout", "honours", "origin"):
+    for name in ("timeout", "honours", "base_url"):
         if (value := getattr(stream_fn, name, None)) is not None:
             setattr(wrapper, name, value)
     return wrapper

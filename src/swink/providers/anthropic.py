@@ -47,7 +47,7 @@ class AnthropicStreamFn:
             allow_http=allow_http,
         )
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("anthropic", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 

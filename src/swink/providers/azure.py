@@ -56,7 +56,7 @@ class AzureStreamFn:
         self._credentials = credentials
         self._token_provider = token_provider
         self._dialect = DEPLOYMENTS if "/openai/v1" not in self._url("any") else V1
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("azure", self._dialect.honours)
         self.honours = self._dialect.honours
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()

@@ -47,7 +47,7 @@ class BedrockStreamFn:
     ) -> None:
         named = os.environ.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") or os.environ.get("AWS_ENDPOINT_URL")
         url = base_url or named
-        self._base_url = check_base_url(url, allow_http=allow_http) if url else None
+        self.base_url = check_base_url(url, allow_http=allow_http) if url else None
         self._owned = not base_url or (urlsplit(base_url.strip()).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
         self._allow_http = allow_http
         self._api_key = api_key
@@ -55,12 +55,11 @@ class BedrockStreamFn:
         self._profile = profile
         self._credentials = credentials
         self._notices = Notices("bedrock", self.honours)
-        self.origin = self._endpoint("").origin if self._base_url is not None else None
-        local = self._base_url is not None and self._endpoint("").is_local
+        local = self.base_url is not None and self._endpoint("").is_local
         self.timeout = Timeout(idle=600, first=600) if local else Timeout()
 
     def __repr__(self) -> str:
-        shown = {"base_url": self._base_url, "region": self._region, "profile": self._profile}
+        shown = {"base_url": self.base_url, "region": self._region, "profile": self._profile}
         return f"BedrockStreamFn({', '.join(f'{name}={value!r}' for name, value in shown.items() if value)})"
 
     def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
@@ -79,7 +78,7 @@ class BedrockStreamFn:
 
     def _endpoint(self, region: str) -> Endpoint:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-        url = self._base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
+        url = self.base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
         return Endpoint("bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned, self._allow_http)
 
     async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
@@ -109,7 +108,7 @@ class BedrockStreamFn:
         try:
             region = find_region(self._region, self._profile)
         except StreamError:
-            found = _REGION_IN_HOST.search(self._base_url or "")
+            found = _REGION_IN_HOST.search(self.base_url or "")
             if found is None:
                 raise
             region = found[1]

@@ -32,12 +32,6 @@ class Endpoint(Struct, frozen=True):
     """Whether a key may go there over plain http."""
 
     @property
-    def origin(self) -> str:
-        """Scheme, host and port: who gets the key."""
-        parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{parts.netloc}"
-
-    @property
     def host(self) -> str:
         """The host, without port."""
         return urlsplit(self.base_url).hostname or ""

@@ -58,7 +58,7 @@ class GeminiStreamFn:
             url_variable="GOOGLE_GEMINI_BASE_URL",
             allow_http=allow_http,
         )
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("gemini", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 

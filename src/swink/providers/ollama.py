@@ -61,7 +61,7 @@ class OllamaStreamFn:
         self._endpoint = Endpoint("ollama", url, api_key, ("OLLAMA_API_KEY",), owned, allow_http)
         self._num_ctx = num_ctx
         self._keep_alive = keep_alive
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("ollama", self.honours)
         self.timeout = Timeout(idle=600, first=600)
 

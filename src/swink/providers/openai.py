@@ -81,7 +81,7 @@ class OpenAIStreamFn:
         elsewhere = known is PRESETS["openai"] and self._endpoint.host != "api.openai.com"
         self._dialect = COMPATIBLE if elsewhere else known.dialect
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices(self._dialect.provider, self._dialect.honours)
         self.honours = self._dialect.honours
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()

@@ -54,7 +54,7 @@ class ProxyStreamFn:
             "proxy", url, base_url, api_key, keys=("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL", allow_http=allow_http
         )
         self._version = version
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("proxy", self.honours)
         self.timeout = Timeout()
 

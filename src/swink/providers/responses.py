@@ -44,7 +44,7 @@ class ResponsesStreamFn:
             allow_http=allow_http,
         )
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("openai-responses", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 

@@ -22,7 +22,7 @@ class XAIStreamFn:
 
     def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
         self._endpoint = endpoint("xai", "https://api.x.ai/v1", base_url, api_key, keys=("XAI_API_KEY",), allow_http=allow_http)
-        self.origin = self._endpoint.origin
+        self.base_url = self._endpoint.base_url
         self._notices = Notices("xai", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
 
