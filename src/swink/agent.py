@@ -31,7 +31,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
-from swink.policy import Policy, slots_of, vet_commit
+from swink.policy import Policy, asking, slots_of, vet_commit
 from swink.queues import MessageQueue, QueueMode
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.run import Run
@@ -290,7 +290,7 @@ class Agent:
         """Add to the history without running."""
         added = as_messages(messages)
         if self._active is not None:
-            self._active.append(added)
+            (self._active.inject_behind if asking.get() else self._active.append)(added)
         else:
             self._history = History([*self._history.snapshot(), *_vetted(added, self._config.policies)])
 
@@ -488,6 +488,8 @@ class Agent:
         messages = as_messages(message)
         if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
             raise MisuseError("only user and custom messages can be queued")
+        if self._active is not None and asking.get():
+            self._active.injected.extend(messages)
         return messages
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:

@@ -183,6 +183,11 @@ class Ledger:
         self.injected.extend(messages)
         self.pending.extend(messages)
 
+    def inject_behind(self, messages: Sequence[Message]) -> None:
+        """Let messages of a policy enter at the end of the turn."""
+        self.injected.extend(messages)
+        self.append(messages)
+
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""
         self._next_history = history
@@ -192,11 +197,7 @@ class Ledger:
     def enter_pending(self) -> None:
         """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
         while self.pending:
-            message = self.pending[0]
-            kept = self._commit(message, self.pending)
-            self.fresh = (*self.fresh, kept)
-            if self.injected and kept is not message:
-                self.injected = [kept if item is message else item for item in self.injected]
+            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
 
     def open_turn(self) -> None:
         """Begin a turn."""
@@ -388,7 +389,12 @@ class Ledger:
         return message
 
     def _vetted(self, message: Message) -> Message:
-        return vet_commit(self.slots.pre_commit, message) if self.slots.pre_commit else message
+        if not self.slots.pre_commit:
+            return message
+        kept = vet_commit(self.slots.pre_commit, message)
+        if self.injected and kept is not message:
+            self.injected = [kept if item is message else item for item in self.injected]
+        return kept
 
     def _keep(self, message: Message) -> None:
         self.history.append(message)

@@ -163,6 +163,9 @@ class Policy:
         """Just before a message enters the history: None or Replace. Sync, since history is never left waiting."""
 
 
+asking: ContextVar[bool] = ContextVar("swink.asking_a_policy", default=False)
+"""Whether a policy is being asked: what it queues meanwhile is its own, and nobody's message to the agent."""
+
 enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
 """Policies of the runs around this one that bind it too: what starts an agent inside a run adds them to it."""
 
@@ -201,6 +204,7 @@ def slots_of(policies: Sequence[Policy]) -> Slots:
 
 async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     """Ask one policy; a failure is its own, not the run's, unless it guards something."""
+    token = asking.set(True)
     try:
         verdict = getattr(policy, slot)(*values)
         verdict = await verdict if inspect.isawaitable(verdict) else verdict
@@ -212,6 +216,8 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
         # A policy is somebody else's code: it must not take the run down with it.
         log.exception("policy %s failed in %s", type(policy).__name__, slot)
         return Stop(f"{type(policy).__name__} failed: {type(error).__name__}") if policy.fail_closed else None
+    finally:
+        asking.reset(token)
 
 
 def _fits(verdict: object, slot: str) -> bool:

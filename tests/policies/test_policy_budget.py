@@ -402,3 +402,21 @@ async def test_max_turns_counts_each_run_by_itself_also_at_once():
     scenes = [Scene(policy, [*CALLS, "done"]) for _ in range(5)]
     await asyncio.gather(*(scene.run() for scene in scenes))
     assert [len(scene.model.calls) for scene in scenes] == [3] * 5
+
+
+async def test_a_history_that_is_assigned_during_a_run_costs_nothing():
+    budget = Budget(max_tokens=1_000_000, scope="session")
+
+    @tool
+    async def rewrite() -> str:
+        """Replaces the history."""
+        agent.messages = [
+            UserMessage("hi"),
+            AssistantMessage("hello", usage=Usage(input=5_000)),
+            AssistantMessage("x", stop_reason="aborted"),
+        ]
+        return "ok"
+
+    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="rewrite"), "done"], usage=Usage(input=5)), tools=[rewrite], policies=[budget])
+    await agent.run("Go.")
+    assert budget.spent.usage.total == 10

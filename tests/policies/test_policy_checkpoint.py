@@ -98,10 +98,10 @@ async def test_a_store_that_is_slow_once_is_used_again():
 
     def slow_at_first(data: Any) -> None:
         if not saved:
-            time.sleep(0.3)
+            time.sleep(0.15)
         saved.append(data)
 
-    scene = Scene(Checkpoint(slow_at_first, timeout=0.05), [call(1), call(2), "done"], answer=lambda _: time.sleep(0.25) or "ok")
+    scene = Scene(Checkpoint(slow_at_first, timeout=0.05), [call(1), call(2), "done"], answer=lambda _: time.sleep(0.5) or "ok")
     await scene.run()
     assert len(saved) >= 2
     assert len(saved[-1]["messages"]) == 6

@@ -104,16 +104,20 @@ class Meddling(Policy):
     def __init__(self, slot: str) -> None:
         self.slot = slot
         self.count = 0
+        self.agent: Any = None
 
     def pre_turn(self, ctx: PolicyContext) -> Any:
         self.count += 1
         return Inject(f"Reminder {self.count}: be careful.") if self.slot == "pre_turn" and ctx.turn else None
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Any:
-        return {"skip": Skip("not now"), "rewrite": Rewrite({"n": self.count})}.get(self.slot)
+        verdicts = {"skip": Skip("not now"), "rewrite": Rewrite({"n": self.count}), "pre_dispatch": Inject(f"Before {self.count}.")}
+        return verdicts.get(self.slot)
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> Any:
         reply = turn.message
+        if self.agent is not None and reply.tool_calls:
+            getattr(self.agent, self.slot)(f"Queued {self.count}.")
         changed = msgspec.structs.replace(reply, content=(*reply.tool_calls, Text(f"Note {self.count}."))) if reply.tool_calls else reply
         return {"post_turn": Inject([f"Again {self.count}.", "And more."]), "replace": Replace(changed)}.get(self.slot)
 
@@ -128,13 +132,17 @@ class Meddling(Policy):
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("slot", ["pre_turn", "skip", "rewrite", "post_turn", "replace", "post_loop", "pre_commit"])
+@pytest.mark.parametrize(
+    "slot", ["pre_turn", "pre_dispatch", "skip", "rewrite", "post_turn", "replace", "post_loop", "pre_commit", "steer", "append_messages"]
+)
 async def test_no_other_policy_resets_the_count(slot: str, first: bool):
     replies = [call(number, q="x") for number in range(30)]
     if slot == "post_loop":
         replies = [item for number in range(15) for item in (call(number, q="x"), f"text {number}")]
-    policies = [Meddling(slot), LoopDetection(3)]
+    meddling = Meddling(slot)
+    policies = [meddling, LoopDetection(3)]
     scene = Scene(policies if first else policies[::-1], [*replies, "done"])
+    meddling.agent = scene.agent if slot in ("steer", "append_messages") else None
     result = await scene.run()
     assert "loop detected" in (result.reason or "")
     assert sum(bool(message.tool_calls) for message in scene.agent.messages if isinstance(message, AssistantMessage)) == 4

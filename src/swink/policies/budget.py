@@ -103,13 +103,13 @@ class Budget(Policy):
         estimate = _estimate(ctx, models, spent, self.expected_output) if self.reserve else Spent()
         if problem := self._problem(spent, estimate):
             return Stop(problem)
-        row.held, row.price = estimate, models[0][1]
+        row.held, row.price, row.asked = estimate, models[0][1], True
         return None
 
     def pre_commit(self, message: Message) -> None:
         """A reply is there: count what it cost instead of what was held for it."""
         row = self._current_row()
-        if isinstance(message, AssistantMessage) and row is not None:
+        if isinstance(message, AssistantMessage) and row is not None and row.asked:
             row.take(message)
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
@@ -180,6 +180,7 @@ class _Row:
     """What one run has spent and what is held for the call it is about to make; the runs inside it are below."""
 
     __slots__ = (
+        "asked",
         "below",
         "cut",
         "ended",
@@ -205,7 +206,7 @@ class _Row:
         self.own = self.reported = self.uncharged = 0
         self.held = Spent()
         self.price: Price | None = None
-        self.ended = False
+        self.asked = self.ended = False
         self.below: list[_Row] = []
         if parent is not None:
             parent.below.append(self)
@@ -235,7 +236,7 @@ class _Row:
             cost = self.price.cost(usage) if self.price is not None else Cost()
             self.unreported += Spent(usage, cost)
         self.spent += Spent(usage, cost)
-        self.held = Spent()
+        self.held, self.asked = Spent(), False
 
     def report(self, spent: Spent) -> None:
         """Take the run's own figures; they include the runs inside it that have ended, if whoever started those charged it."""

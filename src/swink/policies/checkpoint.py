@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from swink import checkpoint
 from swink.codec import savable
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
-from swink.workers import Abandoned, run_in_thread
+from swink.workers import run_in_thread
 
 Data = dict[str, Any]
 
@@ -57,58 +57,60 @@ class Checkpoint(Policy):
         return twin
 
     async def _keep(self, ctx: PolicyContext) -> None:
-        saving = _Saving(self._save, self.timeout)
+        saving = _Saving(self._save)
         if ctx.run is not None:
             self._turns[ctx.run] = ctx.turn
             if (before := self._stuck.get(ctx.run)) is not None and before.running:
                 raise TimeoutError("the save before is still stuck; this turn is not saved")
             self._stuck[ctx.run] = saving
-        await saving.save(ctx)
+        await saving.within(self.timeout, ctx)
 
 
 class _Saving:
     """One save: the data is made, and a plain store called, off the event loop."""
 
-    def __init__(self, store: Callable[[Data], Any], timeout: float) -> None:
-        self.store = store
-        self.timeout = timeout
-        self.running = False
+    def __init__(self, store: Callable[[Data], Any]) -> None:
+        self._store = store
+        self._in_thread = self._given_up = False
+        self._task: asyncio.Task[None] | None = None
 
-    async def save(self, ctx: PolicyContext) -> None:
-        timer = asyncio.timeout(self.timeout)
+    @property
+    def running(self) -> bool:
+        """Whether the store still has it."""
+        return self._in_thread or (self._task is not None and not self._task.done())
+
+    async def within(self, timeout: float, ctx: PolicyContext) -> None:
+        """Wait for the store, and no longer than that, even if it does not stop when it is cancelled."""
+        self._task = asyncio.ensure_future(self._save(ctx))
+        self._task.add_done_callback(_heard)
         try:
-            async with timer:
-                saving = await run_in_thread(self._call, {"ctx": ctx}, "checkpoint", lambda: None)
-                if inspect.isawaitable(saving):
-                    await self._waited(asyncio.ensure_future(saving))
-        except (TimeoutError, Abandoned) as error:
-            if timer.expired():
-                raise TimeoutError(f"the store did not save within {self.timeout:g} s") from None
-            if isinstance(error, Abandoned):
-                raise asyncio.CancelledError from None  # the run was aborted; the store goes on by itself
-            raise
+            await asyncio.wait([self._task], timeout=timeout)
+        finally:
+            self._given_up = not self._task.done()
+            self._task.cancel()
+        if self._given_up:
+            raise TimeoutError(f"the store did not save within {timeout:g} s")
+        self._task.result()
+
+    async def _save(self, ctx: PolicyContext) -> None:
+        saving = await run_in_thread(self._call, {"ctx": ctx}, "checkpoint", lambda: None)
+        if self._given_up and inspect.iscoroutine(saving):
+            saving.close()
+        elif inspect.isawaitable(saving):
+            await saving
 
     def _call(self, ctx: PolicyContext) -> Any:
-        self.running = True
+        self._in_thread = True
         try:
-            return self.store(_data(ctx))
+            return self._store(_data(ctx))
         finally:
-            self.running = False
+            self._in_thread = False
 
-    async def _waited(self, task: "asyncio.Future[Any]") -> None:
-        """Wait for an async store, and no longer than that, even if it does not stop when it is cancelled."""
-        self.running = True
-        task.add_done_callback(self._ended)
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        task.result()
 
-    def _ended(self, task: "asyncio.Future[Any]") -> None:
-        self.running = False
-        if not task.cancelled():
-            task.exception()
+def _heard(task: "asyncio.Task[None]") -> None:
+    """What a store that was given up says in the end has been reported already."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _data(ctx: PolicyContext) -> Data:
