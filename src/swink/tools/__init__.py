@@ -5,6 +5,7 @@ from pathlib import Path
 
 from swink.tool import Tool
 from swink.tools.bash import bash_tools
+from swink.tools.egress import ApproveDomain
 from swink.tools.fetch import fetch_tools
 from swink.tools.listing import list_tools
 from swink.tools.process import Limits
@@ -46,18 +47,22 @@ def coding_tools(
     hidden: Sequence[str | Path] = (),
     keep_directory: bool = False,
     fetch_from: Sequence[str] = (),
+    net: Sequence[str] | None = None,
+    approve_domain: ApproveDomain | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
 
     read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
 
     `sandbox` is the level bash runs at; where it cannot be had, bash refuses with the reason and the other tools work.
-    `readable` and `hidden` are paths that commands may read besides the system's, and places that no tool may look at (a
-    session store, say). `keep_directory` lets a `cd` hold for later commands. `fetch_from` are networks that fetch_url may
-    reach besides the public internet, such as 127.0.0.0/8.
+    `readable` are paths that commands may read besides the system's, and files with credentials (`.env`, private keys) that
+    tools and commands may read although they hold some; `hidden` are places that no tool may look at (a session store, say);
+    relative ones are relative to the root. `keep_directory` lets a `cd` hold for later commands. `net` names the domains that
+    commands may reach at the level workspace+net, all by default; `approve_domain` is asked about others. `fetch_from` are
+    networks that fetch_url and such commands may reach besides the public internet, such as 127.0.0.0/8.
     """
     workspace = Workspace(root, hidden, readable=readable)
-    box = Sandbox(workspace.root, sandbox, readable=readable, hidden=hidden)
+    box = Sandbox(workspace.root, sandbox, readable=readable, hidden=hidden, net=net, net_from=fetch_from, approve_domain=approve_domain)
     return [
         *read_tools(workspace),
         *list_tools(workspace),

@@ -33,6 +33,13 @@ _SANDBOXES = {
 }
 
 
+def _about(sandbox: Sandbox) -> str:
+    if sandbox.net is None:
+        return _SANDBOXES[sandbox.level]
+    domains = ", ".join(sandbox.net) or "those that are approved"
+    return _SANDBOXES["workspace"].replace("there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}")
+
+
 def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False) -> list[Tool]:
     """bash for a workspace. With `keep_directory` a `cd` holds for later calls, which then run one after another."""
     shell = _Shell(workspace, sandbox, limits, keep_directory)
@@ -47,7 +54,7 @@ def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limit
             case _:
                 return True
 
-    @tool(description=_DESCRIPTION.format(sandbox=_SANDBOXES[sandbox.level]), requires_approval=asks, sequential=keep_directory)
+    @tool(description=_DESCRIPTION.format(sandbox=_about(sandbox)), requires_approval=asks, sequential=keep_directory)
     async def bash(
         command: str,
         ctx: ToolContext,

@@ -10,6 +10,7 @@ GUARDS = 2
 """Generations of bubblewrap's own processes above the command."""
 SECCOMP_FD = 9
 SHARED_MEMORY = 64 << 20
+FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
 
 
 def arguments(view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True) -> list[str]:
@@ -36,6 +37,12 @@ def arguments(view: View, guard: Guard, private: str, cwd: str, *, network: bool
         *_covered(view, private),
         *("--remount-ro", "/", "--chdir", cwd, "--"),
     ]
+
+
+def with_way_out(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
+    """The options with a proxy for a command to talk to that has a network of its own; while the root may still be written."""
+    at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
+    return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
 
 
 def can_have_home(view: View) -> bool:

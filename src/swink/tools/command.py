@@ -47,7 +47,6 @@ async def run_command(
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run a command with no input; its output goes to the context as updates."""
-    backend = await sandbox.backend()
     launch = await sandbox.launch(argv, directory, limits=limits)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
     output = HeadAndTail(MAX_OUTPUT)
@@ -68,7 +67,7 @@ async def run_command(
         "bytes": output.size,
         "cut": output.cut,
         "sandbox": sandbox.level,
-        "backend": backend,
+        "backend": launch.backend,
         "directory": directory,
         "timeout": limits.wall,
     }

@@ -2,7 +2,7 @@
 
     none            the user's own rights; limits and process rules still hold
     workspace       the system read-only, the workspace and a private temp directory writable, no network, no secrets
-    workspace+net   the same with the network
+    workspace+net   the same with the network, or with those domains of it that are named
 
 On Linux bubblewrap gives the two upper levels, or Landlock with seccomp where bubblewrap does not work. Each is tried once,
 by running a command in it and watching it fail to write outside. Where none works the level is refused with the reasons.
@@ -10,6 +10,7 @@ by running a command in it and watching it fail to write outside. Where none wor
 
 import asyncio
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -25,7 +26,10 @@ from msgspec.structs import replace
 from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools import bubblewrap, landlock, seccomp
+from swink.tools.addresses import networks
 from swink.tools.credentials import Readable
+from swink.tools.domains import Domains
+from swink.tools.egress import ApproveDomain, Egress, Judge
 from swink.tools.environment import command_environment, git_identity
 from swink.tools.guarded import Guard, guard_of
 from swink.tools.process import CannotStart, Launch, Limits, run
@@ -40,6 +44,13 @@ MAX_MOUNTS = 300
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _TOOL_HOMES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
+_FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
+_PROXY_PORT = 3128
+_PROXY_VARIABLES = {
+    **{name: f"http://127.0.0.1:{_PROXY_PORT}" for word in ("http", "https", "all") for name in (f"{word}_proxy", f"{word}_proxy".upper())},
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+    "NODE_USE_ENV_PROXY": "1",
+}
 _PROBE = '(echo broken > "$CANARY") 2>/dev/null; echo works > "$INSIDE"'
 
 
@@ -61,8 +72,11 @@ class SandboxUnavailable(ToolError):
 class Sandbox:
     """Runs commands of one workspace at one level.
 
-    `readable` adds paths a command may read, `hidden` paths it may not (a session store); `environment` adds variables to
-    what is left of ours without its secrets. `backends` are the ways to try, best first.
+    `readable` adds paths a command may read, among them files of the workspace that hold credentials; `hidden` paths it may
+    not (a session store). Relative ones are relative to the root. `environment` adds variables to what is left of ours
+    without its secrets. `backends` are the ways to try, best first. `net` confines the level workspace+net to domains, such
+    as `docs.example.org`, `*.example.com`, `localhost:8080`; `approve_domain` is asked about any other, once, and `net_from`
+    are networks they may be in besides the public internet.
     """
 
     def __init__(
@@ -74,9 +88,17 @@ class Sandbox:
         hidden: Sequence[str | Path] = (),
         environment: Mapping[str, str] | None = None,
         backends: Sequence[Backend] = ("bubblewrap", "landlock"),
+        net: Sequence[str] | None = None,
+        net_from: Sequence[str] = (),
+        approve_domain: ApproveDomain | None = None,
     ) -> None:
         if level not in get_args(Level):
             raise MisuseError(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
+        if (net is not None or approve_domain is not None) and level != "workspace+net":
+            raise MisuseError(f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'")
+        self.net = None if net is None and approve_domain is None else tuple(net or ())
+        self._judge = Judge(Domains(self.net or ()), approve_domain)
+        self._net_from = networks(net_from)
         self.root = Path(os.path.realpath(root))
         self.level: Level = level
         self._readable = tuple(readable)
@@ -92,24 +114,12 @@ class Sandbox:
 
     async def backend(self) -> Backend:
         """The way this level is had here; raises `SandboxUnavailable` with every reason if there is none."""
-        if self.level == "none":
-            return "none"
-        reasons: list[str] = []
-        scene = await asyncio.to_thread(self._look)
-        for backend in self._backends:
-            reason = await self._trouble_with(backend, scene)
-            if not reason:
-                return backend
-            reasons.append(f"{backend}: {reason}")
-        raise SandboxUnavailable(
-            f"the sandbox level {self.level!r} cannot be had here, so the command was not run ({'; '.join(reasons)}). "
-            "Install bubblewrap, allow unprivileged user namespaces, or choose sandbox='none' to run commands with your own rights."
-        )
+        return await self._chosen(await asyncio.to_thread(self._look))
 
     async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
         """A command as this sandbox runs it."""
-        backend = await self.backend()
         scene = await asyncio.to_thread(self._look)
+        backend = await self._chosen(scene)
         return self._launch(backend, scene, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
 
     def close(self) -> None:
@@ -125,6 +135,20 @@ class Sandbox:
     def environment(self) -> dict[str, str]:
         """What a command gets to see of our environment."""
         return command_environment(self._environment)
+
+    async def _chosen(self, scene: "_Scene") -> Backend:
+        if self.level == "none":
+            return "none"
+        reasons: list[str] = []
+        for backend in self._backends:
+            reason = await self._trouble_with(backend, scene)
+            if not reason:
+                return backend
+            reasons.append(f"{backend}: {reason}")
+        raise SandboxUnavailable(
+            f"the sandbox level {self.level!r} cannot be had here, so the command was not run ({'; '.join(reasons)}). "
+            "Install bubblewrap, allow unprivileged user namespaces, or choose sandbox='none' to run commands with your own rights."
+        )
 
     def hidden_names(self, text: str) -> list[str]:
         """The files with credentials that a text names, relative to the root."""
@@ -151,7 +175,7 @@ class Sandbox:
     def _launch(
         self, backend: Backend, scene: "_Scene", argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True
     ) -> Launch:
-        plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()))
+        plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()), backend=backend)
         match backend:
             case "none":
                 return plain
@@ -164,13 +188,13 @@ class Sandbox:
         view = scene.view
         private = self._own_directory()
         home = view.home if bubblewrap.can_have_home(view) or view.home == view.root else "/tmp"
-        network = self.level == "workspace+net"
+        network = self.level == "workspace+net" and self.net is None
         options = bubblewrap.arguments(view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns)
         scoped = landlock.abi() >= landlock.MINIMUM_ABI
         families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
-        if self.level == "workspace" or scoped:  # else abstract sockets of the whole machine would be in reach
+        if not network or scoped:  # else abstract sockets of the whole machine would be in reach
             families.append(seccomp.AF_UNIX)
-        return replace(
+        launch = replace(
             plain,
             argv=(str(shutil.which("bwrap")), *options, *_counted(plain)),
             cwd="/",
@@ -181,6 +205,21 @@ class Sandbox:
             seccomp_fd=bubblewrap.SECCOMP_FD,
             reserved=tuple(bubblewrap.reservations(view, scene.guard, private)),
             watch=scene.watch(scene.guard.kept),
+        )
+        return launch if self.net is None else self._with_way_out(launch, private)
+
+    def _with_way_out(self, launch: Launch, private: str) -> Launch:
+        """The launch with a proxy outside, and inside, before the command, a program that leads to it."""
+        path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
+        if len(path) > 100:
+            raise SandboxUnavailable(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+        at = launch.argv.index("--")
+        inside = (os.path.realpath(sys.executable), "-I", "-S", bubblewrap.FORWARDER, bubblewrap.PROXY, str(_PROXY_PORT))
+        return replace(
+            launch,
+            argv=(*bubblewrap.with_way_out(launch.argv[:at], _FORWARD, path), "--", *inside, *launch.argv[at + 1 :]),
+            env={**launch.env, **_PROXY_VARIABLES},
+            egress=lambda: Egress(path, self._judge, self._net_from),
         )
 
     def _in_landlock(self, plain: Launch, scene: "_Scene") -> Launch:
@@ -217,6 +256,8 @@ class Sandbox:
             return "the workspace is the whole file system"
         if backend == "landlock" and (inside := scene.view.hidden_in_root):
             return f"Landlock cannot hide {inside[0]}, which lies inside the workspace" + scene.how_to_allow(inside[0])
+        if backend == "landlock" and self.net is not None:
+            return "Landlock cannot confine the network to domains"
         if backend == "bubblewrap" and scene.mounts > MAX_MOUNTS:
             return f"more than {MAX_MOUNTS} files to hide or protect in the workspace" + scene.how_to_allow(*scene.view.credentials[:1])
         key = self._key(backend)
@@ -225,7 +266,12 @@ class Sandbox:
         return _verdicts[key].trouble
 
     def _key(self, backend: Backend) -> tuple[object, ...]:
-        return (backend, self.level, os.getuid(), os.environ.get("PATH"))
+        return (backend, self._probed, os.getuid(), os.environ.get("PATH"))
+
+    @property
+    def _probed(self) -> Level:
+        """The level whose ways this one uses: a network of domains is no network but for a socket."""
+        return self.level if self.net is None else "workspace"
 
     def _verdict(self, backend: Backend) -> _Verdict:
         return _verdicts.get(self._key(backend), _Verdict())
@@ -248,7 +294,7 @@ class Sandbox:
     async def _try(self, backend: Backend, *, disable_userns: bool = True) -> str:
         """Run a command that tries to write outside, in a scratch workspace; empty if it is stopped and nothing else is."""
         with _Trial() as trial:
-            box = Sandbox(trial.workspace, self.level, environment=trial.environment)
+            box = Sandbox(trial.workspace, self._probed, environment=trial.environment)
             output = bytearray()
             try:
                 argv = (_shell(), "-c", _PROBE)
