@@ -170,11 +170,16 @@ async def test_other_configurations_can_be_probed_too(policy: Policy):
     assert (await probe(policy)).problem is None
 
 
+class Toothless(PromptInjectionGuard):
+    def finds(self, text: str) -> bool:
+        return False
+
+
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
         (ToolAllowList("*"), "an unlisted tool ran"),
-        (PromptInjectionGuard(patterns=["nothing like it"]), "reached the model"),
+        (Toothless(), "reached the model"),
         (PathGuard("/"), "only 'inside' is inside"),
         (ContentFilter(patterns=["x+"]), "patterns only"),
         (ToolDenyList(), "no tool name"),

@@ -73,3 +73,15 @@ def _plain(value: Any) -> Any:
 
 def _encoded(value: Any) -> Any:
     return plain(value)
+
+
+def strings(value: Any) -> list[str]:
+    """Every string in a value."""
+    found: list[str] = []
+
+    def note(text: str) -> str:
+        found.append(text)
+        return text
+
+    mapped(value, note)
+    return found
