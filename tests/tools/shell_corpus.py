@@ -691,6 +691,21 @@ cat .store
 ls .store
 cat ./.store/../.store/session
 cat link-to-store
+cat .env
+head -5 < .env
+grep KEY .env
+cat keys/id_rsa
+cat keys/*
+wc -l .env
+sort .env
+diff .env a.txt
+git show HEAD:.env
+git show HEAD:keys/id_rsa
+git diff .env
+sed -n 1p .env
+md5sum .env
+base64 < .env
+jq . .env
 head -5 < link-to-store
 head -5 < src/link
 git show HEAD:.store/session
@@ -1377,6 +1392,11 @@ test 1 -lt 2
 [ ! -e missing ] && echo gone
 [ a = b ] || echo different
 [ 1 -eq 1 ]
+test -f .env && echo yes
+[ -f .env ]
+ls -la .env
+ls .env
+stat .env
 date
 date +%Y-%m-%d
 date '+%H:%M:%S'

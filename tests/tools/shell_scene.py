@@ -21,7 +21,8 @@ def lay_out(top: Path) -> Path:
         "a.txt": "a one\nb two x\n", "b.txt": "b two\n", "a file.txt": "spaces\n", "README.md": "# Readme\n", "data.csv": "n,v\na,1\n",
         "package.json": '{"name": "n", "version": "1", "scripts": {}, "dependencies": {}}\n', ".gitignore": "node_modules\n",
         "src/main.py": "import os\n\n\ndef main():\n    return 1  # x TODO\n", "src/other.py": "x = 1\n", "docs/index.md": "x\n",
-        "node_modules/m/index.py": "x\n", ".store/session": "canary-hidden\n", "evil.sh": "#!/bin/sh\ntouch \"$CANARY\"\n", "evil.mk": "all:\n\ttouch x\n",
+        "node_modules/m/index.py": "x\n", ".store/session": "canary-hidden\n", "evil.sh": "#!/bin/sh\ntouch \"$CANARY\"\n", 
+        "evil.mk": "all:\n\ttouch x\n",
         "list": f"{top}/outside/secret.txt\0", "sums": f"0  {top}/outside/secret.txt\n", "dashed/-o": "", "options/--output=x": "", "options/a": "",
         "bin/ls": "#!/bin/sh\ntouch x\n",
     }  # fmt: skip
@@ -36,6 +37,13 @@ def lay_out(top: Path) -> Path:
     _links(root)
     _repositories(root)
     return root
+
+
+def add_secrets(root: Path) -> None:
+    """Files with credentials, which a search at the level `none` would read."""
+    (root / "keys").mkdir()
+    (root / "keys/id_rsa").write_text("canary-key\n")
+    (root / ".env").write_text("KEY=canary-env\n")
 
 
 def _links(root: Path) -> None:

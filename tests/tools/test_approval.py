@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from calling import call
 from shell_corpus import harmless, hostile
-from shell_scene import lay_out
+from shell_scene import add_secrets, lay_out
 
 from swink.tool import Tool, ToolError
 from swink.tools.bash import bash_tools
@@ -19,6 +19,13 @@ LEVELS: list[Level] = ["none", "workspace", "workspace+net"]
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_out(tmp_path_factory.mktemp("scene"))
+
+
+@pytest.fixture(scope="module")
+def secretive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = lay_out(tmp_path_factory.mktemp("scene"))
+    add_secrets(root)
+    return root
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +45,8 @@ def asks(root: Path, command: str, level: Level = "none", **arguments: object) -
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_no_hostile_line_runs_unasked(root: Path, level: Level):
-    tool = shell(root, level)
+def test_no_hostile_line_runs_unasked(secretive: Path, level: Level):
+    tool = shell(secretive, level)
     assert [line for line in hostile() if not tool.needs_approval({"command": line})] == []
 
 
@@ -197,6 +204,18 @@ def test_a_search_reads_nothing_hidden_where_no_sandbox_hides_it(root: Path):
         assert asks(root, command, "workspace") is (".store" in command), command
     for command in ("rg x", "grep -rn --include='*.py' x src", "grep -rn x src", "rg -g '!docs' x"):
         assert not asks(root, command), command
+
+
+def test_a_search_reads_no_credentials_where_no_sandbox_hides_them(secretive: Path):
+    for command in ("grep -rn KEY .", "grep -r KEY keys", "rg KEY", "rg KEY keys", "rg --hidden KEY .", "grep -rn --include='id_*' KEY ."):
+        assert asks(secretive, command), command
+        assert not asks(secretive, command, "workspace"), command
+    tool = bash_tools(Workspace(secretive), Sandbox(secretive, "none"))[0]
+    for command in ("grep -rn KEY src", "rg KEY src", "grep -rn --include='*.py' KEY .", "rg -g '*.py' KEY"):
+        assert not tool.needs_approval({"command": command}), command
+    named = bash_tools(Workspace(secretive, readable=[".env", "keys"]), Sandbox(secretive, "none"))[0]
+    for command in ("grep -rn KEY .", "cat .env", "rg KEY"):
+        assert not named.needs_approval({"command": command}), command
 
 
 def test_wildcards_are_what_bash_makes_of_them(tmp_path: Path):

@@ -1,11 +1,13 @@
 """git runs unasked only where no file makes it run something else."""
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calling import call
 from shell_scene import git
 
 from swink.tools.bash import bash_tools
@@ -173,6 +175,22 @@ def test_a_repository_that_is_not_all_in_the_workspace_asks(root: Path, change: 
     change(root)
     assert asks(root)
     assert asks(root, "git log", directory="src")
+
+
+def test_names_that_a_sandboxed_command_keeps_free_mean_nothing(root: Path, tmp_path: Path):
+    (root / ".git/commondir").write_text(".\n")
+    assert not asks(root)
+    (tmp_path / "other/.git").mkdir(parents=True)
+    assert not asks(tmp_path / "other")
+
+
+async def test_calls_of_one_turn_do_not_disturb_each_other(root: Path, need: Callable[[str], None]):
+    need("bubblewrap")
+    tool = bash_tools(Workspace(root), Sandbox(root))[0]
+    commands = ["git status", "git log --oneline", "git diff", "sleep 1", "git branch -a"]
+    assert [tool.needs_approval({"command": command}) for command in commands] == [False, False, False, True, False]
+    results = await asyncio.gather(*(call(tool, command=command) for command in [*commands, "ls"]))
+    assert [result.is_error for result in results] == [False] * 6
 
 
 def test_without_any_repository_there_is_nothing_to_obey(tmp_path: Path):

@@ -53,7 +53,7 @@ def find_only_lists(words: Sequence[str], place: Place) -> bool:
             if not waiting:
                 return False
             value = waiting.pop()
-            if word in _FIND_PATH and not place.inside(value):
+            if word in _FIND_PATH and not place.reaches(value):
                 return False
         elif word.startswith("-") or not place.holds(word):
             return False
@@ -66,13 +66,13 @@ def test_only_looks(words: Sequence[str], place: Place) -> bool:
         case [] | [_] | ["!", _]:
             return True
         case [operator, operand] | ["!", operator, operand] if operator in _TEST_PATH:
-            return place.inside(operand)
+            return place.reaches(operand)
         case [operator, operand] | ["!", operator, operand] if operator in _TEST_TEXT:
             return True
         case [_, operator, _] if operator in _TEST_STRINGS:
             return True
         case [left, operator, right] if operator in _TEST_PATHS:
-            return place.inside(left) and place.inside(right)
+            return place.reaches(left) and place.reaches(right)
         case [left, operator, right] if operator in _TEST_NUMBERS:
             return all(_INTEGER.fullmatch(number) for number in (left, right))
         case _:

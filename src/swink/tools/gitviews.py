@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from swink.tools.credentials import suspicion
 from swink.tools.options import Arguments, Grammar, grammar, read_arguments
 from swink.tools.place import Place
 from swink.tools.repository import is_quiet
@@ -165,6 +166,10 @@ def _runs_no_gpg(arguments: Arguments) -> bool:
 def _is_inside(operand: str, place: Place) -> bool:
     """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
     _, colon, path = operand.partition(":")
-    if colon and any(place.workspace.is_hidden(os.path.normpath(os.path.join(base, path))) for base in ("", place.directory)):
+    if colon and (suspicion(path) == "sure" or any(_is_hidden(os.path.join(base, path), place) for base in ("", place.directory))):
         return False
     return place.inside(operand)
+
+
+def _is_hidden(path: str, place: Place) -> bool:
+    return place.workspace.is_hidden(os.path.normpath(path))

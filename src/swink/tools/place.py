@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tool import ToolError
+from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.secrets import home_directory
 from swink.tools.syntax import Word
 from swink.tools.view import is_beneath
@@ -59,16 +60,19 @@ class Place(Struct, frozen=True):
         except ToolError:
             return not os.path.exists(full)  # then there is nothing to read
 
+    def reaches(self, path: str) -> bool:
+        """Whether what a path leads to is inside and may be told about, though perhaps not read."""
+        found = os.path.realpath(os.path.join(self.directory, path))
+        return is_beneath(found, str(self.workspace.root)) and not self.workspace.is_hidden(found)
+
     def holds(self, path: str) -> bool:
         """Whether a path is something inside, itself and not what a link there points to."""
         head, name = os.path.split(path)
-        if name in ("", ".", "..") or not self.inside(head or "."):
-            return self.inside(path)
-        try:
-            with self.workspace.at(os.path.join(self.directory, head)) as spot:
-                return not self.workspace.is_hidden(os.path.join(spot.path, name))
-        except ToolError:
-            return self.inside(path)
+        if name in ("", ".", ".."):
+            return self.reaches(path)
+        return self.reaches(head or ".") and not self.workspace.is_hidden(
+            os.path.join(os.path.realpath(os.path.join(self.directory, head)), name)
+        )
 
     def is_directory(self, path: str) -> bool:
         """Whether a path leads to a directory."""
@@ -102,20 +106,27 @@ class Place(Struct, frozen=True):
         """
         if not self.is_open:
             return False
-        root = str(self.workspace.root)
-        full = os.path.realpath(os.path.join(self.directory, path))
         left = MAX_ENTRIES
-        for directory, directories, files in os.walk(full):
+        for directory, directories, files in os.walk(os.path.realpath(os.path.join(self.directory, path))):
             if skips_dots:
                 directories[:] = [name for name in directories if not name.startswith(".")]
                 files = [name for name in files if not name.startswith(".")]
             left -= len(directories) + len(files)
-            if left < 0:
+            if left < 0 or any(self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)):
                 return True
             read = [name for name in files if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)]
-            if any(self.workspace.is_hidden(os.path.relpath(os.path.join(directory, name), root)) for name in (*directories, *read)):
+            if any(self._is_secret(os.path.join(directory, name)) for name in read):
                 return True
         return False
+
+    def _is_secret(self, path: str) -> bool:
+        """Whether a search that comes across this file would read credentials."""
+        if is_unsuspicious(os.path.basename(path)) and not is_known_place(os.path.dirname(path)):
+            return False
+        try:
+            return stat.S_ISREG(os.lstat(path).st_mode) and not self.inside(path)
+        except OSError:
+            return True
 
     def expand(self, word: Word) -> list[str] | None:
         """The words that bash makes of one with wildcards; None if that is not certain, or leads outside other than by a link."""

@@ -32,6 +32,7 @@ _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*([^\\\x00-\x08\x0a-\x1f]*))?")
 _COMMENT = re.compile(r"[ \t]*(?:[#;][^\x00-\x08\x0b-\x1f]*)?")
 
+_BARE = ("HEAD", "commondir")
 _PERSONAL = (".gitconfig", ".config/git/config")
 _HEAD = re.compile(rb"(?:ref: refs/[^\x00-\x20\x7f]+|[0-9a-f]{40}|[0-9a-f]{64})\s*")
 _PLAIN_PATH = re.compile(r"[\w./-]+")
@@ -86,21 +87,25 @@ def is_quiet(place: Place) -> bool:
     try:
         if not all(map(_is_harmless, (setting for path in _personal(place) for setting in _settings(path)))):
             return False
-        if not os.path.lexists(git):
-            return not any(map(_has_repository, _upwards(root)))
+        if not os.path.lexists(git) or _is_reserved(git):
+            return not any(os.path.lexists(os.path.join(root, name)) for name in _BARE) and not any(map(_has_repository, _above(root)))
         settings = _settings(os.path.join(git, "config"))
         return _is_plain(git) and all(map(_is_harmless, settings)) and not _has_hook(root, git, settings)
     except (OSError, ValueError):
         return False
 
 
+def _is_reserved(git: str) -> bool:
+    """Whether an empty directory keeps the name free while a sandboxed command runs; git does not take that for a repository."""
+    return os.path.isdir(git) and not os.path.islink(git) and not os.listdir(git)
+
+
 def _has_repository(directory: str) -> bool:
     """Whether git could take a directory for a repository, or for the place of one."""
-    return any(os.path.lexists(os.path.join(directory, name)) for name in (".git", "HEAD", "commondir"))
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (".git", *_BARE))
 
 
-def _upwards(directory: str) -> Iterator[str]:
-    yield directory
+def _above(directory: str) -> Iterator[str]:
     while (parent := os.path.dirname(directory)) != directory:
         directory = parent
         yield directory
@@ -131,7 +136,10 @@ def _is_plain(git: str) -> bool:
         return False
     if not all(stat.S_ISDIR(kinds.get(name, 0)) for name in ("objects", "refs")) or "HEAD" not in kinds:
         return False
-    if "commondir" in kinds or any(name.startswith("sharedindex.") for name in kinds):
+    # A common directory that is the repository itself keeps the name free while a sandboxed command runs.
+    if "commondir" in kinds and _content(os.path.join(git, "commondir"), 1_000) != b".\n":
+        return False
+    if any(name.startswith("sharedindex.") for name in kinds):
         return False
     if any(os.path.lexists(os.path.join(git, "objects/info", name)) for name in ("alternates", "http-alternates")):
         return False

@@ -25,7 +25,7 @@ class Viewer(Struct, frozen=True):
     most: int | None = None
     also: Callable[[Arguments, Place], bool] | None = None
     keeps_links: Callable[[Arguments], bool] | None = None
-    """Whether an operand that is a link is looked at itself."""
+    """For programs that tell about files without reading them: whether an operand that is a link is looked at itself."""
 
     def only_looks(self, words: Sequence[str], place: Place) -> bool:
         """Whether the program, with these arguments, only looks at what is inside."""
@@ -34,10 +34,15 @@ class Viewer(Struct, frozen=True):
         arguments = read_arguments(self.options, words)
         if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
-        reaches = place.holds if self.keeps_links is not None and self.keeps_links(arguments) else place.inside
-        if not all(map(reaches, (*arguments.paths, *arguments.late, *self.operands(arguments)))):
+        if not all(map(self._rule(arguments, place), (*arguments.paths, *arguments.late, *self.operands(arguments)))):
             return False
         return self.also is None or self.also(arguments, place)
+
+    def _rule(self, arguments: Arguments, place: Place) -> Callable[[str], bool]:
+        """What its paths must fulfil."""
+        if self.keeps_links is None:
+            return place.inside
+        return place.holds if self.keeps_links(arguments) else place.reaches
 
 
 def _all(arguments: Arguments) -> Sequence[str]:
