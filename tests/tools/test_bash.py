@@ -150,7 +150,7 @@ async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(tmp
 
 def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):
     tools = coding_tools(tmp_path)
-    asks = {"write_file", "edit_file", "bash", "fetch_url"}
+    asks = {"write_file", "edit_file", "delete_file", "bash", "fetch_url"}
     assert [tool.name for tool in tools] == [
         "read_file",
         "list_files",
@@ -158,6 +158,7 @@ def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):
         "search_text",
         "write_file",
         "edit_file",
+        "delete_file",
         "bash",
         "fetch_url",
         "todo",

@@ -279,7 +279,7 @@ async def test_a_walk_through_a_huge_ignore_file_can_be_cancelled(tmp_path: Path
     task.cancel()
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
         await task
-    await eventually(lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 1)
+    await eventually(lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 3)
 
 
 def test_the_last_of_many_rules_decides():

@@ -41,7 +41,11 @@ class IgnoreFile:
     __slots__ = ("_keeps", "_names", "_paths")
 
     def __init__(self, lines: Iterable[str], heed: Callable[[], None] = lambda: None) -> None:
-        rules = [rule for line in lines if (rule := _rule(line)) is not None]
+        rules: list[_Rule] = []
+        for line in lines:
+            heed()
+            if (rule := _rule(line)) is not None:
+                rules.append(rule)
         self._keeps = [rule.negated for rule in rules]
         self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], heed)
         self._paths = _Rules([(index, rule) for index, rule in enumerate(rules) if not rule.by_name], heed)
@@ -63,6 +67,7 @@ class _Rules:
         self._with_prefix = _Lookup()
         others: list[tuple[int, _Rule]] = []
         for index, rule in rules:
+            heed()
             star = rule.by_name and len(rule.pattern) > 1
             if not _SPECIAL.search(rule.pattern):
                 self._whole.add(rule.pattern, index, rule)
