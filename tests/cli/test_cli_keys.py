@@ -190,6 +190,14 @@ def test_a_key_file_that_is_a_link_stays_one(file: Path, tmp_path: Path):
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
+def test_what_a_killed_command_left_behind_is_cleared_away(file: Path):
+    file.parent.mkdir()
+    (file.parent / "keys.json.part").write_text("half of the ke")
+    (file.parent / "keys.json.lock").write_bytes(b"")
+    store_key("openai", "first-key")
+    assert os.listdir(file.parent) == ["keys.json"]
+
+
 def test_a_first_write_that_fails_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(handle: int) -> None:
         raise OSError(28, "No space left on device")

@@ -6,7 +6,6 @@ The file also tells which keys the keychain has, so that no keychain is opened f
 """
 
 import os
-import secrets
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -130,7 +129,8 @@ def _change(provider: str, entry: _Entry | None) -> None:
 
 def _save(path: Path, entries: dict[str, _Entry]) -> None:
     """Write the file whole or not at all, readable by nobody else from its first byte on."""
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)  # whoever held the lock before may have been killed
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
