@@ -253,6 +253,94 @@ def write_to_the_kernel() -> None:
         pass
 
 
+# ---- what stays behind
+
+
+def _plant(directory: str) -> None:
+    for name in ("objects", "refs", "hooks"):
+        try:
+            os.makedirs(os.path.join(directory, name), exist_ok=True)
+        except OSError:
+            pass
+    for name, text in (
+        ("HEAD", "ref: refs/heads/main\n"),
+        ("config", "[core]\n\tfsmonitor = touch /tmp/pwned\n"),
+        ("config.worktree", "[core]\n\tfsmonitor = touch /tmp/pwned\n"),
+        ("hooks/pre-commit", "#!/bin/sh\ntouch /tmp/pwned\n"),
+        ("commondir", "../evil\n"),
+    ):
+        for way in ("open", "rename", "link", "symlink"):
+            path = os.path.join(directory, name)
+            try:
+                if way == "open":
+                    with open(path, "w") as file:
+                        file.write(text)
+                    continue
+                with open("bait", "w") as file:
+                    file.write(text)
+                {"rename": os.rename, "link": os.link, "symlink": os.symlink}[way](os.path.abspath("bait"), path)
+            except OSError:
+                pass
+
+
+@attack
+def plant_repositories() -> None:
+    for directory in (
+        ".git", ".", "new/.git", "new/bare.git", "repository/.git", "repository/library/.git", "repository/.git/modules/x", "deep/er/.git",
+    ):  # fmt: skip
+        _plant(directory)
+    for name in ("repository/.git", "repository/library/.git", "repository/library"):
+        try:
+            os.rename(name, name + "-moved")
+        except OSError:
+            pass
+        _plant(name)
+    for name, text in ((".git", "gitdir: new/bare.git"), ("deep/.git", "gitdir: ../new/bare.git"), ("other/.git", "gitdir: /tmp/evil")):
+        try:
+            os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+            with open(name, "w") as file:
+                file.write(text)
+        except OSError:
+            pass
+
+
+@attack
+def plant_what_programs_obey() -> None:
+    for name in (
+        ".swink/tools/x.toml",
+        ".mcp.json",
+        ".vscode/tasks.json",
+        ".idea/x.xml",
+        ".claude/settings.json",
+        "repository/.vscode/settings.json",
+    ):
+        for way in (lambda: os.makedirs(os.path.dirname(name) or "."), lambda: os.rename(os.path.dirname(name) or name, "moved"), lambda: None):
+            try:
+                way()
+                with open(name, "w") as file:
+                    file.write("planted")
+            except OSError:
+                pass
+
+
+@attack
+def read_secrets_of_the_workspace() -> None:
+    for name in (".env", "deep/er/.env.production", "keys/id_rsa", "later/place"):
+        for way in (
+            lambda: None,
+            lambda: os.rename(name, "moved-secret"),
+            lambda: os.link(name, "moved-secret"),
+            lambda: os.rename(os.path.dirname(name), "moved-directory"),
+        ):
+            try:
+                way()
+            except OSError:
+                pass
+    shell(
+        "cat .env deep/er/.env* keys/* later/* moved-*; grep -r CANARY . --exclude=attacker.py; find . -type f -name '*env*' -exec cat {} +"
+    )
+
+
 # ---- mounts and namespaces
 
 

@@ -60,8 +60,29 @@ class Scene:
         (self.home / ".bashrc").write_text("# intact\n")
         (self.outside / "victim").write_text("intact\n")
         shutil.copy(ATTACKER, self.workspace / "attacker.py")
+        self._lay_repository()
         self.name = f"swink-escape-{os.getpid()}"
         self.directories = [str(self.outside), str(self.home), str(base), "/etc", "/usr/local/bin", "/tmp", "/var/tmp", "/dev/shm", "/"]
+
+    def _lay_repository(self) -> None:
+        """A repository in the workspace, a directory that is none, and what a person keeps beside them."""
+        repository = self.workspace / "repository"
+        for root in (repository, repository / "library"):
+            subprocess.run(["git", "init", "-q", str(root)], check=True)
+        (repository / ".vscode").mkdir()
+        (repository / ".vscode/settings.json").write_text("{}")
+        self.obeyed = self._obeyed()
+
+    def _obeyed(self) -> dict[str, str]:
+        """Whatever in the workspace git, swink, editors or shells would obey, by its content."""
+        names = {"config", "hooks", "commondir", "config.worktree"}
+        found = {}
+        for path in sorted(self.workspace.rglob("*")):
+            inside = path.relative_to(self.workspace)
+            is_obeyed = any(part in (".swink", ".mcp.json", ".vscode", ".idea", ".claude") for part in inside.parts)
+            if (is_obeyed or names & {*inside.parts}) and path.is_file():
+                found[str(inside)] = path.read_text(errors="replace")
+        return found
 
     def __enter__(self) -> "Scene":
         environment = {"PATH": os.environ["PATH"], "SOME_API_KEY": f"{CANARY}-environment"}
@@ -152,6 +173,7 @@ class Scene:
             "appeared": [directory for directory in self.directories if os.path.lexists(os.path.join(directory, self.name))],
             "reached": sorted(set(self.reached)),
             "victim_lives": self.sleeper.poll() is None,
+            "planted": sorted(set(self._obeyed().items()) ^ set(self.obeyed.items())),
             "output": text[-6000:],
         }
 
@@ -229,7 +251,18 @@ async def play(base: Path, level: Any, backend: Any) -> dict[str, Any]:
     with Scene(base) as scene:
         os.environ["HOME"] = str(scene.home)
         os.environ["EXAMPLE_API_KEY"] = f"{CANARY}-own-environment"
-        return await scene.attack(Sandbox(scene.workspace, level, hidden=[scene.store], backends=(backend,)))
+        # Landlock cannot hide what is in the workspace, and refuses there; so only bubblewrap has secrets to keep in it.
+        if backend == "bubblewrap":
+            for name in (".env", "deep/er/.env.production", "keys/id_rsa", "later/place"):
+                path = scene.workspace / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"{CANARY}-inside {name}")
+        inside = ["later"] if backend == "bubblewrap" else []
+        first = await scene.attack(Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,)))
+        if level == "none":
+            return first
+        # A second command builds on what the first has left.
+        return await scene.attack(Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,)))
 
 
 def main() -> None:

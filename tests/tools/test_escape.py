@@ -87,6 +87,9 @@ def test_the_corpus_bites_where_nothing_holds_it(ordinary: bool):
         "its own environment is clean even here"
     )
     assert len(found["written"]) >= 5
+    planted = {path for path, _ in found["planted"]}
+    for path in (".git/config", "config", "new/.git/hooks/pre-commit", "repository/.git/config", "repository/.git/commondir", ".mcp.json"):
+        assert path in planted, path
     assert found["reached"] == ["abstract", "tcp", "udp", "unix"]
     assert not found["victim_lives"]
     for name in ("prlimit64", "sched_setaffinity", "setpriority", "setpriority of the user", "ioprio_set"):
@@ -103,6 +106,8 @@ def test_nothing_gets_out(level: str, backend: str, ordinary: bool, need):
     assert found["holes"] == []
     assert found["written"] == []
     assert found["appeared"] == []
+    # Nothing that is obeyed has changed, and a repository that was made runs nothing; what was refused is beside it.
+    assert [(path, text) for path, text in found["planted"] if ".refused" not in path and ("pwned" in text or "planted" in text)] == []
     assert found["reached"] == ([] if level == "workspace" else ["tcp", "udp"])
     assert found["victim_lives"]
 

@@ -78,7 +78,12 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
             plan.keep(os.path.join(path, name), stands_for_nothing)
     for name in ("config.worktree", "gitdir"):
         plan.keep(os.path.join(path, name), False)
-    work = os.path.dirname(path) if os.path.basename(path) == ".git" else path
+    work = path
+    if os.path.basename(path) == ".git":
+        work = os.path.dirname(path)
+        if work != plan.root:
+            for name in _OBEYED[1:]:
+                plan.keep(os.path.join(work, name), False)
     for place, stands_for_nothing in _named_in(os.path.join(path, "config"), work):
         plan.protect(place, stands_for_nothing)
 
@@ -111,6 +116,7 @@ class _Plan:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self.root = view.root
         self._read_only: dict[str, None] = {}
         self._steady: dict[str, None] = {}
         self._reserved: dict[str, bytes | None] = {}
