@@ -1,6 +1,7 @@
 """PathGuard: nothing leads outside the root, however it is written and whatever its argument is called."""
 
 import asyncio
+import base64
 import inspect
 import json
 import os
@@ -81,6 +82,11 @@ OUTSIDE = [
     "../root-other/x",
     "lin*/secret",
     "*/secret",
+    "sub/*/secret",
+    "[l]ink/secret",
+    "C:",
+    "${HOME:-x}",
+    "${NO_SUCH_VARIABLE:-/etc/passwd}",
     " /etc/passwd",
     "/etc/passwd ",
     "\t../x",
@@ -174,6 +180,10 @@ def test_the_name_of_the_argument_does_not_matter(root: Path, name: str, path: s
         '["a", "../x"]',
         '{"nested": ["link/secret"]}',
         "https://example.com,/etc/passwd",
+        "my notes.txt\n/etc/passwd",
+        "a.txt /etc/passwd",
+        "src/a.py ../x --verbose",
+        "my notes.txt, file_link",
     ],
 )
 @pytest.mark.parametrize("name", ["path", "x", "args"])
@@ -304,6 +314,19 @@ cat "$HOME/.profile" | grep '/usr/bin' > /dev/null
         {"answer": "The file is at /somewhere/else, I think."},
         {"emoji": "🙂／", "japanese": "これはテストです。", "fraction": "1⁄2"},
         {"data": '{"a": 1, "b": ["x", "y"]}'},
+        {"image": base64.b64encode(b"\xff\xd8\xff\xe0" * 100).decode()},
+        {"image": base64.b64encode(bytes(range(256)) * 20).decode()},
+        {"src": "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 20).decode()},
+        {"integrity": "sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC"},
+        {"dsn": "postgres://user:word@db.example/name", "bucket": "s3://bucket/key", "broker": "redis://:word@localhost:6379/0"},
+        {"formula": r"\frac{1}{2}", "tex": r"\alpha", "shrug": r"\_(o)_/"},
+        {"cron": "*/5 * * * *", "accept": "text/html;q=0.9"},
+        {"data": "function f(a) {\n  // a comment\n  return a.split('/'); /x/.test(a)\n}\n/** more */"},
+        {"rows": "a,b,c\n1,2/3,4\n5,6,7"},
+        {"args": ["log", "--oneline", "HEAD~3..HEAD", "--", "src/a.py"]},
+        {"args": ["-k", "test_a or test_b", "--maxfail=1", "-x", "tests/a.py::test_b[x/y]"]},
+        {"template": "Hello ${name}, ${user.title}!", "css": "a:hover", "yaml": "a: b"},
+        {"items": ["milk", "eggs and/or flour", "1/2 l water"]},
         {"count": 3, "flag": True, "nothing": None, "ratio": 0.5},
         {"language": "French", "target": "French"},
         {"target": "x86_64-unknown-linux-gnu", "output": "json"},

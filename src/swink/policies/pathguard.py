@@ -13,8 +13,8 @@ Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit
 import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Iterator
-from fnmatch import fnmatchcase
-from glob import iglob
+from glob import has_magic, iglob
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, cast
 
@@ -27,6 +27,7 @@ from swink.policy import Policy, PolicyContext, Skip, Verdict
 _AT_ONCE, _EACH = 20_000, 200
 """Characters that are judged at once, and what a string counts for besides its own; a call with more is judged in a thread."""
 _LONGEST = 8_192
+_MATCHES = 10_000
 _SHOWN = 200
 
 
@@ -62,7 +63,8 @@ class PathGuard(Policy):
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict | Awaitable[Verdict]:
         """Skip a call that leads outside."""
         found = [item for item in _strings(call, self.ignore) if item.value]
-        if sum(len(item.value) + _EACH for item in found) <= _AT_ONCE:
+        weight = sum(len(item.value) + (_AT_ONCE if _is_wide(item) else _EACH) for item in found)
+        if weight <= _AT_ONCE:
             return self._verdict(found)
         return asyncio.to_thread(self._verdict, found)
 
@@ -91,7 +93,7 @@ class PathGuard(Policy):
     def _leads_outside(self, path: str) -> bool:
         if not explicit(path):
             first = path.lstrip("./").partition("/")[0]
-            if not any(char in first for char in "*?[") and not os.path.lexists(os.path.join(self.base, first)):
+            if not has_magic(first) and not os.path.lexists(os.path.join(self.base, first)):
                 return "\0" in path or _unencodable(path)  # nothing of that name is there, so no link is on the way
         try:
             return not self._is_inside(_resolved(os.path.join(self.base, path))) or self._matches_a_way_out(path)
@@ -116,14 +118,12 @@ class PathGuard(Policy):
 
     def _matches_a_way_out(self, path: str) -> bool:
         """Whether a pattern finds something below a link that leads outside."""
-        components = PurePath(path).parts
-        for position, component in enumerate(components[:-1]):
-            if any(char in component for char in "*?[") and component != "**":
-                folder, rest = _resolved(os.path.join(self.base, *components[:position])), os.path.join(*components[position + 1 :])
-                names = os.listdir(folder) if os.path.isdir(folder) else []
-                links = [link for name in names if fnmatchcase(name, component) and os.path.islink(link := os.path.join(folder, name))]
-                return any(not self._is_inside(_resolved(link)) and any(iglob(rest, root_dir=link)) for link in links)
-        return False
+        folder, name = os.path.split(path)
+        if not name or not has_magic(folder):
+            return False
+        found = islice(iglob(path, root_dir=self.base, include_hidden=True), _MATCHES)
+        folders = {os.path.dirname(match) for match in found}
+        return any(not self._is_inside(_resolved(os.path.join(self.base, folder))) for folder in folders)
 
 
 def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
@@ -176,6 +176,11 @@ def _same(one: str, other: Path) -> bool:
         return os.path.samefile(one, other)
     except (OSError, ValueError):
         return False
+
+
+def _is_wide(found: _Found) -> bool:
+    """Whether it is a pattern for which many directories must be searched."""
+    return found.kind != "text" and len(found.value) < _LONGEST and sum(map(has_magic, found.value.split("/")[:-1])) > 1
 
 
 def _unencodable(path: str) -> bool:

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 from urllib.parse import unquote
 
@@ -17,18 +17,22 @@ _PATH_WORD = re.compile(
 )
 _PROSE_WORDS = frozenset({"content", "contents", "text", "body", "message", "description"})
 _TEXT_WORDS = _PROSE_WORDS | frozenset(
-    {"command", "cmd", "code", "script", "query", "prompt", "task", "question", "instructions", "title", "pattern", "regex", "regexp"}
-    | {"xpath", "expression", "find", "old", "new", "replacement", "stdin", "note", "notes", "comment", "reason", "summary", "thought"}
+    {"command", "cmd", "code", "script", "query", "sql", "prompt", "task", "question", "answer", "response", "reply", "instructions"}
+    | {"title", "subject", "pattern", "regex", "regexp", "match", "filter", "selector", "search", "term", "keyword", "keywords", "xpath"}
+    | {"expression", "formula", "equation", "latex", "find", "replace", "replacement", "old", "new", "stdin", "snippet", "markdown", "html"}
+    | {"note", "notes", "comment", "reason", "summary", "thought"}
 )
 
-_URL = re.compile(r"(?:https?|wss?|ftps?|sftp|ssh|git|mailto|data):(?://)?[^\s/\\.]", re.I)
+_URL = re.compile(r"(?!file:|view-source:|jar:)(?:[a-z][a-z0-9+.\-]+://[^\s/\\.~$%]|(?:mailto|data):[^\s/\\.])", re.I)
 _SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]+):(?P<rest>//.*)", re.I | re.S)
 _FILE = re.compile(r"(?:[a-z\-]+:)?file:(?://(?P<host>[^/\\]*))?(?P<path>.*)", re.I | re.S)
-_DRIVE = re.compile(r"[A-Za-z]:[/\\]|[/\\]{2}[?.][/\\]")
-_VARIABLE = re.compile(r"\$(?:env:)?(\w+)|\$\{(?:env:)?(\w+)\}|%(\w+)%", re.I)
+_DRIVE = re.compile(r"[A-Za-z]:(?:[/\\]|$)|[/\\]{2}[?.][/\\]")
+_VARIABLE = re.compile(r"\$(?:env:)?(\w+)|\$\{(?:env:)?(\w+)(?::?[-=]([^}]*)|[:%#/^,+?][^}]*)?\}|%(\w+)%", re.I)
 _DOTS = re.compile(r"(?:^|(?<=[/\\]))\s*(\.{1,2})\s*(?=[/\\]|$)")
 _CLIMBS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 _PIECES = re.compile(r"[=,;:|<>@()\[\]{}\"'`&!+\s]+")
+_BASE64 = re.compile(r"(?:sha\d+-)?[A-Za-z0-9+/]{40,}={0,2}")
+_NAME = re.compile(r"[/\\~=]|\w\.\w|^-")
 _OPTION = re.compile(r"-{1,2}\w[\w-]*?(?=[/~\\$%]|\.\.[/\\])")
 _SLASHES = str.maketrans(dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\"))
 _LONGEST = 5
@@ -60,26 +64,35 @@ def parts(text: str, kind: Kind) -> Iterator[Part]:
             yield from (Part(item, False) for item in (whole, *whole.split("\0")) if item)
         return
     if not _URL.match(whole):
-        yield Part(text, kind == "path" or not re.search(r"\s", whole))
+        yield Part(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
     words = whole.split()
     items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
-    if kind == "path" or len(items) > 1 or len(words) == 1 or all(map(_is_word_of_a_command, words)):
-        yield from _tokens(words if kind == "path" or not all(len(item.split()) == 1 for item in items) else items, items, kind)
+    if kind == "path" or all(map(_is_word_of_a_command, words)) or all(map(_NAME.search, words)):
+        yield from _tokens((*words, *items), certain=True)
+    else:
+        single = [item for item in items if len(item.split()) == 1]
+        # Among phrases a word is part of the prose, or of a line of code, and a path only if it is there.
+        yield from _tokens(single, certain=len(single) == len(items))
 
 
-def _tokens(words: list[str], items: list[str], kind: Kind) -> Iterator[Part]:
-    """The words, the items of the list, and what stands in them after `=`, `@`, a colon or an option."""
-    if kind == "other" and words is not items and not all(map(_is_word_of_a_command, words)):
-        words = []  # prose: what it mentions is not what it names
-    for token in dict.fromkeys((*words, *items)):
-        if _URL.match(token) or (kind == "other" and len(token.split()) > 1):
+def _tokens(tokens: Iterable[str], *, certain: bool) -> Iterator[Part]:
+    """Words and items of a list, and what stands in them after `=`, `@`, a colon or an option."""
+    for token in dict.fromkeys(tokens):
+        if _URL.match(token):
             continue
-        yield Part(token, True)
+        yield Part(token, certain and _is_meant(token))
+        if _BASE64.fullmatch(token):
+            continue
         for piece in _PIECES.split(token):
             if piece and piece != token:
-                yield Part(piece, True)
+                yield Part(piece, certain and _is_meant(piece))
         if (option := _OPTION.match(token)) is not None:
-            yield Part(token[option.end() :], True)
+            yield Part(token[option.end() :], certain)
+
+
+def _is_meant(word: str) -> bool:
+    """Whether a word that is an absolute path can hardly be anything else, as base64 and LaTeX can."""
+    return _BASE64.fullmatch(word) is None and not re.match(r"\\(?!\\)", word)
 
 
 def _is_word_of_a_command(word: str) -> bool:
@@ -136,7 +149,7 @@ def _expanded(text: str) -> str:
     if "$" in text or "%" in text:
         if text.startswith(("$(", "`")) and "/" in text:
             return "/"  # only a shell knows
-        filled = _VARIABLE.sub(lambda found: os.environ.get(found[1] or found[2] or found[3], ""), text)
+        filled = _VARIABLE.sub(lambda found: os.environ.get(found[1] or found[2] or found[4], found[3] or ""), text)
         text = filled or text
     if text.startswith(("~+", "~-")):
         return "/"
