@@ -314,7 +314,11 @@ def plant_what_programs_obey() -> None:
         ".claude/settings.json",
         "repository/.vscode/settings.json",
     ):
-        for way in (lambda: os.makedirs(os.path.dirname(name) or "."), lambda: os.rename(os.path.dirname(name) or name, "moved"), lambda: None):
+        for way in (
+            lambda: os.makedirs(os.path.dirname(name) or "."),
+            lambda: os.rename(os.path.dirname(name) or name, "moved"),
+            lambda: None,
+        ):
             try:
                 way()
                 with open(name, "w") as file:

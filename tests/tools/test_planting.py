@@ -163,6 +163,21 @@ async def test_the_plants_bite_where_nothing_holds_them(tmp_path: Path, name: st
     assert obeyed(root, pwned), name
 
 
+@backends
+async def test_hooks_that_the_users_own_configuration_names_are_reserved(
+    tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
+):
+    need(backend)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
+    monkeypatch.setenv("HOME", str(home))
+    root = repository(tmp_path / "workspace")
+    await shell(Sandbox(root, backends=(backend,)), "mkdir .githooks; echo x > .githooks/pre-commit; touch done")
+    assert (root / "done").exists()
+    assert not (root / ".githooks").exists()
+
+
 NAMES = [".swink", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".codex", ".envrc", ".nvim.lua", ".devcontainer"]
 
 

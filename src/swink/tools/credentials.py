@@ -52,12 +52,15 @@ def is_unsuspicious(name: str) -> bool:
 
 def is_known_place(directory: str) -> bool:
     """Whether files are suspect because they lie in a directory with this path."""
-    return _IN_PLACES.search(directory.casefold()) is not None
+    return "." in directory and _IN_PLACES.search(directory.casefold()) is not None
 
 
 def suspicion(path: str) -> Suspicion | None:
     """What name and place of a file say; for "perhaps" the content decides."""
-    name = path.rpartition("/")[2].casefold()
+    place, _, name = path.rpartition("/")
+    if is_unsuspicious(name) and not is_known_place(place):
+        return None
+    name = name.casefold()
     if _SURE.fullmatch(name):
         return None if _EXAMPLE.search(name) else "sure"
     if _PERHAPS.fullmatch(name):

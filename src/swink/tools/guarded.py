@@ -84,8 +84,10 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
         if work != plan.root:
             for name in _OBEYED[1:]:
                 plan.keep(os.path.join(work, name), False)
-    for place, stands_for_nothing in _named_in(os.path.join(path, "config"), work):
-        plan.protect(place, stands_for_nothing)
+    # The user's own configuration may name places in every repository: hooks in `.githooks`, say.
+    for config in (os.path.join(path, "config"), *(os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config"))):
+        for place, stands_for_nothing in _named_in(config, work):
+            plan.protect(place, stands_for_nothing)
 
 
 def _named_in(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, bool | None]]:
@@ -117,6 +119,7 @@ class _Plan:
     def __init__(self, view: View) -> None:
         self._view = view
         self.root = view.root
+        self.home = view.home
         self._read_only: dict[str, None] = {}
         self._steady: dict[str, None] = {}
         self._reserved: dict[str, bytes | None] = {}

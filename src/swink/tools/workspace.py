@@ -127,7 +127,7 @@ class Workspace:
 
     def may_show(self, spot: Spot) -> bool:
         """Whether the content of a file may be read: not if it holds credentials that nobody named."""
-        return self._readable.allows(spot.path) or not holds_credentials(spot.path, spot.directory)
+        return not holds_credentials(spot.path, spot.directory) or self._readable.allows(spot.path)
 
     def parts(self, path: str) -> list[str]:
         """The components of a path relative to the root; an absolute one must name the workspace."""
