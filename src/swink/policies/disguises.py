@@ -31,13 +31,15 @@ _LOOKALIKE = re.compile("[" + "".join(map(chr, _LOOKALIKES)) + "]")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-z]{2,8});")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){6,}")
 _LETTER_RUN = re.compile(r"(?<![^\W_])[^\W_](?:([ .\-_*|/~+])[^\W_])(?:\1[^\W_])+(?![^\W_])")
 _SPLIT_WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,9}(?:[-.*_|~'`\"^+\\]{1,3}[^\W\d_]{1,9}){1,14}(?![^\W\d_])")
 _SIGNS = re.compile(r"[\W\d_]+")
 _LEET_WORD = re.compile(r"(?<![\w@$!|])(?=[A-Za-z0-9@$!|]*[013457@$!|])[A-Za-z0-9@$!|]*[A-Za-z][A-Za-z0-9@$!|]*")
 _LEET = str.maketrans("013457@$!|", "oieastasil")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,40}>|\*\*|__|~~|(?<=\w)\n(?=\w)")
+_STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _DECODED = 20_000
 
 
@@ -71,6 +73,25 @@ def views(text: str, stems: Sequence[str]) -> Iterator[str]:
             yield pattern.sub(respell, plain)
 
 
+def spellings(text: str) -> Iterator[str]:
+    """Every reading of a text in which listed words are looked for: without disguise, decoded, and joined."""
+    plain = unmasked(undisguised(text))
+    for view in (plain, *map(unmasked, _decoded(plain))):
+        yield view
+        for pattern, respell in ((_TAG, ""), (_LETTER_RUN, _joined), (_SPLIT_WORD, _unsplit), (_LEET_WORD, _unleet)):
+            if (other := pattern.sub(respell, view)) != view:
+                yield other
+                yield from _unstretched(other)
+        yield from _unstretched(view)
+
+
+def _unstretched(text: str) -> Iterator[str]:
+    """The text with letters that are repeated thrice or more once, and twice."""
+    if _STRETCHED.search(text):
+        yield _STRETCHED.sub(r"\1", text)
+        yield _STRETCHED.sub(r"\1\1", text)
+
+
 def turned(text: str) -> Iterator[str]:
     """The text by the letters that stand thirteen places on, and read backwards."""
     yield codecs.encode(text, "rot13")
@@ -80,7 +101,7 @@ def turned(text: str) -> Iterator[str]:
 def _decoded(text: str) -> Iterator[str]:
     if "&" in text and _ENTITY.search(text):
         yield undisguised(html.unescape(text))
-    if text.count("%") > 2 and len(_PERCENT.findall(text)) > 2:
+    if "%" in text and _PERCENT.search(text):
         yield undisguised(unquote(text, errors="ignore"))
     if "\\u" in text or "\\x" in text:
         yield undisguised(_ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text))
@@ -94,7 +115,7 @@ def _from_base64(text: str) -> Iterator[str]:
     for match in _BASE64.finditer(text):
         word = match.group().replace("-", "+").replace("_", "/")
         # The first bytes tell text from anything else.
-        if room > 0 and _as_text(_base64(word[:16])) and (decoded := _as_text(_base64(word[:room]))):
+        if room > 0 and _as_text(_base64(word[:12])) and (decoded := _as_text(_base64(word[:room]))):
             room -= len(decoded)
             yield decoded
 

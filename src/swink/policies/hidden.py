@@ -14,7 +14,7 @@ _ATTRIBUTE = re.compile(
 )
 _LINK_TITLE = re.compile(r"\]\([^\s()]{0,500}\s+[\"']([^\"'\n]{10,1000})[\"']\)")
 _MARKDOWN_COMMENT = re.compile(r"^\[[^\]\n]{1,40}\]:\s?(?:#|<>|https?://\S{1,200})\s?[(\"']([^\n]{4,2000})", re.M)
-_TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
+_TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{4,}")
 
 
 def hidden(text: str) -> Iterator[str]:
@@ -27,8 +27,11 @@ def hidden(text: str) -> Iterator[str]:
         yield from (match[1] for match in _LINK_TITLE.finditer(text))
     if "]:" in text:
         yield from (match[1] for match in _MARKDOWN_COMMENT.finditer(text))
-    for match in _TAGS.finditer(text):
-        yield "".join(chr(ord(char) - 0xE0000) for char in match.group()[:_ROOM])
+
+
+def has_invisible_words(text: str) -> bool:
+    """Whether text is written in tag characters, which nobody sees and nothing but flags has a use for."""
+    return not text.isascii() and _TAGS.search(text) is not None
 
 
 def _comments(text: str) -> Iterator[str]:

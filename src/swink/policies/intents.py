@@ -24,8 +24,9 @@ _REACH = 24
 
 _TOKEN = re.compile(
     r"https?://[^\s<>\")\]]{1,300}|www\.[^\s<>\")\]]{3,300}|\b[\w-]{2,40}\.example\b|[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,60}"
-    r"|~/[\w./-]{1,200}|\.env\b|\bid_rsa\b|/etc/\w{1,40}|[^\W_]+(?:'[^\W_]+)*|[.!?;|]+(?=\s|$)|\n\s*\n|:"
+    r"|~/[\w./-]{1,200}|\.env\b|\bid_rsa\b|/etc/\w{1,40}|[^\W_]+(?:'[^\W_]+)*|(?<!\.)\.(?=\s|$)|[!?;|]+(?=\s|$)|\n\s*\n|:"
 )
+_IDENTIFIER = re.compile(r"[^\W_]*_\w*")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -42,6 +43,8 @@ class Signal(Struct, frozen=True):
 def weigh(text: str) -> float:
     """How strongly a text (without disguise) speaks for an injection; `ALARM` or more is suspicious."""
     lowered = text.lower().replace("’", "'").replace("n't", "nt")
+    if len(text) > SHORT:
+        lowered = _IDENTIFIER.sub("x", lowered)  # names in code are no sentences
     meanings = {word: known for word in set(_WORD.findall(lowered)) if (known := meaning(word)) is not None}
     present = set(meanings.values())
     active = [signal for signal in _signals() if all(not present.isdisjoint(needed) for needed in signal.needs)]
@@ -122,4 +125,6 @@ def _signals() -> tuple[Signal, ...]:
 
 def _signal(name: str, weight: float, pattern: str, needs: list[str]) -> Signal:
     spelled = re.sub(r"~(\d+) ", r"(?:[^ |]+ ){0,\1}", pattern)
-    return Signal(name, weight, re.compile(rf"(?<= )(?:{spelled})(?= )"), tuple(frozenset(group.split("|")) for group in needs))
+    return Signal(
+        name, weight, re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )"), tuple(frozenset(group.split("|")) for group in needs)
+    )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from swink.policies.disguises import turned, undisguised, views
-from swink.policies.hidden import hidden
+from swink.policies.hidden import has_invisible_words, hidden
 from swink.policies.intents import ALARM, SHORT, weigh
 from swink.policies.vocabulary import TELLING
 
@@ -21,14 +21,15 @@ _FORGED = re.compile(
     r"|message|override|update|alert|notice|command|prompt))?\s?\]?\s?:\s"
     r"|\[(?-i:SYSTEM|ADMIN|System|Admin)(?: \w{1,12})?\](?!\()|^\[system\]\s?:"
     r"|^#{1,4}\s?(?:instructions|notes?|message) (?:for|to) (?:the |any )?(?:ai|assistant|llm|agent)s?\b"
-    r"|\bsystem override\b|\bbegin admin\b|#{2,}\s?(?:system|assistant"
+    r"|\b(?-i:SYSTEM OVERRIDE|System Override|BEGIN ADMIN)\b|#{2,}\s?(?:system|assistant"
     r"|instruction)s?\s?:|^```system\b|\[system\]\("
     r"|^[-=*# ]{2,}\s?end of (?:the )?(?:user |system )?(?:prompt|input|message|instructions"
     r"|context)|\n\n?Assistant: (?:sure|i )|^(?:human|user): .{0,40}\n\n?assistant:"
     r"|</?(?:information|important)>",
     re.I | re.M,
 )
-_ROLE = re.compile(r"\"role\"\s?:\s?\"system\"", re.I)
+_ROLE = re.compile(r"\}\s?,?\s?\{\s?\"role\"\s?:\s?\"system\"", re.I)
+_ELEMENT = re.compile(r"<(system|admin)>[^<>\s]{0,40}</\1>", re.I)
 _DELIMITERS = ("<|", "inst]", "sys]", "sys>", "_of_turn>", "</system", "</developer")
 _CLOSED = re.compile(r"</system(?:_prompt)?>|</developer_message>", re.I)
 _EASTERN = re.compile(
@@ -39,12 +40,12 @@ _EASTERN = re.compile(
     r"|(?:你的|显示|告诉我|システム|あなたの)[^\n。]{0,6}(?:系统提示|システムプロンプト)"
 )
 _SQUASHED = re.compile(
-    r"(?:ignore|disregard|forget|bypass|override)(?:all|any|every|the|your|my|of"
-    r"|these|those|and){0,5}(?:(?:previous|prior|above|earlier|preceding|system)"
-    r"(?:instruction|prompt|rule|directive|guideline|command|order|message)|(?:instructions|yourrules|yourguidelines))"
-    r"|(?:reveal|print|show|repeat|output)(?:me|your|the){0,2}systemprompt"
+    r"(ignore|disregard|forget|bypass|override)(?:all|any|every|the|your|my|of|these|those|and){0,5}(previous|prior|above|earlier|preceding|system|your)"
+    r"(instruction|prompt|rule|directive|guideline|command|order|message)"
+    r"|(reveal|print|show|repeat|output)(?:me|your|the){0,2}(system)(prompt)"
 )
 _SINGLE_LETTERS = re.compile(r"(?<![^\W_])(?:[^\W_][\W_]{1,3}){15,}[^\W_](?![^\W_])")
+_WORD = re.compile(r"[^\W_]+")
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 _TURNED_HINTS = (
     "vtaber",
@@ -85,6 +86,8 @@ _QUOTED = re.compile(r"([\"“`'‘])([^\n\"“”`]{8,160})([\"”`'’])")
 
 def is_suspicious(text: str) -> bool:
     """Whether some text, in any reading, tries to take over whoever reads it."""
+    if has_invisible_words(text):
+        return True
     text = _without_mentions(text)
     for number, view in enumerate(views(text, TELLING)):
         if _weight(view, is_plain=number == 0) >= ALARM:
@@ -104,6 +107,7 @@ def _weight(view: str, *, is_plain: bool) -> float:
 
 def _forged(view: str, *, looked_for: bool) -> float:
     """The weight of delimiters and roles that only the program around a model may write."""
+    view = _ELEMENT.sub("", view)  # a setting, not a message
     lowered = view.lower()
     weight = 0.0
     if any(hint in lowered for hint in _DELIMITERS):
@@ -119,7 +123,10 @@ def _forged(view: str, *, looked_for: bool) -> float:
 def _is_squashed(plain: str) -> bool:
     """Whether it is one without its spaces and signs, however they were strewn in; in a long text, where single letters stand in a row."""
     parts = [plain] if len(plain) <= SHORT else [match.group() for match in _SINGLE_LETTERS.finditer(plain)]
-    return any(_SQUASHED.search(_NOT_LETTERS.sub("", part.lower())) for part in parts)
+    found = (match for part in parts for match in _SQUASHED.finditer(_NOT_LETTERS.sub("", part.lower())))
+    # Where the words stand as words, they were weighed already.
+    words = _WORD.findall(plain.lower()) if len(plain) <= SHORT else []
+    return any(not all(any(word.startswith(part) for word in words) for part in match.groups() if part) for match in found)
 
 
 def _is_turned(plain: str) -> Iterator[bool]:
