@@ -334,6 +334,35 @@ awk 'BEGIN{system("touch x")}'
 awk 'BEGIN{print "x" > "x"}'
 awk 'BEGIN{"touch x" | getline}'
 awk -f evil.sh a.txt
+awk '{print $1 > "x"}' a.txt
+awk '{print > $1}' a.txt
+awk '{print $1 | "sh"}' a.txt
+awk '{print $1 |& "sh"}' a.txt
+awk '{print system("touch x")}' a.txt
+awk '{print "x" "y" > "z"}' a.txt
+awk '1/system("touch x")/1' a.txt
+awk 'NR==1 /system("touch x")/ 1' a.txt
+awk '$1 ~ /a/ {system("touch x")}' a.txt
+awk '{s+=$1} END {print s > "x"}' a.txt
+awk '{s+=$1} END {system("touch x")}' a.txt
+awk '{getline; print}' a.txt
+awk '{print ENVIRON["HOME"]}' a.txt
+awk '@load "x"' a.txt
+awk -v 'x=1' '{print x}' a.txt
+awk -vx=1 1 a.txt
+awk -i inplace '{print}' a.txt
+awk -l x '{print}' a.txt
+awk -E evil.sh
+awk --source '{print}' a.txt
+awk '{print $1}' -f evil.sh
+awk '{print $1}' /etc/passwd
+awk '{print}' FS=: /etc/passwd
+awk '{print $1}' x=y a.txt
+awk -F: '{print $1}' /etc/passwd
+awk '{print $1}' link-out
+awk '{printf "%s", $1}' a.txt
+awk '{close("x")}' a.txt
+gawk '{print}' a.txt
 gawk -i inplace 1 a.txt
 perl -e 'system "touch x"'
 python -c 'open("x","w")'
@@ -1240,6 +1269,23 @@ jq -r .version package.json
 jq '.scripts | keys' package.json
 cat package.json | jq '.dependencies'
 shuf -n 3 a.txt
+awk '{print $1}' a.txt
+awk '{print $1, $2}' a.txt
+awk '{ print $NF }' a.txt
+awk -F: '{print $1}' a.txt
+awk -F, '{print $2}' data.csv
+awk -F ',' '{print $1 "-" $2}' data.csv
+awk 'NR==1' a.txt
+awk 'NR>=2 && NR<=4' a.txt
+awk 'NR==2 {print $1}' a.txt
+awk '/a/' a.txt
+awk '/a/ {print $2}' a.txt
+awk '$1 == "a"' a.txt
+awk '$2 ~ /t/ {print NR, $0}' a.txt
+awk 'length > 80' src/main.py
+awk '{s+=$1} END {print s}' a.txt
+ls -la | awk '{print $5, $9}'
+git log --oneline | awk '{print $1}' | head -3
 """,
     "searching": r"""
 grep x a.txt
@@ -1512,6 +1558,8 @@ git show HEAD:src/main.py | head -20
 git show --name-only HEAD
 git show --format=%s -s HEAD
 git show HEAD@{0}
+git log HEAD@{1}..HEAD --oneline
+grep -rn main --include=*.py .
 git branch
 git branch -a
 git branch -v

@@ -177,6 +177,16 @@ def test_a_repository_that_is_not_all_in_the_workspace_asks(root: Path, change: 
     assert asks(root, "git log", directory="src")
 
 
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "line",
+    ["\tname =" + " " * 200_000 + "\x01", "\t" * 200_000 + "x\x01", "[a " + " " * 200_000, "a" * 200_000 + "\\", '[a "' + "b" * 200_000],
+)
+def test_a_long_line_in_a_configuration_is_judged_at_once(root: Path, line: str):
+    add(root, "[user]\n" + line)
+    assert asks(root)
+
+
 def test_names_that_a_sandboxed_command_keeps_free_mean_nothing(root: Path, tmp_path: Path):
     (root / ".git/commondir").write_text(".\n")
     assert not asks(root)

@@ -1,4 +1,4 @@
-"""Expressions: the small languages that arguments are written in (find, test, printf, sed, jq), and the harmless part of each."""
+"""Expressions: the small languages that arguments are written in (find, test, printf, sed, awk, jq), and the harmless part of each."""
 
 import re
 from collections.abc import Sequence
@@ -33,6 +33,14 @@ _BETWEEN_SLASHES = r"/(?:[^/\\\[\n]|\\[^\n/])*/(?:[^/\\\n]|\\[^\n/])*/"
 _BETWEEN_BARS = r"\|(?:[^|\\\[\n]|\\[^\n|])*\|(?:[^|\\\n]|\\[^\n|])*\|"
 _SUBSTITUTE = rf"(?:{_ADDRESS}(?:,{_ADDRESS})?)?s(?:{_BETWEEN_SLASHES}|{_BETWEEN_BARS})[gpI0-9]*"
 _SED = re.compile(rf"(?:{_PRINT}|{_SUBSTITUTE})(?:; ?(?:{_PRINT}|{_SUBSTITUTE}))*;?")
+
+_FIELD = r"(?:\$(?:\d{1,4}|NF)|NR|NF|FNR|\d{1,9}|\"[^\"\\\n]*\")"
+_CONDITION = rf"(?:{_FIELD} ?(?:==|!=|<=|>=|<|>) ?{_FIELD}|(?:{_FIELD} ?!?~ ?)?/[^/\\\[\n]+/|length ?[<>]=? ?\d{{1,9}})"
+_TALLY = r"(?:sum|total|count|n|s|c)"
+_AWK = re.compile(
+    rf" ?(?:{_CONDITION}(?: ?(?:&&|\|\|) ?{_CONDITION})*)? ?(?:\{{ ?print(?: {_FIELD}(?:(?: ?, ?| ){_FIELD})*)? ?;? ?\}})? ?"
+    rf"|\{{ ?{_TALLY} ?\+= ?{_FIELD} ?;? ?\}} ?END ?\{{ ?print {_TALLY} ?\}}"
+)
 
 _JQ = re.compile(r"(?i)\b(?:import|include|modulemeta|env|get_search_list)\b|\$__")
 
@@ -87,6 +95,11 @@ def printf_only_prints(words: Sequence[str]) -> bool:
 def is_harmless_sed(script: str) -> bool:
     """Whether a sed script does nothing but print, delete, quit and substitute: sed can write files and run commands."""
     return _SED.fullmatch(script) is not None
+
+
+def is_harmless_awk(program: str) -> bool:
+    """Whether an awk program does nothing but print fields of lines, or their sum: awk can write files and run commands."""
+    return _AWK.fullmatch(program) is not None
 
 
 def is_harmless_jq(program: str) -> bool:

@@ -115,14 +115,14 @@ class Place(Struct, frozen=True):
             if left < 0 or any(self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)):
                 return True
             read = [name for name in files if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)]
-            if any(self._is_secret(os.path.join(directory, name)) for name in read):
+            suspects = [name for name in read if is_known_place(directory) or not is_unsuspicious(name)]
+            left -= 20 * len(suspects)  # which may have to be opened
+            if left < 0 or any(self._is_secret(os.path.join(directory, name)) for name in suspects):
                 return True
         return False
 
     def _is_secret(self, path: str) -> bool:
         """Whether a search that comes across this file would read credentials."""
-        if is_unsuspicious(os.path.basename(path)) and not is_known_place(os.path.dirname(path)):
-            return False
         try:
             return stat.S_ISREG(os.lstat(path).st_mode) and not self.inside(path)
         except OSError:

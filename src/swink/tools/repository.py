@@ -29,7 +29,7 @@ _SUBMODULE = b"\x00\x00\xe0\x00"
 """The mode of an entry that is a repository of its own; git looks into that one, too."""
 
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
-_SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*([^\\\x00-\x08\x0a-\x1f]*))?")
+_SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=([^\\\x00-\x08\x0a-\x1f]*))?")
 _COMMENT = re.compile(r"[ \t]*(?:[#;][^\x00-\x08\x0b-\x1f]*)?")
 
 _BARE = ("HEAD", "commondir")

@@ -70,7 +70,7 @@ _LINKS = frozenset({";", "&&", "||", "|"})
 _REDIRECTIONS = frozenset({"<", ">", ">>", "&>", "&>>", ">&"})
 _IN_STRING = frozenset({'"', "string_content", "$", _STATUS})
 _LETTER = re.compile(r"[A-Za-z0-9_./,:+@%^=-]")
-_REFLOG = re.compile(r"[A-Za-z0-9_./-]*@\{[A-Za-z0-9_-]+\}")
+_REFLOG = re.compile(r"[A-Za-z0-9_./-]*@\{[A-Za-z0-9_-]+\}(?:\.\.[A-Za-z0-9_./-]*)?")
 _LITERAL_DOLLAR = re.compile(r"\$(?=\Z|[|)/])")
 
 

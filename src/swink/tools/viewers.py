@@ -130,6 +130,12 @@ def _sed_paths(arguments: Arguments) -> Sequence[str]:
     return arguments.operands if arguments.has("-e", "--expression") else arguments.operands[1:]
 
 
+def _awk_only_prints(arguments: Arguments, place: Place) -> bool:
+    """awk: an operand with `=` in it sets a variable."""
+    program, *files = arguments.operands or ("",)
+    return bool(program) and expressions.is_harmless_awk(program) and not any("=" in file for file in files)
+
+
 def _jq_only_reads(arguments: Arguments, place: Place) -> bool:
     return bool(arguments.operands) and expressions.is_harmless_jq(arguments.operands[0])
 
@@ -273,6 +279,7 @@ VIEWERS: Mapping[str, Viewer] = {
     ),
     "sed": Viewer(grammar("-nErsuz -e=text --quiet --silent --regexp-extended --separate --unbuffered --null-data --expression=text"
     ), _sed_paths, also=_sed_only_prints),
+    "awk": Viewer(grammar("-F=text"), _after_first, also=_awk_only_prints),
     "jq": Viewer(
         grammar("-rcesnSMajC --raw-output --compact-output --exit-status --slurp --null-input --sort-keys --monochrome-output "
             "--ascii-output --join-output --color-output --tab --indent=number --raw-input -R", permutes=False),
