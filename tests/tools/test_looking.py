@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shell_corpus import harmless, hostile
-from shell_scene import lay_out
+from shell_scene import add_secrets, lay_out
 from tests.counts import tried
 
 from swink.tool import Tool
@@ -76,7 +76,9 @@ def test_bash_passes_the_words_of_harmless_lines(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("scene"))
+    root = lay_out(tmp_path_factory.mktemp("scene"))
+    add_secrets(root)
+    return root
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +132,7 @@ PROGRAMS = [
 ]  # fmt: skip
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 WORDS = [
-    "a.txt", "b.txt", "src", ".", "..", "link", "link-out", "dir-out", "dir-out/", "src/link", ".store", ".store/session", "list", "@list", "sums", "x", "new", "bare", "nested",
+    "a.txt", "b.txt", "src", ".", "..", "link", "link-out", "dir-out", "dir-out/", "src/link", ".env", "keys/id_rsa", "keys", ".store", ".store/session", "list", "@list", "sums", "x", "new", "bare", "nested",
     "/etc/passwd", "../outside/secret.txt", "evil.sh", "./evil.sh", "*", "*.txt", "src/*", "l*", "*/*", "-", "--", "-o", "-ox", "--output=x", "--output", "-exec", "-delete",
     "';'", "+", "'{}'", "-c", "-r", "-R", "-L", "-f", "-i", "-e", "-n", "-z", "-v", "-l", "-p", "--pre=./evil.sh", "--pre", "'1p'", "'w x'", "'1e ./evil.sh'", "'s/a/b/e'",
     "'a[$(./evil.sh)]'", "'%n'", "'%s'", "-eq", "1", "=", "]", "!", "'('", "')'", "HEAD", "HEAD~1", "main", "list", "show", "get-url", "user.name", "--list", "--get", "--add",

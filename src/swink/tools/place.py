@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tool import ToolError
-from swink.tools.credentials import is_known_place, is_unsuspicious
+from swink.tools.credentials import is_known_place, is_unsuspicious, suspicion
 from swink.tools.secrets import home_directory
 from swink.tools.syntax import Word
 from swink.tools.view import is_beneath
@@ -51,6 +51,8 @@ class Place(Struct, frozen=True):
         if path in ("", "-", "/dev/null"):
             return True
         full = os.path.join(self.directory, path)
+        if suspicion(path) == "sure" and not os.path.exists(full):
+            return False  # it may come to be before the command runs
         try:
             with self.workspace.at(full) as spot:
                 found = spot.stat()
