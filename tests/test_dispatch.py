@@ -18,6 +18,8 @@ from swink.events import (
     TurnEnd,
 )
 from swink.messages import Base64Source, ToolResultMessage
+from swink.policies import LoopDetection, PathGuard, PiiRedactor
+from swink.stream import Done, Start, ToolCallDelta, ToolCallEnd, ToolCallStart
 from swink.testing import EventCollector, ScriptedModel, history_problems
 
 
@@ -657,3 +659,60 @@ async def test_an_isolated_tool_gives_its_result():
     value = json.loads(results[0].text)
     assert value["n"] == 7
     assert value["pid"] != os.getpid()
+
+
+async def test_what_policies_make_of_an_edited_call_is_approved_before_it_runs():
+    ran: list[str] = []
+    asked: list[str] = []
+
+    @tool(requires_approval=True)
+    async def say(text: str) -> str:
+        ran.append(text)
+        return text
+
+    class Shout(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            text = call.arguments["text"]
+            return Rewrite({"text": text.upper()}) if text == "edited" else None
+
+    async def approve(request: Any) -> Any:
+        asked.append(request.arguments["text"])
+        return Approved({"text": "edited"}) if len(asked) == 1 else True
+
+    await dispatch([ToolCall("1", "say", {"text": "first"})], [say], approve=approve, policies=[Shout()])
+    assert asked == ["first", "EDITED"]
+    assert ran == ["EDITED"]
+
+
+async def test_the_view_of_a_long_call_does_not_hold_up_the_event_loop():
+    @tool(requires_approval=True)
+    async def say(text: str) -> str:
+        return "said"
+
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - began)
+
+    ticking = asyncio.create_task(tick())
+    results, _, _ = await dispatch([ToolCall("1", "say", {"text": "PASSWORD=abc1 ls\n" * 40_000})], [say], approve=lambda request: True)
+    ticking.cancel()
+    assert results[0].text == "said"
+    assert longest < 1.0
+
+
+@pytest.mark.parametrize("depth", [600, 950, 5_000])
+async def test_arguments_nested_without_end_cost_the_call_alone(depth: int):
+    @tool(requires_approval=True)
+    async def take(value: list[Any]) -> str:
+        return "taken"
+
+    text = '{"value":' + "[" * depth + "]" * depth + "}"
+    call = [Start(), ToolCallStart(0, "1", "take"), ToolCallDelta(0, text), ToolCallEnd(0), Done("tool_use")]
+    results, _, _ = await dispatch(call, [take], approve=lambda request: True, policies=[LoopDetection(), PathGuard("."), PiiRedactor()])
+    assert results[0].is_error
+    assert "not a JSON object" in results[0].text

@@ -18,6 +18,9 @@ from swink.workers import Abandoned, run_in_thread
 
 log = logging.getLogger("swink.approval")
 
+_AT_ONCE = 20_000
+"""Characters of a call that are made a view of at once."""
+
 
 class ApprovalRequest(Struct, frozen=True):
     """A call that waits for somebody's word: `arguments` are exactly what will run, `shown` is what to show people."""
@@ -59,7 +62,10 @@ async def ask_approval(run: Run, call: Call) -> bool:
     if run.config.approve is None:
         run.settle(call, failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
         return False
-    shown = shown_arguments(call.arguments)
+    # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
+    is_long = len(repr(call.arguments)) > _AT_ONCE
+    shown = await asyncio.to_thread(shown_arguments, call.arguments) if is_long else shown_arguments(call.arguments)
+    run.check()
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))
     wanted = tool.needs_approval(call.arguments)
     answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, copy_json(call.arguments), shown, wanted, run.policy_context()))

@@ -51,10 +51,9 @@ async def run_batch(run: Run) -> Outcome:
                 return stopped
     if run.config.approval_mode != "bypassed":
         for call in run.calls:
-            if call.result is None and needs_approval(run, call) and await ask_approval(run, call) and run.slots.pre_dispatch:
-                stopped = await _ask_policies(run, call)
-                if stopped is not None:
-                    return stopped
+            stopped = await _ask_for(run, call)
+            if stopped is not None:
+                return stopped
     groups = _groups(run, _open(run))
     batch = _Batch(run)
     for group in groups:
@@ -230,6 +229,19 @@ async def _ask_policies(run: Run, call: Call) -> Outcome | None:
         if outcome is not None or call.result is not None or call.arguments == before:
             return outcome
     run.settle(call, failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"))
+    return None
+
+
+async def _ask_for(run: Run, call: Call) -> Outcome | None:
+    """Ask somebody, and again where policies rewrite what was approved with other arguments: what runs is what was seen."""
+    for _ in range(REWRITES):
+        if call.result is not None or not needs_approval(run, call) or not await ask_approval(run, call):
+            return None
+        approved = call.arguments
+        stopped = await _ask_policies(run, call)
+        if stopped is not None or call.arguments == approved:
+            return stopped
+    run.settle(call, failure(f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"))
     return None
 
 

@@ -7,9 +7,10 @@ show, or shows in another order than they are read, are escaped.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from swink.keyformats import formats
 from swink.redact import MARK, redact_value, secret_spans
 
 _PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
@@ -17,7 +18,9 @@ _NAMES_A_PLACE = re.compile(r"[/.~@-]|.*(?://|\.\.)")
 _LONG = 20
 """Characters from which on a value with dots in it is rather a key than the name of a file."""
 _ROOM = 500
-"""Characters before a value that say what it is."""
+"""Characters before a value that say of which command it is an argument."""
+_NEAR = 64
+"""Characters before a value that hold its name."""
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest)[ \t]+", re.I)
 # A space after `=` ends an assignment, and what follows is a command.
 _NAMED_VALUE = re.compile(r"""(?:["']?=["']?|["']?[ \t]*:[ \t]*["']?(?:(?:bearer|basic|token|digest)[ \t]+)?)\Z""", re.I)
@@ -26,22 +29,48 @@ _NAMES_A_PROGRAM = re.compile(
     re.I,
 )
 _BEFORE_A_COMMAND = re.compile(r"""[\n;|&(){}`!<>]|\$""")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[\w*\])?\+?=")
+_QUOTES = frozenset("\"'\\")
 _RUNS_ITS_ARGUMENTS = re.compile(
     r"(?:.*/)?(?:\w*sh|env|sudo|doas|su|exec|xargs|parallel|nice|ionice|nohup|time|timeout|command|builtin|source|\.|eval|setsid|stdbuf|watch|find|"
-    r"python[\d.]*|node|deno|bun|perl|ruby|php|lua|make|npx|uvx?|chmod|ln|cp|mv|install|trap|alias)"
+    r"python[\d.]*|node|deno|bun|perl|ruby|php|lua|make|npx|uvx?|chmod|ln|cp|mv|install|trap|alias|function|coproc|enable|hash|"
+    r"flock|[sl]trace|gdb|valgrind|perf|chroot|unshare|nsenter|setpriv|capsh|runuser|pkexec|sg|busybox|toybox|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|"
+    r"tmux|screen|script|expect|unbuffer|entr|at|batch|crontab|systemd-run|dbus-run-session|xvfb-run|fakeroot|proot|firejail|bwrap|"
+    r"taskset|chrt|numactl|setarch|linux(?:32|64)|catchsegv|prlimit|cgexec|direnv|pipx|poetry|hatch|tox|nox|conda|cargo|go|java|dotnet|wine|cmd|"
+    r"powershell|osascript|qemu-.*|ld.*\.so.*)"
 )
+_RESERVED = frozenset({"if", "while", "until", "then", "do", "else", "elif", "in", "!", "time"})
+_RUNS_WHAT_FOLLOWS = re.compile(
+    r"run|exec|foreach|start|spawn|call|apply|-{1,2}(?:[cex]|[\w-]*(?:exec|command|eval|run|cmd|shell|program|script)[\w-]*)"
+)
+_INTERPRETER = (
+    r"(?<![\w.-])(?:(?:ba|da|z|k|c|tc|fi|a|mk|ya|r|pw|s)?sh|python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun|perl|ruby|php|lua|tclsh|busybox)"
+    r"(?![\w.-])"
+)
+_RUNS_TEXT = re.compile(
+    r"(?<![\w./-])(?:eval|source|exec|xargs|parallel|trap|alias|mapfile|readarray|(?:declare|local|typeset)\s+-\w*n)(?![\w.-])"
+    rf"|\|[^|&;\n]{{0,80}}?{_INTERPRETER}"
+    rf"|{_INTERPRETER}[^|&;\n]{{0,80}}?(?:<|\s-[A-Za-z]*[cerEp](?!\w)|\s--(?:eval|exec|command|print)(?!\w))"
+    r"|(?:\A|[;&|\n({`]|\b(?:then|do|else)\b)[ \t]*(?:\w+=[^\s;|&]*[ \t]+)*(?:\.[ \t]|[\"']?[$`])"
+    r"|\$\{!"
+)
+"""A text that runs what another part of it holds: nothing of it is mere data."""
+_RUNS_A_FILE = re.compile(rf"(?<![\w./-])chmod(?![\w.-])|(?<![\w./-])\.{{1,2}}/|{_INTERPRETER}")
+_EXPANSION = re.compile(r"\$\{?#?([A-Za-z_]\w*)")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=[\"']?\Z")
+_COMMAND_NAME = re.compile(r"command|cmd|script|exec|program|shell|helper|hook|argv", re.I)
 _IN_AN_ADDRESS = re.compile(r"""(?:\A|[\s"'=])https?://[^\s"']*\Z""", re.I)
 _COMMAND_KEY = re.compile(r"command|cmd|script|code|program|shell|exec|arg|line|input|stdin|patch|content|hook", re.I)
 _EVALUATED = frozenset("$`;|&<>(){}[]*?!#~\\\"'\n\r\t")
-_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4")
 _SHOWN_CONTROLS = frozenset("\n\t")
 _ASCII_PRINTABLE = re.compile(r"[\n\t -~]*")
 
 
 def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a call's arguments for people."""
-    return cast("dict[str, Any]", _shown(arguments, "", secret=False))
+    expanded = frozenset(name for text in _texts(arguments) for name in _EXPANSION.findall(text))
+    return cast("dict[str, Any]", _shown(arguments, "", expanded, secret=False))
 
 
 def escaped(text: str) -> str:
@@ -51,17 +80,40 @@ def escaped(text: str) -> str:
     return "".join([char if _is_visible(char) else char.encode("unicode-escape").decode() for char in text])
 
 
-def _shown(value: object, name: str, *, secret: bool) -> object:
+def _shown(value: object, name: str, expanded: frozenset[str], *, secret: bool) -> object:
     match value:
         case Mapping():
-            items = cast("Mapping[object, object]", value).items()
-            return {escaped(str(key)): _shown(item, str(key), secret=secret or _is_secret(str(key), item)) for key, item in items}
+            shown: dict[str, object] = {}
+            for key, item in cast("Mapping[object, object]", value).items():
+                key = str(key)
+                hides = (secret or _is_secret(key, item)) and not _COMMAND_NAME.search(key) and key not in expanded
+                shown[_shown_name(key)] = _shown(item, key, expanded, secret=hides)
+            return shown
         case list() | tuple():
-            return [_shown(item, name, secret=secret) for item in cast("Sequence[object]", value)]
+            return [_shown(item, name, expanded, secret=secret) for item in cast("Sequence[object]", value)]
         case str():
-            return _shown_text(value, name, secret=secret)
+            return _shown_text(value, name, expanded, secret=secret)
         case _:
             return MARK if secret and value is not None and not isinstance(value, bool) else value
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case Mapping():
+            for item in cast("Mapping[object, object]", value).values():
+                yield from _texts(item)
+        case list() | tuple():
+            for item in cast("Sequence[object]", value):
+                yield from _texts(item)
+        case str():
+            yield value
+        case _:
+            pass
+
+
+def _shown_name(name: str) -> str:
+    """The name of an argument in one line; no two names are shown alike."""
+    return escaped(name.replace("\\", "\\\\")).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _is_secret(name: str, value: object) -> bool:
@@ -69,18 +121,33 @@ def _is_secret(name: str, value: object) -> bool:
     return bool(value) and redact_value({name: "x" if isinstance(value, str) else value}) == {name: MARK}
 
 
-def _shown_text(text: str, name: str, *, secret: bool) -> str:
+def _shown_text(text: str, name: str, expanded: frozenset[str], *, secret: bool) -> str:
     if secret and text and not _EVALUATED.intersection(text) and not _NAMES_A_PLACE.match(text):
         return MARK
     parts: list[str] = []
     position = 0
-    for start, end in secret_spans(text):
+    spans = secret_spans(text)
+    if spans and _runs_itself(text):
+        spans = []
+    keys = {start for start, _ in formats(text)} if spans else set[int]()
+    for start, end in spans:
         scheme = _SCHEME.match(text, start, end)
         start = scheme.end() if scheme else start
-        if _may_hide(text, start, end, name):
+        if _may_hide(text, start, end, name) and (start in keys or not _is_expanded(text, start, expanded)):
             parts += [escaped(text[position:start]), MARK]
             position = end
     return "".join([*parts, escaped(text[position:])])
+
+
+def _runs_itself(text: str) -> bool:
+    """Whether a command runs, or decodes and runs, what stands elsewhere in it."""
+    return _RUNS_TEXT.search(text) is not None or (">" in text and _RUNS_A_FILE.search(text) is not None)
+
+
+def _is_expanded(text: str, start: int, expanded: frozenset[str]) -> bool:
+    """Whether a value is given to a variable that the call uses: it may become a host, a path or an option."""
+    assigned = _ASSIGNED.search(text, max(0, start - _NEAR), start)
+    return assigned is not None and assigned[1] in expanded
 
 
 def _may_hide(text: str, start: int, end: int, name: str) -> bool:
@@ -90,8 +157,9 @@ def _may_hide(text: str, start: int, end: int, name: str) -> bool:
         return False
     if ("." in value and len(value) < _LONG) or text[end : end + 1] in ("/", ".", "("):
         return False
-    if _NAMED_VALUE.search(before):
-        return not _NAMES_A_PROGRAM.search(before)
+    near = before[-_NEAR:]
+    if _NAMED_VALUE.search(near):
+        return not _NAMES_A_PROGRAM.search(near)
     if before.endswith("/"):
         return _IN_AN_ADDRESS.search(before) is not None
     if value == text.strip():
@@ -102,9 +170,10 @@ def _may_hide(text: str, start: int, end: int, name: str) -> bool:
 def _is_argument(before: str, *, is_whole: bool) -> bool:
     """Whether what follows would be the argument of a command that does not run its arguments."""
     *others, line = _BEFORE_A_COMMAND.split(before)
-    words = [word.strip("\"'") for word in line.split()]
-    command = next((word for word in words if not _ASSIGNMENT.match(word)), None)
-    return command is not None and bool(others or is_whole) and not _RUNS_ITS_ARGUMENTS.fullmatch(command)
+    words = [word for word in line.split() if word not in _RESERVED and not _ASSIGNMENT.match(word)]
+    if not words or not (others or is_whole) or before[: len(before) - len(line)].endswith(("<", ">")) or _QUOTES.intersection(words[0]):
+        return False
+    return not _RUNS_ITS_ARGUMENTS.fullmatch(words[0]) and not any(_RUNS_WHAT_FOLLOWS.fullmatch(word.strip("\"'")) for word in words[1:])
 
 
 def _is_visible(char: str) -> bool:

@@ -8,8 +8,8 @@ may still be open; anywhere else an open block is a violation.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol, get_args
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -17,6 +17,9 @@ from msgspec import Struct, field
 from swink.errors import ErrorKind, NetworkError, StreamError, error_for
 from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage, clean
 from swink.redact import redact_value
+
+DEEPEST = 128
+"""Levels of lists and objects that a call's arguments may have."""
 
 
 class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
@@ -343,14 +346,36 @@ async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelS
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """A call's arguments from their JSON text: `{}` for nothing at all, None for what is not a JSON object."""
+    """A call's arguments from their JSON text: `{}` for nothing at all, None for what is not a JSON object, or is nested too deeply."""
     if not text.strip():
         return {}
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict) or (text.count("[") + text.count("{") > DEEPEST and not _is_shallow(value)):
+        return None
+    return cast("dict[str, Any]", value)
+
+
+def _is_shallow(value: Any) -> bool:
+    """Whether everybody who copies, checks or shows the value recursively can do so."""
+    layer: list[Any] = [value]
+    for _ in range(DEEPEST):
+        layer = [item for outer in layer for item in _items(outer)]
+        if not layer:
+            return True
+    return False
+
+
+def _items(value: Any) -> Iterable[Any]:
+    match value:
+        case dict():
+            return cast("dict[str, Any]", value).values()
+        case list():
+            return cast("list[Any]", value)
+        case _:
+            return ()
 
 
 def encode_event(event: AssistantMessageEvent) -> bytes:
