@@ -25,6 +25,7 @@ fix: .venv/.ready-to-test
 
 bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/guards.py
 
 clean:
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis

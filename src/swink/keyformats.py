@@ -6,6 +6,7 @@ linear in the text, whatever it holds.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 Span = tuple[int, int]
 
@@ -54,26 +55,19 @@ _PREFIXES = (
     ("discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"\d{16,20}/[A-Za-z0-9_-]{50,}"),
     ("eyJ", r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
-# The literal comes first, so that the search for it is quick; then what must not stand before it.
-_FORMATS = tuple(
-    (prefix, re.compile(rf"{re.escape(prefix)}(?<![A-Za-z0-9_-]{re.escape(prefix)}){tail}"))
-    for prefixes, tail in _PREFIXES
-    for prefix in prefixes.split()
-)
+_TAILS = tuple((prefix, tail) for prefixes, tail in _PREFIXES for prefix in prefixes.split())
 _WITHIN = (
     # A part that must stand there, and the key around it, which begins at a word.
-    ("-us", re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])")),
-    (":AA", re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
-    (".atlasv1.", re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}")),
-    ("Q~", re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])")),
+    ("-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
+    (":AA", r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])"),
+    (".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
+    ("Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])"),
     (
         ".",
-        re.compile(
-            r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\.(?=[A-Za-z_-]{0,20}\d)[A-Za-z\d_-]{27,38}(?![A-Za-z0-9_.-])"
-        ),
+        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\.(?=[A-Za-z_-]{0,20}\d)[A-Za-z\d_-]{27,38}(?![A-Za-z0-9_.-])",
     ),
-    (".ingest.", re.compile(r"(?<=://)[0-9a-f]{32}(?=@[a-z0-9.]{1,40}\.ingest\.)")),
-    ("@github.com", re.compile(r"(?<=://)[A-Za-z0-9_-]{20,}(?=@github\.com)")),
+    (".ingest.", r"(?<=://)[0-9a-f]{32}(?=@[a-z0-9.]{1,40}\.ingest\.)"),
+    ("@github.com", r"(?<=://)[A-Za-z0-9_-]{20,}(?=@github\.com)"),
 )
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.:/~@-]{14,}")
 _TELLING = re.compile(r"[0-9]|sk-|gh[oprsu]_|github_pat_|gl(?:pat|ptt|dt|rt)-|xox[a-z][-.]|AIza|AKIA|ASIA|dckr_|_live_|npm_")
@@ -93,13 +87,24 @@ def formats(text: str) -> Iterator[Span]:
     """Where keys stand that are known by their form alone."""
     # Keys are long words with digits in them, or begin like nothing else: all prefixes are looked for in those few, not in the whole text.
     words = "\n".join({word for word in _LONG_WORD.findall(text) if _TELLING.search(word)})
-    for prefix, pattern in _FORMATS:
+    for prefix, tail in _TAILS:
         if prefix in words:
-            yield from (match.span() for match in pattern.finditer(text))
+            yield from (match.span() for match in _format(prefix, tail).finditer(text))
     for part, pattern in _WITHIN:
         if part in words:
-            yield from (match.span() for match in pattern.finditer(text))
+            yield from (match.span() for match in _compiled(pattern).finditer(text))
     yield from _blocks(text)
+
+
+@cache
+def _format(prefix: str, tail: str) -> re.Pattern[str]:
+    """A prefix that no word goes before, and its tail; the literal comes first, so that the search for it is quick."""
+    return re.compile(rf"{re.escape(prefix)}(?<![A-Za-z0-9_-]{re.escape(prefix)}){tail}")
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _blocks(text: str) -> Iterator[Span]:

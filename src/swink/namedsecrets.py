@@ -105,7 +105,7 @@ def _is_secret(text: str, lowered: str, name: re.Match[str], found: re.Match[str
     if len(value) < (1 if found["quote"] else 4) or value.lower() in _WORDS or _EXPRESSION.match(value):
         return False
     if is_random(value):
-        return kind != "weak" or not _UUID.match(value)
+        return kind != "weak" or not (_UUID.match(value) or value.isdigit())
     if _DOTTED.match(value) or value[0] in " ),]+;" or _is_placeholder(value):
         return False
     if kind != "weak" and _is_setting(text, name, found) and not _PROSE.search(value):
@@ -189,7 +189,7 @@ def is_random(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    if value.lower() in _WORDS or _EXPRESSION.match(value) or not value.strip("*x.-_X#•"):
+    if value.lower() in _WORDS or _EXPRESSION.match(value) or not value.strip("*x.-_X#•:"):
         return True
     return _STEM.search(value) is not None and not is_random(value)
 

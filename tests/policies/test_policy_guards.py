@@ -1,6 +1,7 @@
 """PromptInjectionGuard and ContentFilter: what they stop, what they change, what they let pass."""
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -116,9 +117,35 @@ async def test_ordinary_results_are_left_alone():
     assert scene.agent.messages[2].text == BENIGN[0]
 
 
-def test_a_megabyte_is_searched_quickly():
-    guard = PromptInjectionGuard()
-    assert not guard.finds("ignore all the " * 70_000)
+SHAPES = [
+    "a",
+    "a_",
+    "ignore the ",
+    "i g n ",
+    "<!--",
+    "<a b='",
+    '](a "',
+    "%41",
+    "&#65;",
+    "QUFB",
+    "4865",
+    "\u00e9",
+    "\u0430",
+    "s*",
+    "1gn0",
+    "ai: ",
+    "a@b",
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hostile_shapes_take_linear_time(shape: str):
+    text = shape * (150_000 // len(shape))
+    began = time.process_time()
+    PromptInjectionGuard().finds(text)
+    assert time.process_time() - began < 30
+    ContentFilter(["secret project"]).finds(text[:50_000])
+    assert time.process_time() - began < 60
 
 
 async def test_a_listed_word_stops_the_run():

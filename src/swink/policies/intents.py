@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     r"https?://[^\s<>\")\]]{1,300}|www\.[^\s<>\")\]]{3,300}|\b[\w-]{2,40}\.example\b|[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,60}"
     r"|~/[\w./-]{1,200}|\.env\b|\bid_rsa\b|/etc/\w{1,40}|[^\W_]+(?:'[^\W_]+)*|(?<!\.)\.(?=\s|$)|[!?;|]+(?=\s|$)|\n\s*\n|:"
 )
-_IDENTIFIER = re.compile(r"[^\W_]*_\w*")
+_IDENTIFIER = re.compile(r"(?<!\w)[^\W_]*_\w*")
 _WORD = re.compile(r"[^\W_]+")
 
 
