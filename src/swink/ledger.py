@@ -213,6 +213,13 @@ class Ledger:
         self._message_open = True
         self.emit(MessageStart("assistant"))
 
+    def attempt(self, error: AgentError) -> AssistantMessage:
+        """What arrived of the attempt that failed, and what it cost."""
+        terminal = self.assembly.terminal if self.assembly is not None else None
+        usage = terminal.usage if terminal is not None else Usage()
+        cost = self.account.price(self.model, usage)
+        return (self.assembly or Assembly()).message(self.model, "error", usage=usage, cost=cost, error=error)
+
     def discard_reply(self, attempt: int, error: AgentError) -> None:
         """Forget what a failed attempt showed, but not what it cost."""
         if self.assembly is not None:

@@ -106,6 +106,8 @@ class PolicyContext(Struct, frozen=True):
     """What policies added to the context in this run; everything else in `fresh` was sent to the agent."""
     run: "RunKey | None" = None
     """The same object throughout one run: policies keep what they know of a run by it, in a `WeakKeyDictionary`."""
+    attempt: AssistantMessage | None = None
+    """Before a retry: what arrived of the request that failed, and its cost, which `usage` does not hold yet."""
 
 
 class RunKey:

@@ -40,13 +40,13 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
             recovered = True
             smaller = await _recovered(run, messages)
             if smaller is not None:
-                if await _refused(run):
+                if await _refused(run, error):
                     return _fail(run, error)
                 run.discard_reply(attempt, error)
                 messages, attempt = smaller, attempt - 1
                 continue
         again = run.config.retry.should_retry(error, attempt)
-        if not (again or (error.retryable and used < len(fallbacks))) or await _refused(run):
+        if not (again or (error.retryable and used < len(fallbacks))) or await _refused(run, error):
             return _fail(run, error)
         if again:
             run.discard_reply(attempt, error)
@@ -60,10 +60,10 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
             run.model, used, attempt = model, used + 1, 0
 
 
-async def _refused(run: Run) -> bool:
+async def _refused(run: Run, error: AgentError) -> bool:
     """Whether a policy forbids another request in this turn; the reason is then the run's."""
     for policy in run.slots.pre_retry:
-        verdict = await consult(policy, "pre_retry", run.policy_context())
+        verdict = await consult(policy, "pre_retry", replace(run.policy_context(), attempt=run.attempt(error)))
         run.check()
         if isinstance(verdict, Stop):
             run.reason = verdict.reason

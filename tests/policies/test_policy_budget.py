@@ -28,7 +28,7 @@ from swink.errors import MisuseError
 from swink.events import TurnEnd
 from swink.messages import Base64Source
 from swink.policies import Budget, MaxTurns
-from swink.stream import Done, Error, Start
+from swink.stream import Done, Error, Start, TextDelta, TextStart
 from swink.testing import Pause, ScriptedModel
 
 CALLS = [call(number, n=number) for number in range(20)]
@@ -91,8 +91,8 @@ async def test_failed_attempts_count():
         retry=ExponentialBackoff(base_delay=0),
     )
     result = await scene.run()
-    assert len(scene.model.calls) == 3
-    assert "tokens 121 of 100" in result.reason
+    assert len(scene.model.calls) == 2
+    assert "tokens 120 of 100" in result.reason
 
 
 @tool
@@ -420,3 +420,47 @@ async def test_a_history_that_is_assigned_during_a_run_costs_nothing():
     agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="rewrite"), "done"], usage=Usage(input=5)), tools=[rewrite], policies=[budget])
     await agent.run("Go.")
     assert budget.spent.usage.total == 10
+
+
+@pytest.mark.parametrize("usage", [Usage(input=500, output=1_000), Usage()], ids=["reported", "not reported"])
+async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budget(usage: Usage):
+    asked = 0
+
+    async def breaks_off(model: Any, context: Any, options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        yield Start()
+        yield TextStart(0)
+        yield TextDelta(0, "word " * 1_200)
+        yield Error("cut off", "network", usage=usage)
+
+    budget = Budget(max_tokens=5_000, scope="session")
+    agent = Agent(PRICED, stream_fn=breaks_off, policies=[budget], retry=ExponentialBackoff(max_attempts=20, base_delay=0))
+    result = await agent.run("go")
+    assert asked == 3
+    assert result.stop_reason == "error"
+    assert "budget: tokens" in result.reason
+    assert 3_000 < budget.spent.usage.total <= 5_000, "every attempt is counted, and each once"
+    assert "budget" in (await agent.run("again")).reason
+
+
+async def test_requests_that_fail_before_they_cost_anything_are_retried():
+    model = ScriptedModel([NetworkError("refused"), NetworkError("refused"), "done"])
+    agent = Agent(PRICED, stream_fn=model, policies=[Budget(max_tokens=2_000)], retry=ExponentialBackoff(base_delay=0))
+    assert (await agent.run("go")).text == "done"
+
+
+async def test_a_fallback_is_not_asked_when_the_budget_is_spent():
+    first = ScriptedModel([[Start(), Error("cut off", "network", usage=Usage(input=900, output=900))]])
+    second = ScriptedModel(["done"])
+    agent = Agent(
+        PRICED,
+        stream_fn=first,
+        fallback_models=[(PRICED, second)],
+        policies=[Budget(max_tokens=2_000)],
+        retry=ExponentialBackoff(max_attempts=1),
+    )
+    result = await agent.run("go")
+    assert not second.calls
+    assert result.usage.total == 1_800
+    assert "budget" in result.reason

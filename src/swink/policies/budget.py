@@ -93,18 +93,14 @@ class Budget(Policy):
         """Stop if a limit is reached, or would be passed by this call; otherwise hold what the call may cost."""
         row = self._row(ctx)
         row.report(Spent(ctx.usage, ctx.cost))
-        spent = self.spent if self.scope == "session" else row.root.total
-        models = [(model, model.price or catalog.price_of(model)) for model in ctx.models or (ctx.model,)]
-        if self.max_cost is not None and (unpriced := self._unpriced(spent, models)) is not None:
-            return Stop(
-                f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; "
-                "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
-            )
-        estimate = _estimate(ctx, models, spent, self.expected_output) if self.reserve else Spent()
-        if problem := self._problem(spent, estimate):
-            return Stop(problem)
-        row.held, row.price, row.asked = estimate, models[0][1], True
-        return None
+        return self._hold(ctx, row)
+
+    def pre_retry(self, ctx: PolicyContext) -> Verdict:
+        """As before a turn, once what the failed request has cost is counted."""
+        row = self._row(ctx)
+        if ctx.attempt is not None and row.asked:
+            row.take(ctx.attempt)
+        return self._hold(ctx, row)
 
     def pre_commit(self, message: Message) -> None:
         """A reply is there: count what it cost instead of what was held for it."""
@@ -122,6 +118,21 @@ class Budget(Policy):
         if ctx.run is not None and (row := self._of_run.get(ctx.run)) is not None:
             row.report(Spent(ctx.usage, ctx.cost))
             row.ended = True
+
+    def _hold(self, ctx: PolicyContext, row: "_Row") -> Verdict:
+        """Stop if the next request may pass a limit; otherwise hold what it may cost."""
+        spent = self.spent if self.scope == "session" else row.root.total
+        models = [(model, model.price or catalog.price_of(model)) for model in ctx.models or (ctx.model,)]
+        if self.max_cost is not None and (unpriced := self._unpriced(spent, models)) is not None:
+            return Stop(
+                f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; "
+                "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
+            )
+        estimate = _estimate(ctx, models, spent, self.expected_output) if self.reserve else Spent()
+        if problem := self._problem(spent, estimate):
+            return Stop(problem)
+        row.held, row.price, row.asked = estimate, models[0][1], True
+        return None
 
     def _problem(self, spent: Spent, estimate: Spent) -> str | None:
         cost, after = spent.cost or Cost(), (spent + estimate)
