@@ -113,7 +113,8 @@ def _forged(view: str, *, looked_for: bool) -> float:
     if any(hint in lowered for hint in _DELIMITERS):
         weight = 0.5 * bool(_TOKENS.search(view)) + 0.5 * bool(_CLOSED.search(view))
     if weight or looked_for:
-        weight += 0.6 * bool(_FORGED.search(view))
+        # In a long text one such line may well be a setting or an element.
+        weight += (0.6 if len(view) <= SHORT else 0.4) * bool(_FORGED.search(view))
     if len(view) > SHORT:
         return weight
     weight += 0.6 * bool(_ROLE.search(view))
