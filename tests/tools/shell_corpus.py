@@ -503,6 +503,11 @@ uniq a.txt -c
 xxd -ps -r a.txt
 od /etc/passwd
 shuf -o x a.txt
+shuf -r a.txt
+shuf -er a b
+seq inf
+seq 1 inf
+seq 1 0 2x
 shuf --output=x a.txt
 shuf --random-source=/etc/passwd a.txt
 split a.txt

@@ -13,6 +13,7 @@ from swink.tools import expressions
 from swink.tools.options import Arguments, Grammar, grammar, read_arguments
 from swink.tools.place import Place
 
+_NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.\d{1,9})?")
 _PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 
 
@@ -110,6 +111,11 @@ def _compares_files(arguments: Arguments, place: Place) -> bool:
 def _names_no_output(arguments: Arguments, place: Place) -> bool:
     """uniq, xxd: a second operand is written to."""
     return not arguments.late
+
+
+def _has_an_end(arguments: Arguments, place: Place) -> bool:
+    """seq: it counts to infinity, too."""
+    return all(_NUMBER.fullmatch(operand) for operand in arguments.operands)
 
 
 def _prints_time(arguments: Arguments, place: Place) -> bool:
@@ -225,8 +231,8 @@ VIEWERS: Mapping[str, Viewer] = {
         most=1,
         also=_names_no_output,
     ),
-    "shuf": _paths("-erz -n=number -i=text --echo --head-count=number --repeat --zero-terminated"),
-    "seq": _texts("-w -# -s=text -f=text --equal-width --separator=text --format=text", most=3),
+    "shuf": _paths("-ez -n=number -i=text --echo --head-count=number --zero-terminated"),
+    "seq": _texts("-w -# -s=text -f=text --equal-width --separator=text --format=text", most=3, also=_has_an_end),
     "expr": _texts(""),
     "fold": _paths("-bcs -w=number -# --bytes --spaces --width=number"),
     "fmt": _paths("-cstu -w=number -# --width=number --split-only --uniform-spacing"),
