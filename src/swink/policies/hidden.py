@@ -6,7 +6,7 @@ from collections.abc import Iterator
 _ROOM = 4000
 _STYLED = re.compile(
     r"<[a-z][\w-]{0,30}\s[^<>]{0,400}?(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em|%)?\s*[;\"']|opacity\s*:\s*0(?![.\d])"
-    r"|color\s*:\s*(?:#fff(?:fff)?\b|white|transparent)|left\s*:\s*-\d{3,}|\shidden\b|aria-hidden|type=.text/plain)[^<>]{0,200}>([^<]{4,4000})",
+    r"|color\s*:\s*(?:#fff(?:fff)?\b|white|transparent)|left\s*:\s*-\d{3,}|(?<=\s)hidden\b|aria-hidden|type=.text/plain)[^<>]{0,200}>([^<]{4,4000})",
     re.I,
 )
 _ATTRIBUTE = re.compile(
@@ -20,7 +20,7 @@ _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e
 def hidden(text: str) -> Iterator[str]:
     """The hidden parts of a text, each cut after a few thousand characters."""
     yield from _comments(text)
-    if "<" in text and "=" in text:
+    if "<" in text and ("=" in text or "hidden" in text):
         yield from (match[1] for match in _STYLED.finditer(text))
         yield from (match[1] or match[2] for match in _ATTRIBUTE.finditer(text))
     if "](" in text:

@@ -19,7 +19,7 @@ _FORGED = re.compile(
     r"|</(?:tool_result|document|user|context)>\s{0,9}(?:<system|Human:|System:)"
     r"|^[\[#*> ]{0,3}(?-i:SYSTEM|System|ADMIN|DEVELOPER|URGENT SYSTEM)(?i: (?:note"
     r"|message|override|update|alert|notice|command|prompt))?\s?\]?\s?:\s"
-    r"|\[(?-i:SYSTEM|ADMIN|System|Admin)(?: \w{1,12})?\](?!\()|^\[system\]\s?:"
+    r"|\[(?-i:SYSTEM|ADMIN|System|Admin)(?: \w{1,12})?\](?!\()|^\[system\](?:\s?:|\s)"
     r"|^#{1,4}\s?(?:instructions|notes?|message) (?:for|to) (?:the |any )?(?:ai|assistant|llm|agent)s?\b"
     r"|\b(?-i:SYSTEM OVERRIDE|System Override|BEGIN ADMIN)\b|#{2,}\s?(?:system|assistant"
     r"|instruction)s?\s?:|^```system\b|\[system\]\("
