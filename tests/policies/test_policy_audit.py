@@ -234,7 +234,16 @@ def _forge_more(path: Path, anchor: Path) -> None:
     written(path, 9)
 
 
-TAMPERING = [_cut_lines, _cut_bytes, _delete, _empty, _forge, _forge_more]
+def _cut_the_middle(path: Path, anchor: Path) -> None:
+    first, _, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, *rest]))
+
+
+def _cut_the_beginning(path: Path, anchor: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[-1:]))
+
+
+TAMPERING = [_cut_lines, _cut_bytes, _delete, _empty, _forge, _forge_more, _cut_the_middle, _cut_the_beginning]
 
 
 @pytest.mark.parametrize("tamper", TAMPERING)
@@ -262,6 +271,53 @@ def test_with_an_anchor_it_is_found_after_a_restart_too(tmp_path: Path, tamper: 
     assert anchor.read_bytes() == kept
     AuditLogger(path, anchor=anchor).append({"event": "after"})
     assert events(path)[-2:] == ["broken", "after"]
+
+
+def test_a_log_that_was_cut_together_with_its_anchor_is_found_after_a_restart(tmp_path: Path):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
+    written(path, anchor=anchor)
+    _cut_lines(path, anchor)
+    anchor.unlink()
+    AuditLogger(path, anchor=anchor).append({"event": "after"})
+    assert events(path)[-2:] == ["broken", "after"]
+
+
+def test_a_log_gets_its_anchor_later_and_a_crash_before_its_first_record_breaks_nothing(tmp_path: Path):
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
+    written(path)
+    before = path.read_bytes()
+    written(path, 1, anchor=anchor)
+    assert AuditLogger.verify(path, head=anchor).ok
+    path.write_bytes(before)
+    anchor.write_text(json.dumps({"records": 5, "hash": AuditLogger.verify(path).head.hash}))  # as it was without a size
+    written(path, 1, anchor=anchor)
+    assert AuditLogger.verify(path, head=anchor).ok
+
+
+def test_a_record_of_ones_own_may_use_any_name(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    logger = AuditLogger(path, label="a\ud800")
+    for record in (
+        {"seq": 7, "prev": "x", "time": 0, "anchored": True, "event": "odd"},
+        {"hash": "y", "event": "mine"},
+        {"event": "after"},
+    ):
+        logger.append(record)
+    assert AuditLogger.verify(path).ok
+    assert events(path)[-2:] == ["mine", "after"]
+
+
+async def test_records_that_wait_for_the_disk_do_not_take_the_threads_of_others(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    logger = written(path, 1)
+    with open(path, "ab") as file:
+        with locked(file):
+            writing = [asyncio.create_task(logger.write({"event": "note"})) for _ in range(50)]
+            await asyncio.sleep(0.05)
+            async with asyncio.timeout(2):
+                await asyncio.to_thread(int)
+        await asyncio.gather(*writing)
+    assert AuditLogger.verify(path).records == 51
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a head", b'{"records":2}', None])

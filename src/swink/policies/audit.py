@@ -38,7 +38,7 @@ class AuditLogger(Policy):
 
     Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines that
     verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere. Lines
-    that were cut off, and a log that was deleted, are found at the next append: a warning is logged, and a record with
+    that were cut out, and a log that was deleted, are found at the next append: a warning is logged, and a record with
     the event "broken" is written. Several threads and processes may share a file. A log that cannot be written is
     reported and the run goes on; `required=True` stops it instead, as it does when the log is found broken. Log and
     anchor are readable by their owner alone.
@@ -93,7 +93,7 @@ class AuditLogger(Policy):
 
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; raises `BrokenLog`, after it is written, if the log is `required` and was found broken."""
-        head, problem = self._chain.append(_savable(record), {"label": self.label} if self.label else {})
+        head, problem = self._chain.append(_savable(record), {"label": clean(self.label)} if self.label else {})
         if problem is not None:
             log.warning("audit log %s is broken: %s", self.path, problem)
             if self.fail_closed:
@@ -122,14 +122,18 @@ class AuditLogger(Policy):
         return written
 
     def _drain(self) -> None:
-        with self._writing:
-            while self._waiting:
-                record, written = self._waiting.popleft()
-                try:
-                    written.set_result(self.append(redact_value(_savable(record))))
-                except BaseException as error:
-                    # Whoever handed it over is told, and the next record is still written.
-                    written.set_exception(error)
+        # One thread writes for all: those that would wait for a disk that hangs are everybody's, name look-ups included.
+        while self._waiting and self._writing.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    record, written = self._waiting.popleft()
+                    try:
+                        written.set_result(self.append(redact_value(_savable(record))))
+                    except BaseException as error:
+                        # Whoever handed it over is told, and the next record is still written.
+                        written.set_exception(error)
+            finally:
+                self._writing.release()
 
     def _turn(self, ctx: PolicyContext, turn: Turn, entered: Sequence[Message]) -> dict[str, Any]:
         message = turn.message

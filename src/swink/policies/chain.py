@@ -1,9 +1,10 @@
 """Chain: an append-only file of JSON records whose hashes show any change.
 
 Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of the line
-before it; the line begins with the hash of the line before. The head (number and hash of the newest record) is kept in
-memory and, if there is an anchor, in a file of its own: lines that were cut off, and a file that was deleted, are missed
-at the next append, and a record that says so is the next link of the chain.
+before it; the line begins with the hash of the line before. The head (number, hash and end of the newest record) is kept
+in memory and, if there is an anchor, in a file of its own: lines that were cut out, and a file that was deleted, are missed
+at the next append, and a record that says so is the next link of the chain. Records written beside an anchor say so: it is
+missed, too.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.filelock import is_at, locked
 
@@ -30,13 +32,19 @@ LOCKED_WITHIN = 5.0
 """Seconds to wait for a lock; whoever holds one longer hangs."""
 _ATTEMPTS = 3
 _BROKEN = b'"event":"broken"'
+_ANCHORED = re.compile(rb'\{"prev":"[0-9a-f]{64}","seq":\d+,"time":[\d.eE+-]+,"anchored":true[,}]')
 
 
 class Head(Struct, frozen=True):
-    """The newest record: how many there are, and its hash."""
+    """The newest record: how many there are, its hash, and the bytes of the log up to its end (0: unknown)."""
 
     records: int
     hash: str
+    size: int = 0
+
+    def is_also(self, other: "Head") -> bool:
+        """Whether both are of the same record."""
+        return (self.records, self.hash) == (other.records, other.hash)
 
 
 START = Head(0, GENESIS)
@@ -73,11 +81,11 @@ class Chain:
         raise OSError(f"{self.path} is being deleted again and again")
 
     def _append(self, file: BinaryIO, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None] | None:
-        head, torn = _newest(file)
-        lines = b""
+        head, newest, torn = _newest(file)
+        lines, size = b"", os.fstat(file.fileno()).st_size
         if torn and (whole := self._whole(torn)) is not None:
-            lines, head, torn = b"\n", whole, b""
-        problem = self._problem(file, head)
+            lines, head, newest, torn = b"\n", replace(whole, size=size + 1), torn, b""
+        problem = self._problem(file, head, newest)
         if torn:
             # A crash cut the newest line short: end it, and vouch for what is left of it.
             line, head = self._line(head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()})
@@ -86,6 +94,7 @@ class Chain:
             line, head = self._line(head, stamp | {"event": "broken", "problem": problem})
             lines += line
         line, head = self._line(head, stamp | record)
+        head = replace(head, size=size + len(lines) + len(line))
         _write(file, lines + line)
         if not is_at(file, self.path):
             return None  # deleted meanwhile, and with it what was just written
@@ -93,7 +102,7 @@ class Chain:
         self._keep(head)
         return head, problem
 
-    def _problem(self, file: BinaryIO, head: Head) -> str | None:
+    def _problem(self, file: BinaryIO, head: Head, newest: bytes) -> str | None:
         """What is wrong with the records that were there before."""
         known = self._head
         problems = [] if known is None else _missing(file, head, known, "were written")
@@ -101,7 +110,10 @@ class Chain:
             try:
                 anchored = read_head(self._anchor)
             except FileNotFoundError:
-                problems += [] if known is None else ["the anchor file is gone"]
+                if known is not None or _ANCHORED.match(newest):
+                    problems.append("the anchor file is gone")
+                else:
+                    self._keep(head)  # before the first record that counts on it
             except (OSError, msgspec.DecodeError):
                 problems.append("the anchor file cannot be read")
             else:
@@ -109,7 +121,9 @@ class Chain:
         return problems[0] if problems else None
 
     def _line(self, head: Head, record: dict[str, Any]) -> tuple[bytes, Head]:
-        body = msgspec.json.encode({"prev": head.hash, "seq": head.records, "time": time.time()} | record)[:-1]
+        link = {"prev": head.hash, "seq": head.records, "time": time.time()}
+        link |= {"anchored": True} if isinstance(self._anchor, Path) else {}
+        body = msgspec.json.encode(link | record | link)[:-1]  # first, and whatever the record calls its own
         digest = _digest(body, self.key)
         return body + b',"hash":"' + digest.encode() + b'"}\n', Head(head.records + 1, digest)
 
@@ -131,8 +145,9 @@ def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str
     data = Path(path).read_bytes()
     lines = data.split(b"\n")
     problems: list[str] = [] if lines.pop() == b"" else [f"line {len(lines) + 1}: does not end"]
-    records, previous, torn = 0, GENESIS, b""
+    records, expected, previous, torn, size, position = 0, 0, GENESIS, b"", 0, 0
     for number, line in enumerate(lines, 1):
+        position += len(line) + 1
         found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
         if found is None or not line.startswith(b'{"prev":"'):
             problems += [f"line {number}: is not a record"]
@@ -142,14 +157,14 @@ def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str
         body = line[:-_TAIL_LENGTH]
         if not hmac.compare_digest(_digest(body, key), digest):
             problems += [f"line {number}: was changed, or written with another key"]
-        elif _head(line).records - 1 != records or not body.startswith(b'{"prev":"%s"' % previous.encode()):
+        elif _head(line).records - 1 != expected or not body.startswith(b'{"prev":"%s"' % previous.encode()):
             problems += [f"line {number}: does not follow the line before; lines were removed, added or moved"]
         elif torn and b'"torn_sha256":"%s"' % hashlib.sha256(torn).hexdigest().encode() in body:
             problems = [problem for problem in problems if problem != f"line {number - 1}: is not a record"]
         elif _BROKEN in body and (record := msgspec.json.decode(line)).get("event") == "broken":
             problems += [f"line {number}: the chain was broken before it: {record.get('problem')}"]
-        records, previous, torn = records + 1, digest, b""
-    end = Head(records, previous)
+        records, expected, previous, torn, size = records + 1, _head(line).records, digest, b"", position
+    end = Head(records, previous, size)
     problems += _compare(end, read_head(head) if isinstance(head, str | Path) else head)
     return Verification(records, tuple(problems), end)
 
@@ -207,20 +222,25 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _newest(file: BinaryIO) -> tuple[Head, bytes]:
-    """The newest whole record, and what follows the last line break: nothing, unless a crash cut a line short."""
-    lines = _backwards(file)
-    torn = next(lines)
-    return next((_head(line) for line in lines if _TAIL.fullmatch(line[-_TAIL_LENGTH:])), START), torn
+def _newest(file: BinaryIO) -> tuple[Head, bytes, bytes]:
+    """The newest whole record and its line, and what follows the last line break: nothing, unless a crash cut a line short."""
+    torn = next(_backwards(file))
+    head, line = next(_records(file), (START, b""))
+    return head, line, torn
 
 
 def _missing(file: BinaryIO, newest: Head, known: Head, where: str) -> list[str]:
     """What is wrong if the record that was the newest is not in its place; others may have written more since."""
     if newest.records < known.records:
         return [f"{known.records} records {where}, {newest.records} are left"]
-    lines = iter(()) if newest == known else (_head(line) for line in _backwards(file) if _TAIL.fullmatch(line[-_TAIL_LENGTH:]))
-    if newest != known and known != START and known not in _until(lines, known.records):
+    if known.records == 0:
+        return []
+    heads = [newest] if newest.is_also(known) else _until((head for head, _ in _records(file)), known.records)
+    found = next((head for head in heads if head.is_also(known)), None)
+    if found is None:
         return [f"record {known.records} is not the one that was written"]
+    if known.size and found.size != known.size:
+        return [f"{known.size} bytes up to record {known.records} {where}, there are {found.size}"]
     return []
 
 
@@ -229,6 +249,16 @@ def _until(heads: Iterator[Head], records: int) -> Iterator[Head]:
         yield head
         if head.records <= records:
             return
+
+
+def _records(file: BinaryIO) -> Iterator[tuple[Head, bytes]]:
+    """The whole records from the last to the first, each with its line."""
+    lines = _backwards(file)
+    end = os.fstat(file.fileno()).st_size - len(next(lines))
+    for line in lines:
+        if _TAIL.fullmatch(line[-_TAIL_LENGTH:]):
+            yield replace(_head(line), size=end), line
+        end -= len(line) + 1
 
 
 def _backwards(file: BinaryIO) -> Iterator[bytes]:
@@ -255,7 +285,7 @@ def _digest(body: bytes, key: bytes | None) -> str:
 
 
 def _compare(end: Head, head: Head | None) -> list[str]:
-    if head is None or head == end:
+    if head is None or head.is_also(end):
         return []
     if head.records != end.records:
         return [f"there are {end.records} records, but the head says {head.records}"]
