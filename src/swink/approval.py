@@ -12,7 +12,6 @@ from swink.ledger import Call
 from swink.policy import PolicyContext
 from swink.redact import MARK
 from swink.run import Run
-from swink.shown import shown_arguments
 from swink.tool import copy_json, failure
 from swink.workers import Abandoned, run_in_thread
 
@@ -64,6 +63,9 @@ async def ask_approval(run: Run, call: Call) -> bool:
         return False
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(repr(call.arguments)) > _AT_ONCE
+    # Not at the top: its patterns take 10 ms to compile, and many programs never ask.
+    from swink.shown import shown_arguments
+
     shown = await asyncio.to_thread(shown_arguments, call.arguments) if is_long else shown_arguments(call.arguments)
     run.check()
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))

@@ -4,9 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.keyformats import formats
-from swink.namedsecrets import named
-
 MARK = "[redacted]"
 
 _SECRET_KEY = re.compile(r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I)
@@ -31,6 +28,10 @@ def redact_text(text: str, *secrets: str | None) -> str:
 
 def secret_spans(text: str) -> list[tuple[int, int]]:
     """Where `redact_text` puts its marks: in order, apart from each other."""
+    # Not at the top: their patterns take 10 ms to compile, and most programs that start have nothing to redact yet.
+    from swink.keyformats import formats
+    from swink.namedsecrets import named
+
     spans: list[tuple[int, int]] = []
     for start, stop in sorted([*formats(text), *named(text)]):
         if spans and start < spans[-1][1]:
