@@ -339,6 +339,36 @@ def test_ordinary_calls_are_let_pass(root: Path, arguments: dict[str, Any]):
     assert not skipped(PathGuard(root), **arguments)
 
 
+@pytest.mark.parametrize("name", ["content_file", "message_path", "bodyFile", "text_output", "description-folder"])
+def test_the_last_word_of_a_name_says_what_the_argument_is(root: Path, name: str):
+    assert skipped(PathGuard(root), **{name: str(root.parent / "outside" / "new")})
+    assert not skipped(PathGuard(root), file_content="/nowhere/at/all", output_message="/nowhere/at/all")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a/../../../outside/secret", "data:x/../../outside/secret", "https://h/%2e%2e/%2e%2e/%2e%2e/outside/new"]
+)
+@pytest.mark.parametrize("name", ["path", "url", "value"])
+def test_a_url_that_climbs_out_as_a_path_is_one(root: Path, name: str, url: str):
+    assert skipped(PathGuard(root), **{name: url})
+
+
+@pytest.mark.parametrize(
+    "pattern", ["link/*", "link/**/*", "../*", "../outside/s*", "/etc/*", "/**/*.pem", "/usr/*/*/nowhere", "sub/chain/[s]ecret"]
+)
+def test_a_pattern_for_what_lies_outside_is_not_run(root: Path, pattern: str):
+    assert skipped(PathGuard(root), pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["/*", "/**", "//.*", "/api/.*", "^/etc/.*", "**/*.py", "/.*/.*", "sub/*", "inner_link/*", "/*/*/*/*/*/nowhere"]
+)
+def test_patterns_for_text_are_let_pass(root: Path, pattern: str):
+    began = time.perf_counter()
+    assert not skipped(PathGuard(root), pattern=pattern)
+    assert time.perf_counter() - began < 1, "no file system is searched for it"
+
+
 def test_an_argument_can_be_ignored_everywhere_or_for_one_tool(root: Path):
     assert skipped(PathGuard(root), route="/api/users")
     assert not skipped(PathGuard(root, ignore=["route"]), route="/api/users")

@@ -14,7 +14,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Iterator
 from glob import has_magic, iglob
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, cast
 
@@ -62,17 +62,21 @@ class PathGuard(Policy):
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict | Awaitable[Verdict]:
         """Skip a call that leads outside."""
-        found = [item for item in _strings(call, self.ignore) if item.value]
-        weight = sum(len(item.value) + (_AT_ONCE if _is_wide(item) else _EACH) for item in found)
-        if weight <= _AT_ONCE:
-            return self._verdict(found)
-        return asyncio.to_thread(self._verdict, found)
+        found: list[_Found] = []
+        weight = 0
+        for item in _strings(call, self.ignore):
+            weight += len(item.value) + (_AT_ONCE if _is_wide(item) else _EACH)
+            if weight > _AT_ONCE:
+                return asyncio.to_thread(lambda: self._verdict(list(_strings(call, self.ignore))))
+            found.append(item)
+        return self._verdict(found)
 
     def contains(self, path: str) -> bool:
         """Whether a path is inside the root, however a tool might read it."""
         return not any(self._leads_outside(spelling) for spelling in spellings(path))
 
     def _verdict(self, found: list[_Found]) -> Verdict:
+        found = [item for item in found if item.value]
         has_path = any(kind == "path" for _, kind, _ in found)
         for name, kind, text in found:
             if kind == "text" and has_path and explicit(text.strip()):
@@ -108,13 +112,26 @@ class PathGuard(Policy):
         return any(_same(parent, self.root) for parent in (resolved, *map(str, PurePath(resolved).parents)))
 
     def _is_there(self, path: str, *, new: bool) -> bool:
-        """Whether a path exists, or (`new`) could be made in a directory that does."""
+        """Whether a path exists, or (`new`) could be made in a directory that does, or a pattern finds something."""
         try:
+            if has_magic(path) and not new:
+                return self._finds(path)
             whole = _resolved(os.path.join(self.base, path))
             parent = os.path.dirname(whole)
             return os.path.lexists(whole) or (new and parent != os.path.dirname(parent) and os.path.isdir(parent))
         except (ValueError, OSError):
             return new
+
+    def _finds(self, pattern: str) -> bool:
+        """Whether a text is a pattern for what lies outside; without a search, more than one directory is not looked into."""
+        whole = os.path.join(self.base, pattern)
+        *folders, name = whole.split("/")
+        fixed = "/".join(takewhile(lambda part: not has_magic(part), (*folders, name)))
+        if not fixed.strip("/"):
+            return "**" in folders  # anything else in the root is rather a comment or a regular expression: `/*`, `//.*`
+        if any(map(has_magic, folders)):
+            return os.path.isdir(fixed)
+        return next(iglob(whole, include_hidden=True), None) is not None
 
     def _matches_a_way_out(self, path: str) -> bool:
         """Whether a pattern finds something below a link that leads outside."""

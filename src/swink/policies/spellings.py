@@ -48,12 +48,13 @@ class Part(Struct, frozen=True):
 
 def kind_of(name: str, outer: Kind) -> Kind:
     """What an argument's name says of its value; one that says nothing is as what it stands in."""
-    words = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}  # targetFile, target_file, target-file
-    if words & _PROSE_WORDS:
-        return "text"
-    if any(_PATH_WORD.fullmatch(word) for word in words):
-        return "path"
-    return "text" if words & _TEXT_WORDS else outer
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]  # targetFile, target_file, target-file
+    for word in reversed(words):  # a content_file is a file, a file_content is content
+        if word in _PROSE_WORDS:
+            return "text"
+        if _PATH_WORD.fullmatch(word):
+            return "path"
+    return "text" if _TEXT_WORDS.intersection(words) else outer
 
 
 def parts(text: str, kind: Kind) -> Iterator[Part]:
@@ -63,8 +64,8 @@ def parts(text: str, kind: Kind) -> Iterator[Part]:
         if "\n" not in whole and not _URL.match(whole):
             yield from (Part(item, False) for item in (whole, *whole.split("\0")) if item)
         return
-    if not _URL.match(whole):
-        yield Part(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
+    # A URL, too: what takes it for a path follows its dots.
+    yield Part(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
     words = whole.split()
     items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
     if kind == "path" or all(map(_is_word_of_a_command, words)) or all(map(_NAME.search, words)):
@@ -78,10 +79,8 @@ def parts(text: str, kind: Kind) -> Iterator[Part]:
 def _tokens(tokens: Iterable[str], *, certain: bool) -> Iterator[Part]:
     """Words and items of a list, and what stands in them after `=`, `@`, a colon or an option."""
     for token in dict.fromkeys(tokens):
-        if _URL.match(token):
-            continue
         yield Part(token, certain and _is_meant(token))
-        if _BASE64.fullmatch(token):
+        if _URL.match(token) or _BASE64.fullmatch(token):
             continue
         for piece in _PIECES.split(token):
             if piece and piece != token:
