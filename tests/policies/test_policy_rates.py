@@ -1,6 +1,7 @@
 """How much the guards catch of the corpus beside these tests, and what they leave alone.
 
-The parts named `aside` were written before the guards were tuned and are only ever counted.
+The parts named `aside` were written before the guards were tuned and are only ever counted; those named `later` by somebody else,
+after it.
 """
 
 import sysconfig
@@ -15,7 +16,17 @@ from swink.redact import redact_text
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("name", "share"), [("direct", 0.97), ("direct_aside", 0.9), ("indirect", 0.94), ("indirect_aside", 0.9)])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("direct", 0.97),
+        ("direct_aside", 0.9),
+        ("direct_later", 0.92),
+        ("indirect", 0.94),
+        ("indirect_aside", 0.9),
+        ("indirect_later", 0.88),
+    ],
+)
 def test_injections_are_found(name: str, share: float):
     guard = PromptInjectionGuard()
     found = [guard.finds(text) for _, text in samples(name)]
