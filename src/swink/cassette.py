@@ -70,7 +70,7 @@ class Asked(Struct, frozen=True):
         return [("key", self.key)]
 
 
-def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "") -> Asked:
+def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = "") -> Asked:
     """What identifies a request, clocks and costs aside; raises `TypeError` for what is no JSON. Slow: for a thread."""
     messages: list[dict[str, Any]] = as_sent(savable(context.messages))
     for message, original in zip(messages, context.messages, strict=True):
@@ -92,9 +92,9 @@ def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, serv
         "spec": as_sent(msgspec.structs.replace(model, price=None)),
         "authors": [(message.get("provider"), message.get("model")) for message in messages],
         "asker": _set(options, "api_key", "session_id", "cache"),
-        "server": server,
+        "server": [server, asker],
     }
-    return Asked(_digest(shown), shown, _digest(whole), bool(secrets) or shown != request, secrets)
+    return Asked(_digest(shown), shown, _digest(whole), bool(secrets or asker) or shown != request, secrets)
 
 
 class Cassette:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -60,7 +61,11 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
             if shown or last:
                 return
 
-    return _like(stream_fns[0], stream) if stream_fns else stream
+    if not stream_fns:
+        return stream
+    wrapper: Any = _like(stream_fns[0], stream)
+    wrapper.asker = partial(_asker_of, *stream_fns)
+    return wrapper
 
 
 def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
@@ -115,8 +120,8 @@ def replayed(path: str | Path) -> StreamFn:
 def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     """Answer from the cassette where it has an answer, ask and record where it has none; failures are not kept.
 
-    Two requests are the same if all that is sent is the same, and the model, the server, the key and the session with it. A
-    reply that holds a secret is recorded without it, so it answers for as long as this process lives and is asked for again later.
+    Two requests are the same if all that is sent is the same, and the model, the server, the key and the session with it; a
+    key that the stream function brings itself counts by its `asker()`. A reply that holds a secret is recorded without it, so it answers for as long as this process lives and is asked for again later.
     """
     cassette = Cassette(path)
     recordings = cassette.read() if cassette.path.exists() else []
@@ -124,7 +129,7 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     server = str(getattr(stream_fn, "base_url", ""))
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        asked = await _identified(model, context, options, server)
+        asked = await _identified(model, context, options, server, _asker_of(stream_fn))
         exact = None if asked is None else await asyncio.to_thread(asked.exact)
         for event in known.get(exact or "", ()):
             yield event
@@ -167,10 +172,10 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
     return _like(stream_fn, stream)
 
 
-async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "") -> Asked | None:
+async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = "") -> Asked | None:
     """What the request is known by; None for one that no cassette can hold."""
     try:
-        return await asyncio.to_thread(identify, model, context, options, server)
+        return await asyncio.to_thread(identify, model, context, options, server, asker)
     except (TypeError, ValueError, NotImplementedError) as error:
         logger.warning("a request to %s is not recorded: %s", model, told(error))
         return None
@@ -180,9 +185,14 @@ def _server_of(stream_fn: StreamFn) -> str | None:
     return origin_of(getattr(stream_fn, "base_url", None))
 
 
+def _asker_of(*stream_fns: StreamFn) -> str:
+    """Who asks, as the stream functions themselves say it: with which key, where the options bring none."""
+    return " ".join([asker() for stream_fn in stream_fns if (asker := getattr(stream_fn, "asker", None)) is not None])
+
+
 def _like(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
-    """The wrapper, with what others read off the stream function it wraps: its time limits, its options, its server."""
-    for name in ("timeout", "honours", "base_url"):
+    """The wrapper, with what others read off the stream function it wraps: its time limits, its options, its server, who asks."""
+    for name in ("timeout", "honours", "base_url", "asker"):
         if (value := getattr(stream_fn, name, None)) is not None:
             setattr(wrapper, name, value)
     return wrapper

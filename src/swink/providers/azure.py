@@ -77,6 +77,12 @@ class AzureStreamFn:
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        given = (self._endpoint.api_key is None and (self._credentials or self._token_provider)) or None
+        names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")
+        return self._endpoint.asker(self._deployment, self._api_version, given, [os.environ.get(name) for name in names])
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()

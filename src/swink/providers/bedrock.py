@@ -12,7 +12,7 @@ from swink.providers.awsconfig import find_credentials, find_region
 from swink.providers.bedrock_body import request_body
 from swink.providers.bedrock_stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
-from swink.providers.endpoint import Endpoint, check_base_url, segment
+from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.merge import merged
@@ -71,6 +71,13 @@ class BedrockStreamFn:
             return await self._request(model, encode_body(merged(options.extra, body), {}), options)
 
         return exchange(request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout)
+
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        given = self._credentials
+        given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
+        names = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")
+        return digest_of(self.base_url, self._api_key, self._region, self._profile, given, [os.environ.get(name) for name in names])
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

@@ -4,6 +4,7 @@ A key from the environment belongs to one provider: it goes to that provider, to
 beside it, or to this machine, and nowhere else. No key travels over plain http, except to this machine.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -62,6 +63,13 @@ class Endpoint(Struct, frozen=True):
         known = f"{self.variables[0]} is not sent there; " if self.variables else ""
         raise AuthError(f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)")
 
+    def asker(self, *others: object) -> str:
+        """A digest of who asks: the key that is sent where a request brings none, and what else the adapter was made with."""
+        variables = self.variables if self.takes_environment else ()
+        found = (os.environ.get(variable, "").strip() for variable in variables)
+        key = self.api_key if self.api_key is not None else next((value for value in found if value), "")
+        return digest_of(self.base_url, key, *others)
+
     def bearer_headers(self, options: StreamOptions) -> dict[str, str]:
         """The headers of a streamed request with the key as a bearer token, if there is a key."""
         headers = {"content-type": "application/json", "accept": "text/event-stream"}
@@ -106,6 +114,11 @@ def endpoint(
     url = check_base_url(base_url or named or default, allow_http=allow_http)
     owned = not base_url or _site(base_url) in (_site(default), _site(named))
     return Endpoint(provider, url, api_key, keys, owned, allow_http)
+
+
+def digest_of(*parts: object) -> str:
+    """A digest that tells apart what may be secret."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def segment(name: str) -> str:

@@ -79,6 +79,10 @@ class GeminiStreamFn:
         names = [tool.name for tool in context.tools]
         return exchange(request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout)
 
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        return self._endpoint.asker()
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()

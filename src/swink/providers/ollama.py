@@ -90,6 +90,10 @@ class OllamaStreamFn:
             refused_types=("text/html",),
         )
 
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        return self._endpoint.asker(self._num_ctx)
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()

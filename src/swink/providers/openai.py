@@ -100,6 +100,10 @@ class OpenAIStreamFn:
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        return self._endpoint.asker(sorted(self._headers.items()))
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()

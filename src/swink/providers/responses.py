@@ -62,6 +62,10 @@ class ResponsesStreamFn:
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
 
+    def asker(self) -> str:
+        """A digest of who asks: one's answers are not another's."""
+        return self._endpoint.asker(sorted(self._headers.items()))
+
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()
