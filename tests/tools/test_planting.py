@@ -55,7 +55,7 @@ def obeyed(root: Path, pwned: Path) -> bool:
     """Whether any of the usual git commands, in any directory, as a person would type them, runs something of the command's."""
     places = [
         root,
-        *(path for path in root.rglob("*") if path.is_dir() and not {".git", "objects", "refs"} & {*path.relative_to(root).parts}),
+        *(path for path in root.rglob("*") if path.is_dir() and not {".git", "objects", "refs", "d"} & {*path.relative_to(root).parts}),
     ]
     person = {f"GIT_{role}_{kind}": "a" for role in ("AUTHOR", "COMMITTER") for kind in ("NAME", "EMAIL")}
     for place in filter(Path.is_dir, places):
@@ -104,6 +104,15 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "nested common directory": ("repository", "plant evil; mkdir -p s/.git; echo 'ref: refs/heads/main' > s/.git/HEAD; echo ../../evil > s/.git/commondir"),
     "nested configuration that is a link": ("repository", 'plant a/.git; mv a/.git/config x; ln -s ../../x a/.git/config; mv a/.git/hooks h; ln -s ../../h a/.git/hooks'),
     "nested include": ("repository", f'git init -q s; printf "{EVIL}" > evil; printf "[include]\\n\\tpath = ../../evil\\n" >> s/.git/config'),
+    "nested configuration after a comment that ends in a backslash": ("repository", "plant s/.git; rm -r s/.git/hooks; (echo '[core]'; echo '# a \\'; echo 'fsmonitor = \"touch $PWNED; false\"') > s/.git/config"),
+    "nested configuration after a setting with such a comment": ("repository", "plant s/.git; rm -r s/.git/hooks; (echo '[core]'; echo 'bare = false ; \\'; echo 'fsmonitor = \"touch $PWNED; false\"') > s/.git/config"),
+    "nested configuration after an escaped backslash": ("repository", "plant s/.git; rm -r s/.git/hooks; (echo '[core]'; echo 'eol = \\\\'; echo 'fsmonitor = \"touch $PWNED; false\"') > s/.git/config"),
+    "nested, the common directory without a HEAD": ("repository", "plant evil; rm evil/HEAD; mkdir -p s/.git; echo 'ref: refs/heads/main' > s/.git/HEAD; echo ../../evil > s/.git/commondir"),
+    "nested, with hooks too large to keep": ("repository", "plant s/.git; rm s/.git/config; head -c 20000000 /dev/zero > s/.git/hooks/pad"),
+    "nested, with a configuration too large to keep": ("repository", "plant s/.git; rm -r s/.git/hooks; yes '# pad' | head -c 20000000 >> s/.git/config"),
+    "nested, with hooks too deep to look into": ("repository", "plant s/.git; rm s/.git/config; (cd s/.git/hooks; for i in $(seq 600); do mkdir d; cd d; done)"),
+    "nested, beside something too deep to look into": ("repository", "plant s/.git; mkdir .cursor; (cd .cursor; for i in $(seq 600); do mkdir d; cd d; done)"),
+    "nested where nobody may list": ("repository", "plant s/.git; chmod 311 s"),
     "submodule configuration": ("submodule", f'printf "{EVIL}" > .git/modules/sub/config; plant .git/modules/sub'),
     "submodules moved away": ("submodule", "mv .git/modules .git/old; plant .git/modules/sub; mv .git/modules/sub x; plant .git/modules/sub"),
     "submodule pointer": ("submodule", "plant evil; rm sub/.git; echo 'gitdir: ../evil' > sub/.git; mv sub old; mkdir sub; echo 'gitdir: ../evil' > sub/.git"),
@@ -179,6 +188,16 @@ async def test_hooks_that_the_users_own_configuration_names_are_reserved(
 
 
 NAMES = [".swink", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".codex", ".envrc", ".nvim.lua", ".devcontainer"]
+
+
+@backends
+async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_path: Path, backend: Any, need):
+    need(backend)
+    root, pwned = repository(tmp_path / "workspace"), tmp_path / "pwned"
+    box = Sandbox(root, backends=(backend,), environment={"PWNED": str(pwned)})
+    for attack in ("mkdir -p a/.git b/.git/refs", "plant a/.git; plant b/.git"):
+        await shell(box, f"{MAKE} {attack}")
+    assert not obeyed(root, pwned)
 
 
 @backends

@@ -69,8 +69,6 @@ def guard_of(view: View, finds: Finds) -> Guard:
 
 
 def _protect_repository(plan: "_Plan", path: str) -> None:
-    if not os.path.lexists(os.path.join(path, "HEAD")):
-        return  # git does not take it for one; at the root it is reserved, elsewhere it is judged when the command has ended
     plan.hold(path)
     is_worktree = os.path.lexists(os.path.join(path, "gitdir"))
     for name, stands_for_nothing in _OBEYED_BY_GIT:

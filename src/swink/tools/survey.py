@@ -122,8 +122,7 @@ class Survey:
         except OSError:
             pass  # unreadable for us: unreadable for a command
         is_settled = started - stamp[2] > _RECENT
-        is_repository = os.path.basename(path).casefold() == ".git" or is_repository_of(names)
-        return _Directory(stamp, is_settled, len(names), tuple(directories), tuple(sure), tuple(perhaps), is_repository, pointer)
+        return _Directory(stamp, is_settled, len(names), tuple(directories), tuple(sure), tuple(perhaps), is_repository_of(names), pointer)
 
     def _credentials(self) -> list[str]:
         found: set[str] = set()
@@ -162,5 +161,5 @@ class Survey:
 
 
 def is_repository_of(names: "set[str] | frozenset[str]") -> bool:
-    """Whether git takes a directory with these names in it for a repository, or the part of one that a worktree has."""
-    return "HEAD" in names and (("objects" in names and "refs" in names) or "commondir" in names)
+    """Whether git takes a directory with these names in it for a repository, or for either part of one with a common directory."""
+    return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names

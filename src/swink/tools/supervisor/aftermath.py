@@ -23,6 +23,8 @@ else:
 
 MAX_KEPT = 16 << 20
 """Bytes of what is held in memory to be put back."""
+MAX_DEPTH = 64
+MAX_CONFIGURATION = 1 << 20
 MAX_LOOKED = 1_000_000
 """Entries that are looked at for repositories."""
 MAX_NOTES = 20
@@ -70,7 +72,7 @@ class Kept:
         finally:
             os.close(parent)
 
-    def _read(self, parent: int, name: str) -> "Tree":
+    def _read(self, parent: int, name: str, depth: int = 0) -> "Tree":
         try:
             found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:
@@ -82,9 +84,11 @@ class Kept:
             return "file", mode, self._content(parent, name, found.st_size)
         if not stat.S_ISDIR(found.st_mode):
             return "other", mode, found.st_ino
+        if depth > MAX_DEPTH:
+            raise OSError(40, f"too many directories in {name}")
         fd = os.open(name, _DIRECTORY, dir_fd=parent)
         try:
-            return "directory", mode, {inside: self._read(fd, inside) for inside in sorted(os.listdir(fd))}
+            return "directory", mode, {inside: self._read(fd, inside, depth + 1) for inside in sorted(os.listdir(fd))}
         finally:
             os.close(fd)
 
@@ -148,8 +152,12 @@ class Kept:
         self._notes.append(f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]")
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
-        self._room = MAX_KEPT
-        match self._read(fd, part):
+        self._room = MAX_CONFIGURATION
+        try:
+            found = self._read(fd, part)
+        except OSError:
+            return True  # too much to look at, or not for us to read: not for git either
+        match found:
             case None:
                 return False
             case ("file", _, content) if part == "commondir":
@@ -198,6 +206,7 @@ def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "
         if path in seen or now is None:
             continue
         seen.add(path)
+        _make_readable(path)
         names: set[str] = set()
         try:
             with os.scandir(path) as entries:
@@ -223,8 +232,24 @@ def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "
 
 
 def is_repository(names: set[str]) -> bool:
-    """Whether git takes a directory with these names in it for a repository, or the part of one that a worktree has."""
-    return "HEAD" in names and (("objects" in names and "refs" in names) or "commondir" in names)
+    """Whether git takes a directory with these names in it for a repository, or for either part of one with a common directory."""
+    return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names
+
+
+def _make_readable(path: str) -> None:
+    """Let us list a directory that the command has closed to everybody: who knows a name in it could still use it."""
+    try:
+        fd = os.open(path, getattr(os, "O_PATH", 0) | _DIRECTORY)
+    except OSError:
+        return
+    try:
+        mode = os.fstat(fd).st_mode
+        if mode & 0o500 != 0o500:
+            os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | 0o700)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
 
 
 def _stamp(path: str) -> "tuple[int, int, int] | None":

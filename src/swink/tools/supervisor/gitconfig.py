@@ -28,11 +28,8 @@ _HARMLESS = {
 def settings(text: str) -> "Iterator[tuple[str, str]]":
     """The settings as (section.name in small letters, value); what is not understood has an empty name."""
     section = ""
-    lines = iter(text.split("\n"))
-    for line in lines:
+    for line in _lines(text):
         line = line.strip().lstrip("\ufeff")
-        while line.endswith("\\"):
-            line = line[:-1] + next(lines, "").strip()
         while line.startswith("["):
             end = _end_of_header(line)
             if end < 0:
@@ -52,6 +49,36 @@ def is_harmless(key: str, value: str) -> bool:
     """Whether a setting makes git run nothing and contact nobody that it would not otherwise."""
     section, _, name = key.partition(".")
     return name in _HARMLESS.get(section, "").split() and not value.startswith("-") and "::" not in value
+
+
+def _lines(text: str) -> "Iterator[str]":
+    """The lines, put together where one goes on: after a backslash that is neither escaped nor in a comment."""
+    parts: list[str] = []
+    quoted = False
+    for line in text.split("\n"):
+        line = line[:-1] if line.endswith("\r") else line
+        goes_on, quoted = _ends_open(line, quoted)
+        parts.append(line[:-1] if goes_on else line)
+        if not goes_on:
+            yield "".join(parts)
+            parts, quoted = [], False
+    if parts:
+        yield "".join(parts)
+
+
+def _ends_open(line: str, quoted: bool) -> tuple[bool, bool]:
+    """Whether a line goes on with the next, and whether in quotes."""
+    escaped = False
+    for char in line:
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            return False, False
+    return escaped, quoted
 
 
 def _end_of_header(line: str) -> int:
