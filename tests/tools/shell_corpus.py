@@ -259,6 +259,12 @@ pushd src
 popd
 """,
     "options that execute": r"""
+git log --format=%+G?
+git log --format='%-GK'
+git log --pretty='format:%h% GS'
+git rev-list --format=%+GF HEAD
+git shortlog --group=format:%G? HEAD
+git shortlog --group='%GS' HEAD
 find . -exec touch x +
 find . -exec touch x ;
 find . -execdir touch x \;
@@ -460,6 +466,12 @@ bin/ls
 kill 1
 """,
     "options that write or read elsewhere": r"""
+strings -t @list a.txt
+strings --radix @list a.txt
+strings -e @list a.txt
+git config --get-regexp 'user.|http.'
+git config --get-regexp 'core.*|.*token'
+git config --get-regexp user.name
 sort -o x a.txt
 sort -ox a.txt
 sort -no x a.txt
@@ -701,6 +713,11 @@ tar cf x a.txt
 crontab -l
 """,
     "links and hidden places": r"""
+ls -lC dir-out
+ls -l -x dir-out
+ls -lm dir-out
+ls -l --format=across dir-out
+stat -f dir-out
 cat link-out
 cat ./link-out
 cat src/../link-out
@@ -1484,6 +1501,9 @@ cd src; ls
 cd docs && ls | head
 """,
     "git": r"""
+git config --get-regexp '^remote\..*'
+git config --get-regexp ^user.name
+git config --local --get-regexp branch
 git status
 git status -s
 git status --short

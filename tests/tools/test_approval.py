@@ -107,6 +107,19 @@ async def test_a_link_made_by_another_call_of_the_turn_is_not_followed(tmp_path:
         await call(tool, command="cat new")
 
 
+async def test_calls_that_are_alike_are_each_judged_again(tmp_path: Path):
+    tool = shell(lay_out(tmp_path))
+    for _ in range(3):
+        assert not tool.needs_approval({"command": "cat new"})
+    assert (await call(tool, command="cat new")).is_error
+    await call(tool, command="ln -s ../outside/secret.txt new")
+    for _ in range(2):
+        with pytest.raises(ToolError, match="call it again"):
+            await call(tool, command="cat new")
+    assert tool.needs_approval({"command": "cat new"})
+    assert "canary-secret" in (await call(tool, command="cat new")).text
+
+
 def plant(directory: Path, name: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / name).write_text("#!/bin/sh\n")
@@ -125,6 +138,17 @@ def test_a_program_in_the_workspace_asks(tmp_path: Path, monkeypatch: pytest.Mon
     plant(root / "tools", name)
     plant(root, name)
     assert asks(root, command)
+
+
+def test_a_program_in_the_workspace_that_another_starts_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    root = tmp_path / "workspace"
+    root.mkdir()
+    monkeypatch.setenv("PATH", f"{root}/bin:/usr/bin:/bin")
+    for command, started in (("egrep x a.txt", "grep"), ("fgrep x a.txt", "grep"), ("shasum a.txt", "perl")):
+        assert not asks(root, command)
+        plant(root / "bin", started)
+        assert asks(root, command), command
+        (root / "bin" / started).unlink()
 
 
 def test_a_link_to_a_program_in_the_workspace_asks(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -216,6 +240,33 @@ def test_a_search_reads_no_credentials_where_no_sandbox_hides_them(secretive: Pa
     named = bash_tools(Workspace(secretive, readable=[".env", "keys"]), Sandbox(secretive, "none"))[0]
     for command in ("grep -rn KEY .", "cat .env", "rg KEY"):
         assert not named.needs_approval({"command": command}), command
+
+
+SEARCHES = [
+    "grep -r --exclude=zzz --include=*.zzz KEY .", r"grep -r --include='\.env' KEY .", "grep -r --include='[^z]env' KEY .",
+    "grep -r --include='[[:punct:]]env' KEY .", "rg --glob-case-insensitive -g .ENV KEY", "diff -rN --no-dereference . ../workspace/src",
+    "diff -r --no-dereference keys src",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SEARCHES)
+def test_a_search_reads_no_credentials_by_another_pattern(secretive: Path, command: str):
+    assert asks(secretive, command)
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore"])
+@pytest.mark.parametrize("rule", ["!.env", "!/.env", "!*", "!.e[n]v", "!**/.ENV", "!.*"])
+def test_a_search_reads_no_credentials_that_an_ignore_file_excepts(tmp_path: Path, name: str, rule: str):
+    root = tmp_path / "workspace"
+    (root / "src").mkdir(parents=True)
+    (root / ".env").write_text("KEY=canary-env\n")
+    (root / "src/.env").write_text("KEY=canary-env\n")
+    (root / name).write_text(".env*\n!.env.example\n!keep/\n")
+    assert not asks(root, "rg KEY")
+    (root / name).write_text(f"build\n{rule}\n")
+    assert asks(root, "rg KEY")
+    assert asks(root, "rg KEY src")
+    assert not asks(root, "rg KEY", "workspace")
 
 
 def test_wildcards_are_what_bash_makes_of_them(tmp_path: Path):

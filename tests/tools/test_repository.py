@@ -46,9 +46,10 @@ ORDINARY = [
     "", "# a comment", "; another", '[user]\n\tname = A B\n\temail = "a@example.org"', '[remote "origin"]\n\turl = git@example.org:x/y.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*',
     '[branch "feature/a-b"]\n\tremote = origin\n\tmerge = refs/heads/main\n\tvscode-merge-base = origin/main', "[core]\n\tautocrlf = input\n\tquotepath = off\n\tIgnoreCase = true",
     "[pull]\n\trebase = true\n[push]\n\tdefault = simple", "[core]\n\thooksPath = .husky/_", "[alias]\n\tst = status", "[diff]\n\talgorithm = histogram", "[core]\r\n\tfilemode = true\r",
-    "[gc]\n\tauto = 0", '[http "https://example.org/"]\n\textraheader = AUTHORIZATION: basic x', "[commit]\n\tgpgsign = true",
+    "[lfs]\n\trepositoryformatversion = 0", '[lfs "https://example.org/x.git/info/lfs"]\n\tlocksverify = true', "[gc]\n\tauto = 0", '[http "https://example.org/"]\n\textraheader = AUTHORIZATION: basic x', "[commit]\n\tgpgsign = true",
 ]  # fmt: skip
 OBEYED = [
+    '[lfs "extension.x"]\n\tclean = touch pwned\n\tpriority = 0', '[lfs "customtransfer.x"]\n\tpath = evil', "[alias]\n\twhatchanged = commit -a", '[alias "whatchanged"]\n\tcommand = commit -a',
     "[core]\n\tfsmonitor = touch pwned", "[core] fsmonitor = touch pwned", "[CORE]\n\tFsMonitor = touch pwned", "[core]\nfsmonitor=touch pwned", "[core]\n\tfsmonitor", "[core]\n\tfsmonitor = true",
     "[co\\\nre]", "[core]\n\tpager = touch pwned", "[core]\n\tsshCommand = touch pwned", "[core]\n\teditor = touch pwned", "[core]\n\tworktree = /etc", "[core]\n\tbare = true",
     "[core]\n\tattributesFile = /etc/passwd", "[core]\n\texcludesFile = /etc/passwd", "[core]\n\tgitProxy = x", "[core]\n\thooksPath = evil", "[core]\n\thooksPath = ~/x",
@@ -222,6 +223,27 @@ def test_without_any_repository_there_is_nothing_to_obey(tmp_path: Path):
 )
 def test_variables_that_git_obeys_ask(root: Path, name: str):
     assert asks(root, sandbox=Sandbox(root, "none", environment={name: "1"}))
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_a_search_of_tracked_files_stays_inside(root: Path, tmp_path: Path, version: str):
+    for name in ("src/passwords", "other/x/y"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x\n")
+    git(root, "add", "src", "other")
+    git(root, "update-index", "--index-version", version)
+    assert not asks(root, "git grep x")
+    (root / "src").rename(root / "old")
+    (root / "src").symlink_to("/etc")
+    assert asks(root, "git grep x")
+    assert not asks(root, "git grep x", Sandbox(root))
+    (root / "src").unlink()
+    (root / "old").rename(root / "src")
+    assert not asks(root, "git grep x")
+    (root / "other/.env").write_text("KEY=x\n")
+    assert not asks(root, "git grep x")  # it is not tracked
+    git(root, "add", "-f", "other/.env")
+    assert asks(root, "git grep x")
 
 
 def test_variables_for_commits_and_networks_do_not_ask(root: Path):

@@ -1,6 +1,7 @@
 """bash: one shell command in the sandbox, its output as it comes, and nothing of it left afterwards."""
 
 import os
+from collections import Counter
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -81,16 +82,13 @@ class _Shell:
         self._limits = limits
         self._keeps = keep_directory
         self._directory = "."
-        self._unasked: set[int] = set()
+        self._unasked: Counter[tuple[str, str | None]] = Counter()
 
     def asks(self, command: str, directory: str | None) -> bool:
         """Whether somebody has to be asked before a command runs."""
-        call = hash((command, directory))
-        if self._only_looks(command, directory):
-            self._unasked.add(call)
-            return False
-        self._unasked.discard(call)
-        return True
+        only_looks = self._only_looks(command, directory)
+        self._unasked[command, directory] += only_looks
+        return not only_looks
 
     def _only_looks(self, command: str, directory: str | None) -> bool:
         try:
@@ -105,9 +103,8 @@ class _Shell:
     async def run(self, command: str, ctx: ToolContext, timeout: float, directory: str | None) -> ToolResult:
         if "\0" in command:
             raise ToolError("a command cannot contain a NUL character")
-        if hash((command, directory)) in self._unasked and not self._only_looks(command, directory):
+        if self._was_unasked(command, directory) and not self._only_looks(command, directory):
             # Judged with the other calls of its turn, before one of them made a link or changed the directory.
-            self._unasked.discard(hash((command, directory)))
             raise ToolError("the command was not run: what it would do has changed since it was approved; call it again")
         where = self._workspace.directory(self._directory if directory is None else directory)
         argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
@@ -120,6 +117,13 @@ class _Shell:
         elif outcome.ending.reason == "timeout" and timeout < self._limits.wall:
             notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
         return outcome.result(*notes)
+
+    def _was_unasked(self, command: str, directory: str | None) -> bool:
+        """Whether this call, one of perhaps several that are alike, runs because it was found to only look."""
+        left = self._unasked.pop((command, directory), 0) - 1
+        if left > 0:
+            self._unasked[command, directory] = left
+        return left >= 0
 
     def _move(self, directory: str) -> list[str]:
         """Follow the shell to where it ended, if that is a place in the workspace."""

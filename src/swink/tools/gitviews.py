@@ -1,6 +1,7 @@
 """Git views: the git commands that only look, each with the options under which that is so."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from swink.tools.credentials import suspicion
 from swink.tools.options import Arguments, Grammar, grammar, read_arguments
 from swink.tools.place import Place
 from swink.tools.repository import is_quiet
+from swink.tools.tracked import all_may_be_read
 
 _DIFF = (
     "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text --shortstat --numstat "
@@ -42,6 +44,9 @@ _REF_LIST = (
 _SETTINGS = frozenset(
     {"user", "core", "remote", "branch", "init", "pull", "push", "diff", "merge", "color", "log", "status", "commit", "tag", "alias"}
 )
+_ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
+"""A pattern for names of settings that finds those of one section alone."""
+_SIGNATURE = re.compile(r"%[-+ ]?G|signature")
 
 
 def _no_operand(arguments: Arguments) -> bool:
@@ -58,7 +63,9 @@ def _reads_a_setting(arguments: Arguments) -> bool:
     """config: one value of the repository, or all of them; never a list that shows the user's own."""
     if arguments.has("--list", "-l"):
         return arguments.has("--local") and not arguments.operands
-    return len(arguments.operands) == 1 and arguments.operands[0].partition(".")[0].lower() in _SETTINGS
+    if arguments.has("--get-regexp") and not arguments.has("--local") and not _ONE_SECTION.fullmatch("".join(arguments.operands)):
+        return False
+    return len(arguments.operands) == 1 and re.split(r"\\?\.", arguments.operands[0].removeprefix("^"))[0].lower() in _SETTINGS
 
 
 class View(Struct, frozen=True):
@@ -154,13 +161,20 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
     arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
     if view is None or arguments is None or not view.also(arguments):
         return False
-    return _runs_no_gpg(arguments) and all(_is_inside(word, place) for word in view.paths(arguments)) and is_quiet(place)
+    if not (_runs_no_gpg(arguments) and all(_is_inside(word, place) for word in view.paths(arguments)) and is_quiet(place)):
+        return False
+    match name:
+        case "grep":
+            return all_may_be_read(place)
+        case "diff":  # of directories, where there is no repository
+            return not any(place.shows_secrets(path) for path in arguments.operands if place.is_directory(path))
+        case _:
+            return True
 
 
 def _runs_no_gpg(arguments: Arguments) -> bool:
     """Placeholders for signatures have them checked, by a program."""
-    values = [value for name in ("--format", "--pretty", "--sort") for value in arguments.options.get(name, ())]
-    return not any("%G" in value or "signature" in value for value in values)
+    return not any(_SIGNATURE.search(value) for values in arguments.options.values() for value in values)
 
 
 def _is_inside(operand: str, place: Place) -> bool:

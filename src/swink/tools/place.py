@@ -30,6 +30,11 @@ _CHANGES = {
     "rg": {"RIPGREP_CONFIG_PATH"}, "file": {"MAGIC"}, "jq": {"JQ_LIBRARY_PATH"}, "cd": {"CDPATH"},
     "shasum": {"PERL5LIB", "PERL5OPT", "PERLLIB"},
 }  # fmt: skip
+_STARTS = {"egrep": "grep", "fgrep": "grep", "shasum": "perl"}
+"""Programs that are scripts and have the PATH find another."""
+_IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
+_MAX_IGNORE_FILE = 64_000
+PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 _SAFE_START = re.compile(r"[\w./]")
 
 
@@ -82,12 +87,15 @@ class Place(Struct, frozen=True):
 
     def has_above(self, names: Sequence[str]) -> bool:
         """Whether one of these names is in the directory or above it, up to the workspace's root."""
-        directory, root = self.directory, str(self.workspace.root)
-        while not any(os.path.lexists(os.path.join(directory, name)) for name in names):
-            if directory == root:
-                return False
+        return any(os.path.lexists(os.path.join(directory, name)) for directory in self._up_from(self.directory) for name in names)
+
+    def _up_from(self, directory: str) -> Iterator[str]:
+        """A directory and those above it, up to the workspace's root."""
+        while is_beneath(directory, str(self.workspace.root)):
+            yield directory
+            if directory == "/":
+                return
             directory = os.path.dirname(directory)
-        return True
 
     def enter(self, path: str) -> "Place | None":
         """The place after `cd path`; None if that is not certain."""
@@ -109,10 +117,13 @@ class Place(Struct, frozen=True):
         if not self.is_open:
             return False
         left = MAX_ENTRIES
-        for directory, directories, files in os.walk(os.path.realpath(os.path.join(self.directory, path))):
+        top = os.path.realpath(os.path.join(self.directory, path))
+        wanted = [pattern for above in self._up_from(os.path.dirname(top)) for pattern in _wanted_in(above)]
+        for directory, directories, files in os.walk(top):
             if skips_dots:
-                directories[:] = [name for name in directories if not name.startswith(".")]
-                files = [name for name in files if not name.startswith(".")]
+                wanted += _wanted_in(directory)
+                directories[:] = [name for name in directories if _is_seen(name, wanted)]
+                files = [name for name in files if _is_seen(name, wanted)]
             left -= len(directories) + len(files)
             if left < 0 or any(self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)):
                 return True
@@ -169,7 +180,9 @@ class Place(Struct, frozen=True):
         if _CHANGES.get(program, set()) & self.environment.keys():
             return False
         found = self.find(program)
-        return found is None or not (self._is_writable(found) or self._is_writable(os.path.realpath(found)))
+        if found is not None and (self._is_writable(found) or self._is_writable(os.path.realpath(found))):
+            return False
+        return program not in _STARTS or self.trusts(_STARTS[program])
 
     def find(self, program: str) -> str | None:
         """The program that a name means, in the sandbox or outside."""
@@ -208,6 +221,28 @@ class Place(Struct, frozen=True):
             if parent == path:
                 return False
             path = parent
+
+
+def _is_seen(name: str, wanted: Sequence[str]) -> bool:
+    """Whether a search that passes over names with a leading dot looks at this one."""
+    return not name.startswith(".") or any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in wanted)
+
+
+def _wanted_in(directory: str) -> list[str]:
+    """Names that the ignore files of a directory except (`!.env`): ripgrep then looks at them in spite of their dot."""
+    lines: list[str] = []
+    for name in _IGNORE_FILES:
+        path = os.path.join(directory, name)
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                continue
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read(_MAX_IGNORE_FILE)
+        except OSError:
+            continue
+        lines += [*text.split("\n"), *(["!*"] if len(text) == _MAX_IGNORE_FILE else [])]
+    names = [line.strip().rstrip("/").rpartition("/")[2].lstrip("!").lower() for line in lines if line.startswith("!")]
+    return [name if PLAIN_GLOB.fullmatch(name) else "*" for name in names]
 
 
 class _Uncertain(Exception):

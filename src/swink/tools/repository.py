@@ -38,7 +38,7 @@ _HEAD = re.compile(rb"(?:ref: refs/[^\x00-\x20\x7f]+|[0-9a-f]{40}|[0-9a-f]{64})\
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 
 _HARMLESS_SECTIONS = frozenset({
-    "advice", "alias", "branch", "color", "commit", "credential", "fetch", "gc", "github", "gui", "http", "init", "lfs",
+    "advice", "alias", "branch", "color", "commit", "credential", "fetch", "gc", "github", "gui", "http", "init",
     "maintenance", "pack", "pull",
     "push", "rebase", "receive", "rerere", "submodule", "tag", "url", "user",
 })  # fmt: skip
@@ -50,6 +50,7 @@ _HARMLESS = {
         "checkstat",
         "trustctime", "protectntfs", "protecthfs", "sharedrepository", "bigfilethreshold", "hookspath",
     }),
+    "lfs": frozenset({"repositoryformatversion", "url", "pushurl", "access", "locksverify"}),
     "remote": frozenset({"url", "pushurl", "fetch", "push", "tagopt", "prune", "mirror", "gh-resolved", "skipdefaultupdate"}),
     "diff": frozenset({
         "algorithm", "renames", "renamelimit", "colormoved", "colormovedws", "mnemonicprefix", "noprefix", "context",
@@ -168,9 +169,11 @@ def _settings(path: str) -> list[_Setting]:
 def _is_harmless(setting: _Setting) -> bool:
     if setting.value.lstrip('"').startswith("!"):
         return False
+    if setting.section == "alias" and "whatchanged" in (setting.key, (setting.name or "").lower()):
+        return False  # a command of git's that later versions let an alias replace
     if setting.section in _HARMLESS_SECTIONS:
         return True
-    if (setting.name is not None) != (setting.section == "remote"):
+    if setting.section != "lfs" and (setting.name is not None) != (setting.section == "remote"):
         return False
     if (setting.section, setting.key) == ("core", "bare"):
         return setting.value.lower() == "false"

@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from swink.tools import expressions
 from swink.tools.options import Arguments, Grammar, grammar, read_arguments
-from swink.tools.place import Place
+from swink.tools.place import PLAIN_GLOB, Place
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.\d{1,9})?")
-_PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 
 
 class Viewer(Struct, frozen=True):
@@ -72,8 +71,9 @@ def _entries(options: str, keeps_links: Callable[[Arguments], bool]) -> Viewer:
 
 
 def _lists_links(arguments: Arguments) -> bool:
-    """ls: with these a link on the command line is not followed."""
-    return arguments.has("-l", "-d", "--directory") and not arguments.has("-H")
+    """ls: with these a link on the command line is not followed, unless another format takes the place of the long one."""
+    is_long = arguments.has("-l") and not arguments.has("-C", "-x", "-m", "--format")
+    return (is_long or arguments.has("-d", "--directory")) and not arguments.has("-H")
 
 
 def _texts(options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None) -> Viewer:
@@ -90,6 +90,8 @@ def _search_keeps_out(arguments: Arguments, place: Place) -> bool:
     if not arguments.has("-r", "--recursive"):
         return True
     names = arguments.options.get("--include", ())
+    if arguments.has("--exclude") or not all(map(PLAIN_GLOB.fullmatch, names)):
+        names = ()  # whatever comes after an exclusion is not needed for a file to be read
     return not any(place.shows_secrets(path, names=names) for path in _after_pattern(arguments) or ["."])
 
 
@@ -98,14 +100,16 @@ def _ripgrep_keeps_out(arguments: Arguments, place: Place) -> bool:
         return True
     globs = [glob for name in ("-g", "--glob", "--iglob") for glob in arguments.options.get(name, ()) if not glob.startswith("!")]
     # A glob that is wanted finds names with a leading dot, too, but nothing that it does not match.
-    names = globs if not arguments.has("--iglob") and all(_PLAIN_GLOB.fullmatch(glob) for glob in globs) else []
+    is_plain = not arguments.has("--iglob", "--glob-case-insensitive") and all(map(PLAIN_GLOB.fullmatch, globs))
+    names = globs if is_plain else []
     skips_dots = not globs and not arguments.has("--hidden", "-.", "-u", "--unrestricted")
     return not any(place.shows_secrets(path, skips_dots=skips_dots, names=names) for path in _after_pattern(arguments) or ["."])
 
 
 def _compares_files(arguments: Arguments, place: Place) -> bool:
-    """diff: what it finds in directories may be links."""
-    return arguments.has("--no-dereference") or not any(map(place.is_directory, arguments.operands))
+    """diff: what it finds in directories may be links, or hidden."""
+    directories = [path for path in arguments.operands if place.is_directory(path)]
+    return not directories or (arguments.has("--no-dereference") and not any(map(place.shows_secrets, directories)))
 
 
 def _names_no_output(arguments: Arguments, place: Place) -> bool:
@@ -123,8 +127,9 @@ def _prints_time(arguments: Arguments, place: Place) -> bool:
 
 
 def _names_no_response_file(arguments: Arguments, place: Place) -> bool:
-    """strings: `@file` stands for the arguments in a file."""
-    return not any(operand.startswith("@") for operand in arguments.operands)
+    """strings: `@file`, wherever it stands, means the arguments in a file."""
+    values = [value for given in arguments.options.values() for value in given]
+    return not any(word.startswith("@") for word in (*arguments.operands, *values))
 
 
 def _sed_only_prints(arguments: Arguments, place: Place) -> bool:
@@ -174,7 +179,7 @@ VIEWERS: Mapping[str, Viewer] = {
     "tail": _paths("-qvz -# -n=number -c=number --lines=number --bytes=number --quiet --silent --verbose --zero-terminated"),
     "wc": _paths("-clmLw --bytes --chars --lines --max-line-length --words --total=text"),
     "stat": _entries("-Lft -c=text --format=text --printf=text --dereference --file-system --terse",
-        lambda arguments: not arguments.has("-L", "--dereference")),
+        lambda arguments: not arguments.has("-L", "--dereference", "-f", "--file-system")),
     "du": _entries(
         "-abcDhHklmsSx0 -d=number -B=text -t=number --all --apparent-size --bytes --total --human-readable --si --summarize "
         "--separate-dirs --one-file-system --max-depth=number --block-size=text --threshold=number --exclude=text --time?=text --null "
