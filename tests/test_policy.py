@@ -210,3 +210,14 @@ def test_an_async_pre_commit_is_a_failure_not_a_silent_pass(caplog):
 
     assert vet_commit([Later()], UserMessage("private")).text == "[withheld: Later failed]"
     assert "sync" in caplog.text
+
+
+async def test_a_verdict_may_be_of_a_type_of_ones_own():
+    class Refusal(Stop, frozen=True):
+        code: int = 403
+
+    class Refuses(Policy):
+        def pre_turn(self, ctx):
+            return Refusal("not here")
+
+    assert await consult(Refuses(), "pre_turn", None) == Refusal("not here")

@@ -289,8 +289,8 @@ class Agent:
     def append_messages(self, messages: Input) -> None:
         """Add to the history without running."""
         added = as_messages(messages)
-        if self._active is not None:
-            (self._active.inject_behind if asking.get() else self._active.append)(added)
+        if (run := self._active) is not None:
+            (run.inject_behind if asking.get() else run.append)(added)
         else:
             self._history = History([*self._history.snapshot(), *_vetted(added, self._config.policies)])
 

@@ -224,13 +224,15 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
 
 def _fits(verdict: object, slot: str) -> bool:
     """Whether a verdict is one that its slot can carry out."""
+    if not isinstance(verdict, _VERDICTS[slot]):
+        return False
     match verdict:
         case Stop(reason) | Skip(reason):
-            return type(verdict) in _VERDICTS[slot] and isinstance(reason, str)
+            return isinstance(reason, str)
         case Rewrite(arguments):
-            return type(verdict) in _VERDICTS[slot] and isinstance(arguments, dict)
+            return isinstance(arguments, dict)
         case _:
-            return type(verdict) in _VERDICTS[slot]
+            return True
 
 
 def vet_commit(policies: Sequence[Policy], message: Message) -> Message:

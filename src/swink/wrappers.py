@@ -121,7 +121,8 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     """Answer from the cassette where it has an answer, ask and record where it has none; failures are not kept.
 
     Two requests are the same if all that is sent is the same, and the model, the server, the key and the session with it; a
-    key that the stream function brings itself counts by its `asker()`. A reply that holds a secret is recorded without it, so it answers for as long as this process lives and is asked for again later.
+    key that the stream function brings itself counts by its `asker()`. A reply that holds a secret is recorded without it, so it
+    answers for as long as this process lives and is asked for again later.
     """
     cassette = Cassette(path)
     recordings = cassette.read() if cassette.path.exists() else []
