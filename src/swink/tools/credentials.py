@@ -46,8 +46,9 @@ _TOKEN = re.compile(rb"\s*[!-~]{16,}\s*")
 
 def is_unsuspicious(name: str) -> bool:
     """Whether a name alone, as cheaply as can be, shows that a file outside of known places holds no credentials."""
+    name = name.casefold()
     at = name.rfind(".")
-    return at > 0 and name[at + 1 :].casefold() not in _ENDINGS and name[0] not in "._iI" and ".tfstate." not in name.casefold()
+    return at > 0 and name[at + 1 :] not in _ENDINGS and name[0] not in "._i" and ".tfstate." not in name
 
 
 def is_known_place(directory: str) -> bool:

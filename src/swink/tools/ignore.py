@@ -80,13 +80,15 @@ class _Rules:
         self._complex = _compiled(others[::-1], heed)
 
     def last(self, text: str, is_directory: bool) -> int:
-        found = self._whole.last(text, is_directory)
-        for length in self._with_suffix.lengths:
-            if length <= len(text):
-                found = max(found, self._with_suffix.last(text[-length:], is_directory))
-        for length in self._with_prefix.lengths:
-            if length <= len(text):
-                found = max(found, self._with_prefix.last(text[:length], is_directory))
+        found = self._whole.rules(is_directory).get(text, -1)
+        if self._with_suffix.lengths:
+            rules = self._with_suffix.rules(is_directory)
+            found = max([found, *[rules.get(text[-length:], -1) for length in self._with_suffix.lengths]])
+        if self._with_prefix.lengths:
+            rules = self._with_prefix.rules(is_directory)
+            found = max([found, *[rules.get(text[:length], -1) for length in self._with_prefix.lengths]])
+        if not self._complex:
+            return found
         marked = text + "/" if is_directory else text
         for indices, regex in self._complex:
             if indices[0] < found:
@@ -97,23 +99,24 @@ class _Rules:
 
 
 class _Lookup:
-    """Plain texts with the last rule each stands in, for directories and for anything."""
+    """Plain texts with the last rule each stands in, for directories and for anything else."""
 
-    __slots__ = ("_any", "_directories", "lengths")
+    __slots__ = ("_directories", "_files", "lengths")
 
     def __init__(self) -> None:
-        self._any: dict[str, int] = {}
+        self._files: dict[str, int] = {}
         self._directories: dict[str, int] = {}
         self.lengths: dict[int, None] = {}
 
     def add(self, text: str, index: int, rule: _Rule) -> None:
-        (self._directories if rule.directory_only else self._any)[text] = index
+        self._directories[text] = index
+        if not rule.directory_only:
+            self._files[text] = index
         if len(text) < 256:  # no name is longer
             self.lengths.setdefault(len(text))
 
-    def last(self, text: str, is_directory: bool) -> int:
-        found = self._any.get(text, -1)
-        return max(found, self._directories.get(text, -1)) if is_directory else found
+    def rules(self, is_directory: bool) -> dict[str, int]:
+        return self._directories if is_directory else self._files
 
 
 def _compiled(rules: list[tuple[int, _Rule]], heed: Callable[[], None]) -> list[tuple[list[int], "re.Pattern[str]"]]:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.ignore import glob_regex
 from swink.tools.listing import shown
 from swink.tools.matching import Matcher
@@ -131,8 +132,8 @@ class Search:
         sizes = {spot.path: _size(spot) for spot in self._files()}
         named = self._named_by_ripgrep(matcher, needle, [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP])
         for path, size in sizes.items():
-            self._heed()
             if size and (named is None or size > MAX_RIPGREP or path in named):
+                self._heed()
                 with suppress(ToolError), self._workspace.at(path) as spot:
                     yield spot
 
@@ -149,10 +150,15 @@ class Search:
             start = spot.path
         regex = glob_regex(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
+        directory, in_known_place = "", False
         for entry in walk(self._workspace, start, heed=self._heed):
             if entry.is_file and (regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)):
                 spot = Spot(entry.parent, entry.name, entry.path)
-                if self._workspace.may_show(spot):
+                above = entry.path[: -len(entry.name)]
+                if above != directory:
+                    directory, in_known_place = above, is_known_place(above)
+                # Most names tell at once; the whole question is dear.
+                if (not in_known_place and is_unsuspicious(entry.name)) or self._workspace.may_show(spot):
                     yield spot
 
     def _named_by_ripgrep(self, matcher: Matcher, needle: str, paths: list[str]) -> set[str] | None:

@@ -19,6 +19,9 @@ MAX_RULES = 1 << 20
 SECONDS = 60.0
 """How long a walk may take, with whatever is done to the files on the way."""
 
+_OFTEN = 50
+"""Entries between two calls of `heed`, which costs as much as an entry."""
+
 Heed = Callable[[], None]
 """Called often on the way; it raises when the walk should end."""
 _Rules = tuple[tuple[int, IgnoreFile], ...]
@@ -72,8 +75,9 @@ def _below(workspace: Workspace, directory: int, prefix: str, depth: int, rules:
     found = _entries(directory, heed)
     if not ignored and any(name == ".gitignore" and is_file for name, _, _, is_file in found):
         rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), heed))
-    for name, is_directory, is_link, is_file in found:
-        heed()
+    for number, (name, is_directory, is_link, is_file) in enumerate(found):
+        if not number % _OFTEN:
+            heed()
         path = prefix + name
         if name == ".git" or workspace.is_hidden(path) or (rules and _is_ignored(rules, path, name, is_directory)):
             continue
@@ -94,8 +98,9 @@ def _entries(directory: int, heed: Heed) -> list[tuple[str, bool, bool, bool]]:
     found: list[tuple[str, bool, bool, bool]] = []
     try:
         with os.scandir(directory) as entries:
-            for entry in entries:
-                heed()
+            for number, entry in enumerate(entries):
+                if not number % _OFTEN:
+                    heed()
                 found.append((entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink(), entry.is_file(follow_symlinks=False)))
     except OSError:
         return []  # unreadable: there is nothing to show
