@@ -18,11 +18,13 @@ HIDDEN = [
     ".pgpass", ".htpasswd", ".aws/credentials", "sub/.docker/config.json", ".kube/config", ".ssh/work", "service-account.json",
     "my-service-account-key.json", "client_secret_1.json", "terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", "secrets.yaml",
     "config/secrets.yml", "credentials.json", "config/master.key", "x-firebase-adminsdk-1.json", ".vault_pass", ".bash_history",
+    ".env~", "prod.env~", "id_rsa~", "credentials.json.bak", ".credentials.json.swp", ".npmrc.orig", "secrets.yaml.old", "a.p12.bak",
 ]  # fmt: skip
 SHOWN = [
     ".env.example", ".env.sample", ".env.template", ".env.local.example", "example.env", "secrets.example.yaml", "id_rsa.pub", "environment.py",
     "env.py", "secrets.py", "credentials.md", "keys.py", "monkey.txt", "config.json", "config", "settings.xml", ".environment", "auth.py",
     "terraform.tfvars.example", ".ssh/id_rsa.pub", "package.json", ".gitignore", "keyboard.keymap",
+    "notes.bak", "main.py~", ".env.example~", "settings.xml.old", "x.tmp",
 ]  # fmt: skip
 
 

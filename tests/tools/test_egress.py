@@ -133,6 +133,8 @@ async def test_what_is_allowed_is_passed_on_and_the_rest_is_told_how_to_allow_it
         "GET http://docs.test:{port}@other.test:{port}/ HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: docs.test\r\n\r\n", "CONNECT docs.test:22 HTTP/1.1\r\n\r\n",
         "GET https://docs.test:{port}/ HTTP/1.1\r\n\r\n", "GET ftp://docs.test:{port}/ HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n", "GET http://docs.test:{port}/ HTTP/2\r\n\r\n",
         "CONNECT other.test\\.docs.test:{port} HTTP/1.1\r\n\r\n", "GET http://docs.test:{port}/ HTTP/1.1\r\nA: b\r\n c: d\r\n\r\n", "CONNECT :{port} HTTP/1.1\r\n\r\n",
+        "GET http://docs.test:{port}/ HTTP/1.1\r\nHost : other.test\r\n\r\n", "GET http://docs.test:{port}/ HTTP/1.1\r\n\x0bHost: other.test\r\n\r\n",
+        "GET http://docs.test:{port}/ HTTP/1.1\r\nHost\x00: other.test\r\n\r\n", "GET http://docs.test:{port}/ HTTP/1.1\r\nnothing\r\n\r\n",
         "GET http://docs.test:99999/ HTTP/1.1\r\n\r\n", "CONNECT private.test:{port} HTTP/1.1\r\n\r\n",
     ],
 )  # fmt: skip

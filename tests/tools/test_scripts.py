@@ -140,6 +140,21 @@ def test_scripts_that_commands_can_write_always_ask(tmp_path: Path):
     assert [tool.needs_approval({}) for tool in script_tools(trusted, sandbox=box)] == [True, True]
 
 
+def test_scripts_whose_program_the_path_finds_in_a_workspace_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trusted, workspace = tmp_path / "trusted", tmp_path / "workspace"
+    trusted.mkdir()
+    (workspace / "bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{workspace}/bin:{os.environ['PATH']}")
+    write(trusted, "listed", SILENT.replace('"true"', '["wc", "-l"]'))
+    write(trusted, "shell", SILENT)
+    listed, shell = script_tools(trusted, sandbox=Sandbox(workspace))
+    assert not listed.needs_approval({})
+    assert shell.needs_approval({})  # nobody knows which programs a shell looks for
+    (workspace / "bin/wc").write_text("#!/bin/sh\n")
+    (workspace / "bin/wc").chmod(0o755)
+    assert listed.needs_approval({})
+
+
 def test_scripts_ask_in_the_workspace_of_another_sandbox(tmp_path: Path):
     workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
     workspace.mkdir()

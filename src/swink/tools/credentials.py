@@ -35,7 +35,10 @@ _PLACES = re.compile(
     re.X | re.S,
 )
 _IN_PLACES = re.compile(r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)")
+_COPY = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|swp|swo|tmp))+$")
+"""What editors and people put after the name of a file they keep another version of."""
 _ENDINGS = frozenset({
+    "bak", "backup", "old", "orig", "save", "copy", "swp", "swo", "tmp",
     "env", "p12", "pfx", "p8", "pk8", "jks", "jceks", "bks", "keystore", "kdb", "kdbx", "ppk", "keytab", "agekey", "tfstate", "tfvars",
     "kubeconfig", "publishsettings", "json", "yml", "yaml", "toml", "ini", "properties", "cfg", "conf", "txt", "xml", "rc", "pem", "key",
     "crt", "cer", "cert", "asc", "gpg", "pgp", "ovpn", "priv", "private", "openssh", "der",
@@ -48,7 +51,7 @@ def is_unsuspicious(name: str) -> bool:
     """Whether a name alone, as cheaply as can be, shows that a file outside of known places holds no credentials."""
     name = name.casefold()
     at = name.rfind(".")
-    return at > 0 and name[at + 1 :] not in _ENDINGS and name[0] not in "._i" and ".tfstate." not in name
+    return at > 0 and name[at + 1 :].rstrip("~") not in _ENDINGS and name[0] not in "._i" and ".tfstate." not in name
 
 
 def is_known_place(directory: str) -> bool:
@@ -61,7 +64,7 @@ def suspicion(path: str) -> Suspicion | None:
     place, _, name = path.rpartition("/")
     if is_unsuspicious(name) and not is_known_place(place):
         return None
-    name = name.casefold()
+    name = _COPY.sub("", name.casefold())
     if _SURE.fullmatch(name):
         return None if _EXAMPLE.search(name) else "sure"
     if _PERHAPS.fullmatch(name):

@@ -9,6 +9,7 @@ private and special networks, and connects to the very address it has checked. I
 import asyncio
 import inspect
 import os
+import re
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,6 +30,9 @@ HEAD_TIMEOUT = 15.0
 CONNECT_TIMEOUT = 20.0
 IDLE_TIMEOUT = 600.0
 CHUNK = 1 << 16
+
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
 
 
 class Judge:
@@ -211,6 +215,8 @@ def _request(head: bytes) -> tuple[str, int, bytes]:
         return host, port or 443, b""
     if parts.scheme != "http":
         raise Refused("400 Bad Request", "only http:// goes here in plain; for https:// use CONNECT")
+    if not all(_HEADER.match(line) for line in lines[1:] if line):
+        raise Refused("400 Bad Request", "a header is a name, a colon and a value")  # `Host : x` would be one to some servers
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     dropped = ("host:", "connection:", "keep-alive:", "proxy-", "upgrade:")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(dropped)]

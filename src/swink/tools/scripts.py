@@ -155,11 +155,10 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
         raise InvalidTool("requires_approval must be true or false")
     if asks:
         return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=True)
-    program = path.parent / argv[0] if "/" in argv[0] else path
 
     def can_be_written(arguments: dict[str, Any]) -> bool:
         # Asked at every call: whoever could have written the file, or its program, decides nothing about being asked.
-        return is_in_workspace(path) or is_in_workspace(program)
+        return any(map(is_in_workspace, [path, *_programs(argv[0], isinstance(command, str), path.parent, sandbox.root)]))
 
     return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written)
 
@@ -199,6 +198,13 @@ def _as_text(value: Any) -> str:
 
 def _variable(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII).upper()
+
+
+def _programs(name: str, is_shell: bool, beside: Path, directory: Path) -> list[Path]:
+    """What decides which program runs: the one that is named, or for a shell, which may look for any, all directories of the PATH."""
+    if is_shell:
+        return [directory / entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    return [beside / name if "/" in name else Path(shutil.which(name) or beside)]
 
 
 def _program(name: str, beside: Path) -> str:
