@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import call, named, shell
+from calling import call, eventually, named, shell
 
 from swink.tools import coding_tools
 from swink.tools.process import run
@@ -198,6 +198,31 @@ async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_pa
     for attack in ("mkdir -p a/.git b/.git/refs", "plant a/.git; plant b/.git"):
         await shell(box, f"{MAKE} {attack}")
     assert not obeyed(root, pwned)
+
+
+@backends
+@pytest.mark.parametrize(
+    "later", ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc']
+)
+async def test_a_command_takes_nothing_for_given_that_another_has_just_made(tmp_path: Path, backend: Any, later: str, need):
+    need(backend)
+    root, pwned = repository(tmp_path / "workspace"), tmp_path / "pwned"
+    (root / ".nvimrc").write_text("mine")
+    boxes = [Sandbox(root, backends=(backend,), environment={"PWNED": str(pwned)}) for _ in range(2)]
+    wait = "until [ -e {0} ]; do sleep 0.02; done"
+    evil = "plant s/.git; git init -q a; echo x > .exrc; mkdir .cursor; echo x > .cursor/x; echo x > .nvimrc; touch planted"
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        first = group.create_task(shell(boxes[0], f"{MAKE} {evil}; {wait.format('go')}"))
+        await eventually((root / "planted").exists)
+        group.create_task(shell(boxes[1], f"{MAKE} touch ready; {wait.format('on')}; {later}"))
+        await eventually((root / "ready").exists)
+        (root / "go").touch()
+        await first
+        (root / "on").touch()
+    assert not obeyed(root, pwned)
+    assert not (root / ".exrc").exists()
+    assert not (root / ".cursor").exists()
+    assert (root / ".nvimrc").read_text() == "mine"
 
 
 @backends

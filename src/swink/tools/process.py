@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +76,8 @@ class Launch(Struct, frozen=True):
     """What must be as it was when the command has ended; see `supervisor/aftermath.py`."""
     egress: Callable[[], AbstractAsyncContextManager[object]] | None = None
     """What is there as long as the command runs: its way to the network."""
+    running: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Who is told that it runs."""
 
 
 class Ending(Struct, frozen=True):
@@ -135,13 +137,14 @@ async def run(launch: Launch, on_output: Callable[[bytes], None]) -> Ending:
     """
     if not _POSIX:
         raise CannotStart("commands need a POSIX system (Linux or macOS); use WSL on Windows")
-    async with launch.egress() if launch.egress else nullcontext():
-        supervisor = _Supervisor(on_output)
-        try:
-            await supervisor.instruct(launch)
-            report = await supervisor.report(launch.limits.wall)
-        finally:
-            await supervisor.end()
+    with launch.running():
+        async with launch.egress() if launch.egress else nullcontext():
+            supervisor = _Supervisor(on_output)
+            try:
+                await supervisor.instruct(launch)
+                report = await supervisor.report(launch.limits.wall)
+            finally:
+                await supervisor.end()
     if "error" in report:
         raise CannotStart(f"{launch.argv[0]} could not be started: {report['error']}")
     return Ending(**report)
@@ -288,7 +291,7 @@ async def _uncancelled(future: "asyncio.Future[Any]", until: float) -> asyncio.C
 def _as_plain(launch: Launch) -> dict[str, Any]:
     limits = launch.limits
     return {
-        **{name: value for name, value in asdict(launch).items() if name not in ("limits", "egress")},
+        **{name: value for name, value in asdict(launch).items() if name not in ("limits", "egress", "running")},
         "argv": list(launch.argv),
         "env": dict(launch.env),
         "disks": list(launch.disks),

@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools import bubblewrap, landlock, seccomp
 from swink.tools.addresses import networks
+from swink.tools.calm import commands_of, look_around
 from swink.tools.credentials import Readable
 from swink.tools.domains import Domains
 from swink.tools.egress import ApproveDomain, Egress, Judge
@@ -107,6 +108,7 @@ class Sandbox:
         self._backends: Sequence[Backend] = backends if level != "none" else ("none",)
         self._survey = Survey(str(self.root), Readable(self.root, readable))
         self._looking = threading.Lock()
+        self._commands = commands_of(str(self.root))
         self._credentials: tuple[str, ...] = ()
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
@@ -118,8 +120,10 @@ class Sandbox:
 
     async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
         """A command as this sandbox runs it."""
+        since = self._commands.started
         scene = await asyncio.to_thread(self._look)
         backend = await self._chosen(scene)
+        scene = await asyncio.to_thread(self._settled, scene, backend, since)
         return self._launch(backend, scene, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
 
     def close(self) -> None:
@@ -172,6 +176,17 @@ class Sandbox:
         view = replace(view, hidden=(*view.hidden, *self._credentials), credentials=self._credentials)
         return _Scene(view, guard_of(view, finds), finds)
 
+    def _settled(self, scene: "_Scene", backend: Backend, since: int) -> "_Scene":
+        """The scene as it was when no other command was running."""
+        if scene.finds is None:
+            return scene
+        now = look_around(scene.finds, scene.guard.everything if backend == "landlock" else scene.guard.kept, scene.view.root)
+        calm = self._commands.settle(now, since)
+        if calm is now:
+            return replace(scene, before=now.before)
+        finds = scene.finds.without_new(calm.finds)
+        return _Scene(scene.view, guard_of(scene.view, finds), finds, calm.before)
+
     def _launch(
         self, backend: Backend, scene: "_Scene", argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True
     ) -> Launch:
@@ -205,6 +220,7 @@ class Sandbox:
             seccomp_fd=bubblewrap.SECCOMP_FD,
             reserved=tuple(bubblewrap.reservations(view, scene.guard, private)),
             watch=scene.watch(scene.guard.kept),
+            running=self._commands.running,
         )
         return launch if self.net is None else self._with_way_out(launch, private)
 
@@ -236,6 +252,7 @@ class Sandbox:
             seccomp=seccomp.program(families, namespaces=False),
             drop_privileges=True,
             watch=scene.watch(scene.guard.everything),
+            running=self._commands.running,
         )
 
     def _own_directory(self) -> str:
@@ -315,6 +332,7 @@ class _Scene(Struct, frozen=True):
     view: View
     guard: Guard
     finds: Finds | None
+    before: Mapping[str, Any] = {}
 
     @property
     def mounts(self) -> int:
@@ -326,7 +344,8 @@ class _Scene(Struct, frozen=True):
             return None
         return {
             "root": self.view.root,
-            "kept": list(kept),
+            "kept": sorted({*kept, *self.before}, key=len),
+            "before": dict(self.before),
             "directories": self.finds.directories,
             "repositories": list(self.finds.repositories),
             "pointers": list(self.finds.pointers),

@@ -34,6 +34,14 @@ class Finds(Struct, frozen=True):
     pointers: tuple[str, ...]
     directories: dict[str, _Stamp]
 
+    def without_new(self, calm: "Finds") -> "Finds":
+        """These without the repositories and pointers that were not there before; the directories of those count as changed."""
+        repositories = tuple(path for path in self.repositories if path in calm.repositories)
+        pointers = tuple(path for path in self.pointers if path in calm.pointers)
+        changed = {*self.repositories} - {*repositories} | {os.path.dirname(path) for path in {*self.pointers} - {*pointers}}
+        directories = {path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()}
+        return Finds(self.credentials, repositories, pointers, directories)
+
 
 class _Directory(Struct, frozen=True):
     """What one look at a directory has shown."""

@@ -14,16 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from swink.tools.supervisor import gitconfig
-
-    Tree = Any
-    """None where nothing is; (kind, mode, content) with a link's target, a file's bytes or a directory's trees by name."""
+    from swink.tools.supervisor import gitconfig, snapshot
+    from swink.tools.supervisor.snapshot import Tree
 else:
     import gitconfig
+    import snapshot
 
-MAX_KEPT = 16 << 20
-"""Bytes of what is held in memory to be put back."""
-MAX_DEPTH = 64
 MAX_CONFIGURATION = 1 << 20
 MAX_LOOKED = 1_000_000
 """Entries that are looked at for repositories."""
@@ -38,8 +34,9 @@ class Kept:
     def __init__(self, watch: "dict[str, Any]") -> None:
         self._watch = watch
         self._root: str = watch["root"]
-        self._room = MAX_KEPT
-        self._before = {path: self._read_at(path) for path in watch["kept"]}
+        room = snapshot.Room()
+        before = watch["before"]
+        self._before = {path: before[path] if path in before else snapshot.read_at(self._root, path, room) for path in watch["kept"]}
         self._notes: list[str] = []
 
     def put_right(self) -> list[str]:
@@ -63,58 +60,20 @@ class Kept:
     def _shown(self, path: str) -> str:
         return ascii(os.path.relpath(path, self._root)).strip("'")
 
-    def _read_at(self, path: str) -> "Tree":
-        parent = _open_beneath(self._root, os.path.dirname(path))
-        if parent is None:
-            return None
-        try:
-            return self._read(parent, os.path.basename(path))
-        finally:
-            os.close(parent)
-
-    def _read(self, parent: int, name: str, depth: int = 0) -> "Tree":
-        try:
-            found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        mode = stat.S_IMODE(found.st_mode)
-        if stat.S_ISLNK(found.st_mode):
-            return "link", 0, os.readlink(name, dir_fd=parent)
-        if stat.S_ISREG(found.st_mode):
-            return "file", mode, self._content(parent, name, found.st_size)
-        if not stat.S_ISDIR(found.st_mode):
-            return "other", mode, found.st_ino
-        if depth > MAX_DEPTH:
-            raise OSError(40, f"too many directories in {name}")
-        fd = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            return "directory", mode, {inside: self._read(fd, inside, depth + 1) for inside in sorted(os.listdir(fd))}
-        finally:
-            os.close(fd)
-
-    def _content(self, parent: int, name: str, size: int) -> bytes:
-        self._room -= size + 256
-        if self._room < 0:
-            raise OSError(27, f"too much to keep in {name}")
-        fd = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK, dir_fd=parent)
-        with os.fdopen(fd, "rb") as file:
-            return file.read(size + 1)
-
     def _put_back(self, path: str, before: "Tree") -> None:
-        parent = _open_beneath(self._root, os.path.dirname(path))
+        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
         if parent is None:
             return  # its directory is gone: what is in its place counts as new
         try:
-            self._room = MAX_KEPT
             try:
-                now = self._read(parent, os.path.basename(path))
+                now = snapshot.read(parent, os.path.basename(path), snapshot.Room())
             except OSError:
                 now = "unreadable"
             if now == before:
                 return
             aside = _move_aside(parent, os.path.basename(path)) if now is not None else None
             if before is not None:
-                _write(parent, os.path.basename(path), before)
+                snapshot.write(parent, os.path.basename(path), before)
         finally:
             os.close(parent)
         if before is None:
@@ -125,7 +84,7 @@ class Kept:
 
     def _defuse(self, path: str) -> None:
         """Leave of a new repository only what runs nothing, and no pointer to a repository outside the workspace."""
-        fd = _open_beneath(self._root, path)
+        fd = snapshot.open_beneath(self._root, path)
         if fd is None:
             self._check_pointer(path)
             return
@@ -133,13 +92,14 @@ class Kept:
             wrong = [part for part in ("config", "config.worktree", "hooks", "commondir") if self._is_wrong(fd, part, path)]
             for part in wrong:
                 self._say_refused(os.path.join(path, part), _move_aside(fd, part))
+            names = set(os.listdir(fd))
         finally:
             os.close(fd)
-        if not wrong:
+        if not wrong and is_repository(names):
             self._notes.append(f"[the command made a git repository: {self._shown(path)}]")
 
     def _check_pointer(self, path: str) -> None:
-        parent = _open_beneath(self._root, os.path.dirname(path))
+        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
         if parent is None:
             return
         try:
@@ -152,9 +112,8 @@ class Kept:
         self._notes.append(f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]")
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
-        self._room = MAX_CONFIGURATION
         try:
-            found = self._read(fd, part)
+            found = snapshot.read(fd, part, snapshot.Room(MAX_CONFIGURATION))
         except OSError:
             return True  # too much to look at, or not for us to read: not for git either
         match found:
@@ -178,7 +137,7 @@ class Kept:
         return True
 
     def _leads_inside(self, parent: int, name: str, path: str) -> bool:
-        match self._read(parent, name):
+        match snapshot.read(parent, name, snapshot.Room(MAX_CONFIGURATION)):
             case ("link", _, target):
                 return self._is_inside(os.path.join(os.path.dirname(path), target))
             case ("file", _, content):
@@ -260,22 +219,6 @@ def _stamp(path: str) -> "tuple[int, int, int] | None":
     return (found.st_dev, found.st_ino, found.st_ctime_ns) if stat.S_ISDIR(found.st_mode) else None
 
 
-def _open_beneath(root: str, path: str) -> int | None:
-    """A directory of the workspace, opened name by name; None if one of them is no directory (any more)."""
-    fd = os.open(root, _DIRECTORY)
-    for name in os.path.relpath(path, root).split("/"):
-        if name == ".":
-            continue
-        try:
-            inside = os.open(name, _DIRECTORY, dir_fd=fd)
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
-        fd = inside
-    return fd
-
-
 def _exists(parent: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -291,23 +234,3 @@ def _move_aside(parent: int, name: str) -> str:
             os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
             return aside
     raise OSError(17, f"too many copies of {name}")
-
-
-def _write(parent: int, name: str, tree: "Tree") -> None:
-    kind, mode, content = tree
-    if kind == "link":
-        os.symlink(content, name, dir_fd=parent)
-    elif kind == "file":
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=parent)
-        with os.fdopen(fd, "wb") as file:
-            file.write(content)
-            os.fchmod(fd, mode)
-    elif kind == "directory":
-        os.mkdir(name, 0o700, dir_fd=parent)
-        fd = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            for inside, below in content.items():
-                _write(fd, inside, below)
-            os.fchmod(fd, mode)
-        finally:
-            os.close(fd)
