@@ -201,9 +201,7 @@ async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_pa
 
 
 @backends
-@pytest.mark.parametrize(
-    "later", ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc']
-)
+@pytest.mark.parametrize("later", ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc'])
 async def test_a_command_takes_nothing_for_given_that_another_has_just_made(tmp_path: Path, backend: Any, later: str, need):
     need(backend)
     root, pwned = repository(tmp_path / "workspace"), tmp_path / "pwned"
@@ -253,12 +251,15 @@ async def test_start_up_files_of_a_home_stay(tmp_path: Path, backend: Any, need,
     (tmp_path / ".bashrc").write_text("# mine")
     (tmp_path / ".config/fish").mkdir(parents=True)
     attack = (
-        'cd "$ROOT"; for name in .bashrc .bash_profile .zshenv .gitconfig .config/fish/config.fish .config/git/config; do mkdir -p $(dirname $name);'
+        'cd "$ROOT"; for name in .bashrc .bash_profile .zshenv .gitconfig .config/fish/config.fish .config/git/config'
+        " .vim/plugin/x.vim .psqlrc .cargo/config.toml .local/share/systemd/user/x.service; do mkdir -p $(dirname $name);"
         "echo evil >> $name; done; mv .config .config2; mkdir -p .config/fish; echo evil > .config/fish/config.fish"
     )
     await shell(Sandbox(tmp_path, backends=(backend,), environment={"ROOT": str(tmp_path)}), attack)
     assert (tmp_path / ".bashrc").read_text() == "# mine"
-    for name in (".bash_profile", ".zshenv", ".gitconfig", ".config/git/config", ".config/fish/config.fish"):
+    names = [".bash_profile", ".zshenv", ".gitconfig", ".config/git/config", ".config/fish/config.fish"]
+    names += [".vim/plugin/x.vim", ".psqlrc", ".cargo/config.toml", ".local/share/systemd/user/x.service"]
+    for name in names:
         assert not (tmp_path / name).exists(), name
 
 

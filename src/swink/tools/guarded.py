@@ -31,6 +31,9 @@ _OBEYED_IN_HOME = (
     ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs",
     ".tmux.conf", ".xprofile", ".xsessionrc", ".pam_environment", ".config/git", ".config/fish", ".config/nvim", ".config/autostart",
     ".config/systemd", ".config/environment.d", ".emacs.d", ".local/bin", "bin",
+    ".vim", ".config/emacs", ".config/zsh", ".config/tmux", ".config/sway", ".config/i3", ".config/plasma-workspace", ".config/hg",
+    ".local/share/systemd", ".xinitrc", ".xsession", ".screenrc", ".hgrc", ".lldbinit", ".psqlrc", ".sqliterc", ".irbrc", ".pryrc",
+    ".ipython", ".cargo/config.toml", ".cargo/config", ".cargo/env", ".gradle/init.d",
 )  # fmt: skip
 _OBEYED_BY_GIT: tuple[Place, ...] = (("config", b""), ("hooks", None), ("commondir", b".\n"))
 """What every repository is asked for. A common directory that is the repository itself is what git takes it to be anyway."""
