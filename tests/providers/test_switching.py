@@ -11,6 +11,7 @@ from frames import framed_events
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from loopback import OWN_FIXTURES, WEATHER, MemoryTransport, Tool, read
+from tests.counts import tried
 from validators import calls_and_results, check_request
 
 from swink.messages import (
@@ -288,7 +289,13 @@ def histories(draw: st.DrawFn) -> list[LlmMessage]:
     return [*history, UserMessage("Go on.")]
 
 
-@lean
+@targets
+async def test_an_empty_thought_is_left_out(target: Adapter):
+    reply = AssistantMessage((Thinking("", "c2ln", True), Thinking("")), target.model.provider, target.model.model_id)
+    await sent(target, [UserMessage("Hi"), reply, UserMessage("Go on.")])
+
+
+@tried(40, 1_500)
 @given(history=histories())
 async def test_any_history_becomes_a_request_that_every_target_accepts(history: list[LlmMessage]):
     for target in ADAPTERS.values():

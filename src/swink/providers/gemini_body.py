@@ -187,7 +187,7 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
                 signature = signed.removeprefix(ON_TEXT)
             case Thinking("", str() as signed, True) if mine:
                 parts.append({"text": "", "thoughtSignature": signed.removeprefix(ON_EMPTY)})
-            case Thinking(text, signed) if mine:
+            case Thinking(text, signed) if mine and (text or signed):
                 thought: dict[str, Any] = {"text": text, "thought": True}
                 parts.append({**thought, "thoughtSignature": signed} if signed else thought)
             case ToolCall():
@@ -195,7 +195,7 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
             case Extension("gemini", data):
                 parts.append(data)
             case _:
-                pass  # thinking of another model's
+                pass  # thinking of another model's, or nothing at all
     if signature is not None:
         parts.append({"text": "", "thoughtSignature": signature})
     if gemini_version(model.model_id) >= (3, 0) or model.model_id.endswith("-latest"):
