@@ -155,11 +155,12 @@ def test_swapping_a_directory_for_a_link_meanwhile_leads_nowhere(root: Path):
     stop = threading.Event()
 
     def swap() -> None:
-        while not stop.is_set():
-            os.rename(victim, root / "moved")
-            os.symlink(root.parent / "evil", victim)
-            os.unlink(victim)
-            os.rename(root / "moved", victim)
+        while not stop.wait(0.001):  # so that the reader finds it in place, too
+            for _ in range(20):
+                os.rename(victim, root / "moved")
+                os.symlink(root.parent / "evil", victim)
+                os.unlink(victim)
+                os.rename(root / "moved", victim)
 
     thread = threading.Thread(target=swap)
     thread.start()
