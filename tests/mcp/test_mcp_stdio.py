@@ -65,7 +65,7 @@ async def test_cancelling_a_run_cancels_the_call_in_the_server(tmp_path: Path):
         result = await agent.run("Go.", deadline=0.3)
         assert result.stop_reason == "aborted"
         for _ in range(200):
-            if mark.exists():
+            if mark.exists() and mark.read_text():
                 break
             await asyncio.sleep(0.02)
         assert mark.read_text() == "cancelled"
