@@ -11,7 +11,10 @@ TOOLS = {"noop": work.noop, "slow": work.slow}
 
 
 def history(count: int) -> list[dict[str, Any]]:
-    return [{"role": "user" if number % 2 == 0 else "assistant", "content": f"message {number}"} for number in range(count)]
+    return [
+        {"role": "user" if number % 2 == 0 else "assistant", "content": f"message {number}"}
+        for number in range(count)
+    ]
 
 
 async def model() -> AsyncIterator[dict[str, Any]]:
@@ -37,8 +40,13 @@ async def loop(messages: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
         messages.append({"role": "assistant", "content": "".join(text), "tool_calls": calls})
         if not calls:
             return
-        results = await asyncio.gather(*[TOOLS[call["name"]](**json.loads(call["arguments"])) for call in calls])
-        messages.extend({"role": "tool", "id": call["id"], "content": result} for call, result in zip(calls, results, strict=True))
+        results = await asyncio.gather(
+            *[TOOLS[call["name"]](**json.loads(call["arguments"])) for call in calls]
+        )
+        messages.extend(
+            {"role": "tool", "id": call["id"], "content": result}
+            for call, result in zip(calls, results, strict=True)
+        )
 
 
 async def run(old: Any) -> int:

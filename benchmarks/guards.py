@@ -30,7 +30,20 @@ SEARCHES: dict[str, Callable[[str], object]] = {
     "keys": redact_text,
     "content": FILTER.finds,
 }
-SHAPES = ["a", "a-", "1.2.3.4-", "password=", "+1 2125550123", "ignore the ", "i g n ", "<!-- ", "%41", "QUFB", "\u00e9", "s*"]
+SHAPES = [
+    "a",
+    "a-",
+    "1.2.3.4-",
+    "password=",
+    "+1 2125550123",
+    "ignore the ",
+    "i g n ",
+    "<!-- ",
+    "%41",
+    "QUFB",
+    "\u00e9",
+    "s*",
+]
 
 
 def main() -> None:
@@ -43,7 +56,9 @@ def main() -> None:
         ("keys", _keys),
         ("evasions", _words),
     ):
-        shares = [f"{sum(found)}/{len(found)}" for found in (list(caught(name)), list(caught(f"{name}_aside")))]
+        shares = [
+            f"{sum(found)}/{len(found)}" for found in (list(caught(name)), list(caught(f"{name}_aside")))
+        ]
         print(f"{name:24}{shares[0]:>13}{shares[1]:>12}")
     texts = _harmless(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
     size = sum(map(len, texts)) / 1000
@@ -52,7 +67,10 @@ def main() -> None:
         began = time.process_time()
         found = [search(text) for text in texts]
         spent = time.process_time() - began
-        alarms = sum(item is True or (isinstance(item, str) and item != text) for item, text in zip(found, texts, strict=True))
+        alarms = sum(
+            item is True or (isinstance(item, str) and item != text)
+            for item, text in zip(found, texts, strict=True)
+        )
         print(f"{name:24}{_named(name, alarms):>13}{spent / size * 1e6:>12,.0f}")
     print("\nfour times the text takes, ×" + "".join(f"{name:>15}" for name in SEARCHES))
     for shape in SHAPES:
@@ -72,12 +90,23 @@ def _keys(name: str) -> Iterable[bool]:
 
 
 def _words(name: str) -> Iterable[bool]:
-    return (ContentFilter([family[5:]]).finds(text) is not None for family, text in samples(name) if family.startswith("word "))
+    return (
+        ContentFilter([family[5:]]).finds(text) is not None
+        for family, text in samples(name)
+        if family.startswith("word ")
+    )
 
 
 def _harmless(count: int) -> list[str]:
     roots = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib")]
-    paths = sorted({path for root in roots for path in root.rglob("*") if path.suffix in (".py", ".md", ".txt", ".json", ".toml", ".rst")})
+    paths = sorted(
+        {
+            path
+            for root in roots
+            for path in root.rglob("*")
+            if path.suffix in (".py", ".md", ".txt", ".json", ".toml", ".rst")
+        }
+    )
     random.Random(1).shuffle(paths)
     texts: list[str] = []
     for path in paths:

@@ -11,7 +11,10 @@ from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDel
 
 
 def history(count: int) -> list[Any]:
-    return [UserMessage(f"message {number}") if number % 2 == 0 else AssistantMessage(f"message {number}") for number in range(count)]
+    return [
+        UserMessage(f"message {number}") if number % 2 == 0 else AssistantMessage(f"message {number}")
+        for number in range(count)
+    ]
 
 
 async def model(model: Any, context: Any, options: Any) -> AsyncIterator[Any]:

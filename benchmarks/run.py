@@ -55,7 +55,12 @@ def main() -> None:
 
 
 def worker(name: str, part: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, "--worker", name, "--part", part], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__, "--worker", name, "--part", part],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -98,7 +103,10 @@ async def crowd(peer: Any) -> dict[str, float]:
     await asyncio.gather(*(work.scripted(peer.run, work.tools(2), delay=0.005) for _ in range(1_000)))
     cpu = time.process_time() - began
     scale = CALIBRATION / ((before + calibration()) / 2)
-    return {"a5": cpu * scale / 1_000 * 1e6, "a5_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+    return {
+        "a5": cpu * scale / 1_000 * 1e6,
+        "a5_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+    }
 
 
 async def repeated(once: Callable[[], Awaitable[Any]], times: int = 7) -> tuple[float, float]:
@@ -134,7 +142,9 @@ def import_cost(statement: str) -> float:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     one(statement)
-    return (statistics.median(one(statement) for _ in range(7)) - statistics.median(one("pass") for _ in range(7))) * 1e3
+    return (
+        statistics.median(one(statement) for _ in range(7)) - statistics.median(one("pass") for _ in range(7))
+    ) * 1e3
 
 
 if __name__ == "__main__":

@@ -90,7 +90,12 @@ def run(arguments: list[str], environ: dict[str, str], directory: str) -> float:
     """Run Python to its end; its CPU time."""
     with open(os.path.join(directory, "stderr.txt"), "wb") as errors:
         process = Answering.client = subprocess.Popen(
-            [sys.executable, *arguments], env=environ, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+            [sys.executable, *arguments],
+            env=environ,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
         )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -99,7 +104,9 @@ def run(arguments: list[str], environ: dict[str, str], directory: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measurements(environ: dict[str, str], directory: str, weights: str | None) -> dict[str, Callable[[], float]]:
+def measurements(
+    environ: dict[str, str], directory: str, weights: str | None
+) -> dict[str, Callable[[], float]]:
     """What is measured, by name."""
     remote = ["-m", "swink", "run", "--model", "openai:m", "hi"]
 
@@ -110,7 +117,11 @@ def measurements(environ: dict[str, str], directory: str, weights: str | None) -
 
     def until_generation() -> float:
         note = os.path.join(directory, "note.txt")
-        run(["-c", UNTIL_GENERATION, note, "run", "--model", f"local:{weights}", "--max-tokens", "1", "hi"], environ, directory)
+        run(
+            ["-c", UNTIL_GENERATION, note, "run", "--model", f"local:{weights}", "--max-tokens", "1", "hi"],
+            environ,
+            directory,
+        )
         return float(Path(note).read_text())
 
     found: dict[str, Callable[[], float]] = {
@@ -120,7 +131,9 @@ def measurements(environ: dict[str, str], directory: str, weights: str | None) -
         "swink run, whole (request, reply, exit)": lambda: run(remote, environ, directory),
     }
     if weights is not None:
-        found["loading the local model, nothing else"] = lambda: run(["-c", LOAD, weights], environ, directory)
+        found["loading the local model, nothing else"] = lambda: run(
+            ["-c", LOAD, weights], environ, directory
+        )
         found["swink run on it, until generation begins"] = until_generation
     return found
 
@@ -133,7 +146,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         keep = ("PATH", "SWINK_CACHE_DIR", "LANG", "SYSTEMROOT")
         environ = {name: os.environ[name] for name in keep if name in os.environ}
-        environ |= {"HOME": directory, "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}/v1", "OPENAI_API_KEY": "unused"}
+        environ |= {
+            "HOME": directory,
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}/v1",
+            "OPENAI_API_KEY": "unused",
+        }
         wanted = measurements(environ, directory, local_weights())
         times: dict[str, list[float]] = {name: [] for name in wanted}
         for _ in range(runs + 1):  # the first round fills caches and is thrown away
@@ -161,7 +178,10 @@ def report(medians: dict[str, float]) -> int:
     bare, aiohttp, until, whole, *local = medians.values()
     for name, seconds in medians.items():
         print(f"{name:42} {seconds * 1000:8.0f} ms   {seconds / bare:5.1f} x")
-    checks = [("over importing aiohttp, until the request", until - aiohttp), ("over importing aiohttp, whole", whole - aiohttp)]
+    checks = [
+        ("over importing aiohttp, until the request", until - aiohttp),
+        ("over importing aiohttp, whole", whole - aiohttp),
+    ]
     if local:
         checks.append(("over loading the local model", local[1] - local[0]))
     missed = 0

@@ -31,7 +31,10 @@ def tools(turns: int) -> list[Step]:
 
 
 def parallel(count: int) -> list[Step]:
-    return [("tools", [(f"call_{number}", "slow", f'{{"x": "value {number}"}}') for number in range(count)]), ("text", ["done"])]
+    return [
+        ("tools", [(f"call_{number}", "slow", f'{{"x": "value {number}"}}') for number in range(count)]),
+        ("text", ["done"]),
+    ]
 
 
 async def next_step() -> Step:
@@ -44,7 +47,12 @@ async def next_step() -> Step:
 
 
 async def scripted(
-    run: Callable[[Any], Awaitable[int]], steps: list[Step], *, delay: float = 0.0, marks: list[float] | None = None, history: Any = None
+    run: Callable[[Any], Awaitable[int]],
+    steps: list[Step],
+    *,
+    delay: float = 0.0,
+    marks: list[float] | None = None,
+    history: Any = None,
 ) -> int:
     async def inside() -> int:
         _script.set(Script(steps, delay, marks))

@@ -14,6 +14,8 @@ async def weather(city: str) -> str:
     return f"18 °C and clear in {city}"
 
 
-model = ScriptedModel([[ToolCall("call_1", "weather", {"city": "Oslo"})], "A light jacket will do: 18 °C and clear."])
+model = ScriptedModel(
+    [[ToolCall("call_1", "weather", {"city": "Oslo"})], "A light jacket will do: 18 °C and clear."]
+)
 agent = Agent("test:scripted", stream_fn=model, system_prompt="Be brief.", tools=[weather])
 print(agent.run_sync("What should I wear in Oslo?").text)

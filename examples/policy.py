@@ -25,6 +25,10 @@ async def search(query: str) -> str:
     return "nothing found"
 
 
-script = [[ToolCall("1", "search", {"query": "swink"})], [ToolCall("2", "search", {"query": "swink"})], "never said"]
+script = [
+    [ToolCall("1", "search", {"query": "swink"})],
+    [ToolCall("2", "search", {"query": "swink"})],
+    "never said",
+]
 agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[search], policies=[NoRepeats()])
 print(agent.run_sync("Find it").reason)

@@ -23,7 +23,11 @@ async def count(upto: int, ctx: ToolContext) -> int:
 
 async def main() -> None:
     words = ["I ", Pause(0.02), "counted ", Pause(0.02), "to ", Pause(0.02), "three."]
-    agent = Agent("test:scripted", stream_fn=ScriptedModel([["Let me count. ", ToolCall("1", "count", {"upto": 3})], words]), tools=[count])
+    agent = Agent(
+        "test:scripted",
+        stream_fn=ScriptedModel([["Let me count. ", ToolCall("1", "count", {"upto": 3})], words]),
+        tools=[count],
+    )
     async with agent.stream("Count to three") as run:
         async for event in run:
             match event:

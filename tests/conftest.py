@@ -17,7 +17,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     unhandled: list[dict[str, Any]] = []
-    monkeypatch.setattr(asyncio.BaseEventLoop, "call_exception_handler", lambda loop, context: unhandled.append(context))
+    monkeypatch.setattr(
+        asyncio.BaseEventLoop, "call_exception_handler", lambda loop, context: unhandled.append(context)
+    )
     yield
     assert not unhandled, f"unhandled in the event loop: {unhandled}"
     for _ in range(100):

@@ -36,7 +36,10 @@ texts = st.builds(Text, words)
 thinkings = st.builds(Thinking, words, st.none() | words, st.booleans())
 tool_calls = st.builds(ToolCall, words, words, json_objects, st.none() | words, st.none() | words)
 images = st.builds(
-    Image, st.builds(Base64Source, words, words) | st.builds(UrlSource, words) | st.builds(FileSource, words, st.none() | words)
+    Image,
+    st.builds(Base64Source, words, words)
+    | st.builds(UrlSource, words)
+    | st.builds(FileSource, words, st.none() | words),
 )
 extensions = st.builds(Extension, words, json_values)
 user_content = st.lists(texts | images | extensions, max_size=3).map(tuple)
@@ -68,7 +71,11 @@ messages: st.SearchStrategy[Message] = user_messages | assistant_messages | tool
 def paired_histories(draw: st.DrawFn, max_size: int = 20, custom: bool = True) -> list[Message]:
     """A history in which every call has its result, in call order; every message says which it is."""
     history: list[Message] = []
-    kinds = draw(st.lists(st.sampled_from(["user", "reply", "tools", *(["custom"] if custom else [])]), max_size=max_size))
+    kinds = draw(
+        st.lists(
+            st.sampled_from(["user", "reply", "tools", *(["custom"] if custom else [])]), max_size=max_size
+        )
+    )
     for number, kind in enumerate(kinds):
         text = f"{number} " + "x" * draw(st.integers(0, 400))
         match kind:
@@ -80,7 +87,12 @@ def paired_histories(draw: st.DrawFn, max_size: int = 20, custom: bool = True) -
                 history.append(CustomMessage("note", text))
             case _:
                 ids = [f"call-{number}-{index}" for index in range(draw(st.integers(1, 3)))]
-                history.append(AssistantMessage((Text(text), *(ToolCall(id, "tool", {"x": text}) for id in ids)), stop_reason="tool_use"))
+                history.append(
+                    AssistantMessage(
+                        (Text(text), *(ToolCall(id, "tool", {"x": text}) for id in ids)),
+                        stop_reason="tool_use",
+                    )
+                )
                 for id in ids:
                     if custom and draw(st.integers(0, 9)) == 0:
                         history.append(CustomMessage("note", id))

@@ -54,7 +54,10 @@ def agent_on(*script: Any, **options: Any) -> Agent:
 
 SCRIPTS: dict[str, list[Any]] = {
     "text": ["hello"],
-    "tools": [[ToolCall("1", "echo", {"text": "x"}), ToolCall("2", "nope"), ToolCall("3", "echo", {})], "done"],
+    "tools": [
+        [ToolCall("1", "echo", {"text": "x"}), ToolCall("2", "nope"), ToolCall("3", "echo", {})],
+        "done",
+    ],
     "error": [["par", AuthError("bad key")]],
     "retried": [["par", NetworkError("cut")], "whole"],
     "cut off": [[ToolCall("1", "echo", {}, '{"te')], "done"],
@@ -87,7 +90,10 @@ async def test_input_may_be_text_blocks_messages_or_a_list_of_them():
         ([Text("look"), image], [UserMessage([Text("look"), image])]),
         (["look", image, Extension("x")], [UserMessage([Text("look"), image, Extension("x")])]),
         (UserMessage("hi"), [UserMessage("hi")]),
-        ([CustomMessage("note"), UserMessage("a"), "b"], [CustomMessage("note"), UserMessage("a"), UserMessage("b")]),
+        (
+            [CustomMessage("note"), UserMessage("a"), "b"],
+            [CustomMessage("note"), UserMessage("a"), UserMessage("b")],
+        ),
     ]:
         agent = agent_on("ok")
         await agent.run(value)
@@ -170,7 +176,9 @@ def test_run_sync_works_three_times_from_threads_and_after_asyncio_run():
     asyncio.run(main())
     assert agent_on("after").run_sync("x").text == "after"
     texts: list[str] = []
-    threads = [threading.Thread(target=lambda: texts.append(agent_on("t").run_sync("x").text)) for _ in range(5)]
+    threads = [
+        threading.Thread(target=lambda: texts.append(agent_on("t").run_sync("x").text)) for _ in range(5)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -307,7 +315,9 @@ async def test_a_stale_stream_never_disturbs_a_newer_run():
     assert (await task).text == "bc"
 
 
-async def test_a_stream_function_that_swallows_cancellation_cannot_hold_the_agent(monkeypatch: pytest.MonkeyPatch):
+async def test_a_stream_function_that_swallows_cancellation_cannot_hold_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.05)
     release = asyncio.Event()
 
@@ -423,7 +433,11 @@ async def test_queued_messages_survive_an_abort():
     await agent.run("hi", deadline=0.02)
     assert agent.has_pending
     await agent.run("go on")
-    assert [message.text for message in agent.messages if isinstance(message, UserMessage)] == ["hi", "go on", "later"]
+    assert [message.text for message in agent.messages if isinstance(message, UserMessage)] == [
+        "hi",
+        "go on",
+        "later",
+    ]
 
 
 # Idle, reset, subscribers
@@ -442,14 +456,21 @@ async def test_every_waiter_wakes_when_the_run_ends():
 
 
 async def test_reset_goes_back_to_how_the_agent_was_made():
-    agent = agent_on("ok", messages=[UserMessage("old")], system_prompt="be brief", state={"a": 1}, tools=[echo])
+    agent = agent_on(
+        "ok", messages=[UserMessage("old")], system_prompt="be brief", state={"a": 1}, tools=[echo]
+    )
     await agent.run("hi")
     agent.system_prompt, agent.tools, agent.state["b"] = "changed", [], 2
     agent.steer("x")
     agent.model = "test:other"
     agent.reset()
     assert list(agent.messages) == [UserMessage("old")]
-    assert (agent.system_prompt, agent.state, len(agent.tools), str(agent.model)) == ("be brief", {"a": 1}, 1, "test:m")
+    assert (agent.system_prompt, agent.state, len(agent.tools), str(agent.model)) == (
+        "be brief",
+        {"a": 1},
+        1,
+        "test:m",
+    )
     assert not agent.has_pending
     assert agent.error is None
 
@@ -561,7 +582,9 @@ async def test_what_the_agent_shows_while_it_works():
         return "ok"
 
     agent = agent_on(["par", "is", ToolCall("1", "work")], "end", tools=[work])
-    agent.subscribe(lambda event: shown.append(agent.streaming_message) if isinstance(event, MessageUpdate) else None)
+    agent.subscribe(
+        lambda event: shown.append(agent.streaming_message) if isinstance(event, MessageUpdate) else None
+    )
     await agent.run("hi")
     assert [message.text for message in shown[:2]] == ["par", "paris"]
     assert (True, frozenset({"1"})) in shown
@@ -574,12 +597,18 @@ def test_bad_settings_raise_at_once_and_say_what_to_change():
         return x
 
     for make, words in [
-        (lambda: Agent("test:m", stream_fn=ScriptedModel([]), tools=[echo, echo]), "two tools are named 'echo'"),
+        (
+            lambda: Agent("test:m", stream_fn=ScriptedModel([]), tools=[echo, echo]),
+            "two tools are named 'echo'",
+        ),
         (lambda: Agent("test:m", stream_fn=ScriptedModel([]), tools=[untyped]), "annotate it"),
         (lambda: Agent("test:m", stream_fn=ScriptedModel([]), tools=[3]), "not a tool"),
         (lambda: Agent("antropic:claude"), "did you mean 'anthropic'"),
         (lambda: Agent("claude-sonnet"), "provider:model"),
-        (lambda: Agent("test:m", stream_fn=ScriptedModel([]), messages=[ToolResultMessage("1", "x", "y")]), "no call with that id"),
+        (
+            lambda: Agent("test:m", stream_fn=ScriptedModel([]), messages=[ToolResultMessage("1", "x", "y")]),
+            "no call with that id",
+        ),
     ]:
         with pytest.raises(AgentError, match=words) as caught:
             make()
@@ -608,7 +637,9 @@ async def test_a_broken_history_is_repaired_before_it_is_sent():
 
 
 async def test_a_checkpoint_is_plain_json_and_restores_the_agent():
-    agent = agent_on([ToolCall("1", "echo", {"text": "x"})], "done", tools=[echo], system_prompt="brief", state={"n": 1})
+    agent = agent_on(
+        [ToolCall("1", "echo", {"text": "x"})], "done", tools=[echo], system_prompt="brief", state={"n": 1}
+    )
     await agent.run("hi")
     agent.follow_up("later")
     agent.steer("now")
@@ -637,13 +668,21 @@ async def test_pause_stops_after_the_turn_and_the_restored_agent_goes_on():
     result = await agent.run("hi")
     assert result.reason == "paused"
     data = await agent.pause()
-    twin = Agent.restore(data, stream_fn=ScriptedModel([[ToolCall("2", "step", {"n": 2})], "end"]), tools=[step])
+    twin = Agent.restore(
+        data, stream_fn=ScriptedModel([[ToolCall("2", "step", {"n": 2})], "end"]), tools=[step]
+    )
     assert (await twin.run()).text == "end"
     assert ran == ["1", "2"]
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"version": 99}, {"version": 1}, {"version": 1, "model": 3, "messages": [], "steering": [], "follow_up": []}]
+    "data",
+    [
+        {},
+        {"version": 99},
+        {"version": 1},
+        {"version": 1, "model": 3, "messages": [], "steering": [], "follow_up": []},
+    ],
 )
 def test_what_is_no_checkpoint_is_refused_before_anything_is_made(data: Any):
     with pytest.raises(MisuseError, match="checkpoint"):
@@ -653,7 +692,9 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_made(data: Any):
 async def test_tools_of_the_history_that_are_gone_get_an_explaining_placeholder():
     agent = agent_on([ToolCall("1", "echo", {"text": "x"})], "done", tools=[echo])
     await agent.run("hi")
-    twin = Agent.restore(agent.checkpoint(), stream_fn=ScriptedModel([[ToolCall("2", "echo", {"text": "y"})], "end"]))
+    twin = Agent.restore(
+        agent.checkpoint(), stream_fn=ScriptedModel([[ToolCall("2", "echo", {"text": "y"})], "end"])
+    )
     await twin.run("again")
     assert "no longer available" in twin.messages[-2].text
     assert twin.messages[-2].is_error
@@ -697,7 +738,11 @@ async def test_a_session_gives_the_history_and_gets_every_turn():
 
 
 async def test_a_session_has_everything_after_an_abort_a_cancellation_and_an_error():
-    for script, how in [(["par", Pause(10)], "deadline"), (["par", Pause(10)], "cancel"), (["par", AuthError("x")], "error")]:
+    for script, how in [
+        (["par", Pause(10)], "deadline"),
+        (["par", Pause(10)], "cancel"),
+        (["par", AuthError("x")], "error"),
+    ]:
         session = MemorySession()
         agent = agent_on(script, session=session)
         if how == "cancel":
@@ -783,7 +828,11 @@ async def test_every_turn_ends_with_its_message_and_agent_end_has_all():
     seen = EventCollector()
     agent.subscribe(seen)
     result = await agent.run("hi")
-    assert seen.of(AgentEnd)[0].messages == result.messages == tuple(event.message for event in seen.of(MessageEnd))
+    assert (
+        seen.of(AgentEnd)[0].messages
+        == result.messages
+        == tuple(event.message for event in seen.of(MessageEnd))
+    )
     assert [len(end.tool_results) for end in seen.of(TurnEnd)] == [1, 0]
 
 

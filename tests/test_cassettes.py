@@ -61,14 +61,24 @@ def block(kind: str, index: int, pieces: list[str]) -> list[Any]:
         case "text":
             return [TextStart(index), *(TextDelta(index, piece) for piece in pieces), TextEnd(index)]
         case "thinking":
-            return [ThinkingStart(index), *(ThinkingDelta(index, piece) for piece in pieces), ThinkingEnd(index, "signature")]
+            return [
+                ThinkingStart(index),
+                *(ThinkingDelta(index, piece) for piece in pieces),
+                ThinkingEnd(index, "signature"),
+            ]
         case _:
-            return [ToolCallStart(index, "c1", "note"), *(ToolCallDelta(index, piece) for piece in pieces), ToolCallEnd(index)]
+            return [
+                ToolCallStart(index, "c1", "note"),
+                *(ToolCallDelta(index, piece) for piece in pieces),
+                ToolCallEnd(index),
+            ]
 
 
 def said(events: list[Any]) -> str:
     return "".join(
-        getattr(event, "text", getattr(event, "json", "")) for event in events if hasattr(event, "text") or hasattr(event, "json")
+        getattr(event, "text", getattr(event, "json", ""))
+        for event in events
+        if hasattr(event, "text") or hasattr(event, "json")
     )
 
 
@@ -91,7 +101,11 @@ async def note(text: str, password: str = "") -> str:
 @pytest.mark.parametrize("kind", ["text", "thinking", "call"])
 @pytest.mark.parametrize("size", [1, 3, 7])
 async def test_a_secret_divided_over_deltas_is_on_no_cassette(kind: str, size: int, tmp_path: Path):
-    whole = json.dumps({"text": f"use {KEY} for it", "n": 1}) if kind == "call" else f"The key is {KEY}, and so on."
+    whole = (
+        json.dumps({"text": f"use {KEY} for it", "n": 1})
+        if kind == "call"
+        else f"The key is {KEY}, and so on."
+    )
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     script = [Start(), *block(kind, 0, pieces), Done("tool_use" if kind == "call" else "stop")]
     live: list[Any] = []
@@ -154,11 +168,19 @@ async def test_no_part_of_an_exchange_keeps_a_secret(tmp_path: Path):
     history = [
         UserMessage(f"my key is {KEY}"),
         AssistantMessage(
-            [Thinking(f"they said {strange}"), ToolCall(KEY, "note", {"password": "open sesame", KEY: 1})], stop_reason="tool_use"
+            [Thinking(f"they said {strange}"), ToolCall(KEY, "note", {"password": "open sesame", KEY: 1})],
+            stop_reason="tool_use",
         ),
     ]
-    fn = recorded(ScriptedModel([[Start(), Error(f"key {strange} is bad", "network")], NetworkError(f"no {strange}, no {KEY}")]), cassette)
-    talker = agent_on(fn, options=options, system_prompt=f"Never say {KEY} or {strange}.", messages=history, tools=[note])
+    fn = recorded(
+        ScriptedModel(
+            [[Start(), Error(f"key {strange} is bad", "network")], NetworkError(f"no {strange}, no {KEY}")]
+        ),
+        cassette,
+    )
+    talker = agent_on(
+        fn, options=options, system_prompt=f"Never say {KEY} or {strange}.", messages=history, tools=[note]
+    )
     await talker.run("go on")
     await talker.run("go on")
     written = cassette.read_text()
@@ -172,7 +194,12 @@ async def test_a_replay_goes_on_after_a_reply_that_held_a_secret(tmp_path: Path)
     def script() -> list[Any]:
         call = json.dumps({"text": f"remember {KEY}", "password": "hunter2"})
         return [
-            [Start(), *block("text", 0, ["use ", KEY[:9], KEY[9:]]), *block("call", 1, [call[:30], call[30:]]), Done("tool_use")],
+            [
+                Start(),
+                *block("text", 0, ["use ", KEY[:9], KEY[9:]]),
+                *block("call", 1, [call[:30], call[30:]]),
+                Done("tool_use"),
+            ],
             "bye",
         ]
 
@@ -186,12 +213,29 @@ async def test_a_replay_goes_on_after_a_reply_that_held_a_secret(tmp_path: Path)
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(
-        st.sampled_from(["plain ", "ü ", KEY, "sk-", "Bearer ", "abcdefgh12", " ", "password=", "[redacted]", "\ud83d", "\ude00", "a"]),
+        st.sampled_from(
+            [
+                "plain ",
+                "ü ",
+                KEY,
+                "sk-",
+                "Bearer ",
+                "abcdefgh12",
+                " ",
+                "password=",
+                "[redacted]",
+                "\ud83d",
+                "\ude00",
+                "a",
+            ]
+        ),
         max_size=12,
     ),
     st.data(),
 )
-def test_scrubbed_deltas_are_as_many_and_say_what_the_scrubbed_text_says(words: list[str], data: st.DataObject):
+def test_scrubbed_deltas_are_as_many_and_say_what_the_scrubbed_text_says(
+    words: list[str], data: st.DataObject
+):
     whole = "".join(words)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
     pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
@@ -204,12 +248,19 @@ def test_scrubbed_deltas_are_as_many_and_say_what_the_scrubbed_text_says(words: 
 
 def test_deltas_without_a_secret_stay_as_they_are():
     pieces = ["one ", "two ", "three ", KEY[:5], KEY[5:11], KEY[11:] + ".", " four", " five ", KEY, " six"]
-    kept = [event.text for event in scrub_events([TextDelta(0, piece) for piece in pieces]) if isinstance(event, TextDelta)]
+    kept = [
+        event.text
+        for event in scrub_events([TextDelta(0, piece) for piece in pieces])
+        if isinstance(event, TextDelta)
+    ]
     assert kept == ["one ", "two ", "three ", "[redacted]", "", ".", " four", " five ", "[redacted]", " six"]
 
 
 def test_scrubbing_takes_time_in_proportion_to_the_reply():
-    events = [TextDelta(0, f"word {KEY[:9]}") if number % 2 else TextDelta(0, KEY[9:] + " ") for number in range(40_000)]
+    events = [
+        TextDelta(0, f"word {KEY[:9]}") if number % 2 else TextDelta(0, KEY[9:] + " ")
+        for number in range(40_000)
+    ]
     assert len(scrub_events(events)) == len(events)
 
 
@@ -218,7 +269,9 @@ def test_scrubbing_takes_time_in_proportion_to_the_reply():
 
 def exactly(**changes: Any) -> str:
     model = changes.pop("model", ModelSpec("test", "m"))
-    context = LlmContext(changes.pop("system", "s"), changes.pop("messages", [UserMessage("q")]), changes.pop("tools", ()))
+    context = LlmContext(
+        changes.pop("system", "s"), changes.pop("messages", [UserMessage("q")]), changes.pop("tools", ())
+    )
     server = changes.pop("server", "")
     return identify(model, context, StreamOptions(**changes), server).exact()
 
@@ -258,7 +311,9 @@ def test_whatever_changes_the_request_changes_what_it_is_known_by(tmp_path: Path
     picture.write_bytes(b"two")
     known["other image"] = exactly(messages=[UserMessage([Image.from_file(picture)])])
     assert len(set(known.values())) == len(known)
-    assert known["plain"] == exactly(messages=[UserMessage("q", timestamp=1.0)], timeout=3, on_raw_payload=print)
+    assert known["plain"] == exactly(
+        messages=[UserMessage("q", timestamp=1.0)], timeout=3, on_raw_payload=print
+    )
 
 
 async def test_nobody_gets_the_answer_to_somebody_elses_question(tmp_path: Path):
@@ -266,11 +321,17 @@ async def test_nobody_gets_the_answer_to_somebody_elses_question(tmp_path: Path)
     ask = "My key is {}. Whose is it?"
     assert (await agent_on(fn).run(ask.format("sk-proj-Al1ceQw8Zr5Tn3Vb7Xk2"))).text == "for alice"
     assert (await agent_on(fn).run(ask.format("sk-proj-B0bHs6Jd4Lf9Mg1Pc5Yt"))).text == "for bob"
-    assert (await agent_on(fn, options=StreamOptions(extra={"user": "carol"})).run("who am I?")).text == "for carol"
-    assert (await agent_on(fn, options=StreamOptions(extra={"user": "dave"})).run("who am I?")).text == "for dave"
+    assert (
+        await agent_on(fn, options=StreamOptions(extra={"user": "carol"})).run("who am I?")
+    ).text == "for carol"
+    assert (
+        await agent_on(fn, options=StreamOptions(extra={"user": "dave"})).run("who am I?")
+    ).text == "for dave"
     again = cached(ScriptedModel([]), tmp_path / "c")
     assert (await agent_on(again).run(ask.format("sk-proj-B0bHs6Jd4Lf9Mg1Pc5Yt"))).text == "for bob"
-    assert (await agent_on(again, options=StreamOptions(extra={"user": "carol"})).run("who am I?")).text == "for carol"
+    assert (
+        await agent_on(again, options=StreamOptions(extra={"user": "carol"})).run("who am I?")
+    ).text == "for carol"
     assert "sk-proj-" not in (tmp_path / "c").read_text()
 
 
@@ -283,10 +344,14 @@ async def test_an_answer_that_lost_a_secret_is_no_answer_for_later(tmp_path: Pat
     assert (await agent_on(again).run("which key?")).text == f"it is {KEY}"
 
 
-async def test_what_no_json_can_hold_is_asked_and_not_recorded(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_what_no_json_can_hold_is_asked_and_not_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     options = StreamOptions(extra={"odd": object()})
     for wrapper in (recorded, cached):
-        assert (await agent_on(wrapper(ScriptedModel(["yes"]), tmp_path / "c"), options=options).run("hi")).text == "yes"
+        assert (
+            await agent_on(wrapper(ScriptedModel(["yes"]), tmp_path / "c"), options=options).run("hi")
+        ).text == "yes"
     assert not (tmp_path / "c").exists()
     assert "is not recorded" in caplog.text
 
@@ -301,7 +366,13 @@ async def test_a_torn_line_costs_that_line_alone(tmp_path: Path, caplog: pytest.
     whole = cassette.read_bytes()
     await agent_on(fn).run("two")
     torn = cassette.read_bytes()[: len(whole) + 40]
-    for damage in (torn, torn + b"\n", whole + b"\x00\x00\xff\n", whole + b'{"key": 5}\n', whole + b"[" * 100_000 + b"\n"):
+    for damage in (
+        torn,
+        torn + b"\n",
+        whole + b"\x00\x00\xff\n",
+        whole + b'{"key": 5}\n',
+        whole + b"[" * 100_000 + b"\n",
+    ):
         cassette.write_bytes(damage)
         await agent_on(recorded(ScriptedModel(["c"]), cassette)).run("three")
         play = replayed(cassette)
@@ -325,7 +396,9 @@ def test_every_cut_of_a_cassette_leaves_the_lines_before_it(tmp_path: Path):
         assert len(recordings) == (3 if at >= len(whole) - 1 else 2)
 
 
-async def test_a_full_disk_costs_the_recording_and_not_the_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_a_full_disk_costs_the_recording_and_not_the_reply(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     cassette = tmp_path / "c.jsonl"
     cassette.symlink_to("/dev/full")
     assert (await agent_on(recorded(ScriptedModel(["fine"]), cassette)).run("hi")).text == "fine"
@@ -370,7 +443,12 @@ for number in range(25):
     with ThreadPoolExecutor(4) as pool:
         codes = list(
             pool.map(
-                lambda name: subprocess.run([sys.executable, "-c", program, str(tmp_path / "c"), name], timeout=120).returncode, "abcd"
+                lambda name: (
+                    subprocess.run(
+                        [sys.executable, "-c", program, str(tmp_path / "c"), name], timeout=120
+                    ).returncode
+                ),
+                "abcd",
             )
         )
     assert codes == [0] * 4
@@ -388,7 +466,9 @@ async def test_writing_does_not_hold_up_the_event_loop(tmp_path: Path):
 
 
 @pytest.mark.parametrize("wrapper", [recorded, cached])
-async def test_cancelled_at_any_moment_a_cassette_has_whole_lines_and_nothing_is_left_running(wrapper: Any, tmp_path: Path):
+async def test_cancelled_at_any_moment_a_cassette_has_whole_lines_and_nothing_is_left_running(
+    wrapper: Any, tmp_path: Path
+):
     script = [Start(), *block("text", 0, ["one ", "two"]), Done("stop")]
     finished = 0
     for ticks in range(60):
@@ -421,5 +501,7 @@ async def test_results_and_texts_of_any_kind_are_recorded(tmp_path: Path):
     fn = recorded(ScriptedModel(script), tmp_path / "c.jsonl")
     first = await Agent("test:m", stream_fn=fn, tools=[odd], system_prompt="half \udc00").run("hi")
     assert first.text == "done \U0001f600\ufffd"
-    again = await Agent("test:m", stream_fn=replayed(tmp_path / "c.jsonl"), tools=[odd], system_prompt="half \udc00").run("hi")
+    again = await Agent(
+        "test:m", stream_fn=replayed(tmp_path / "c.jsonl"), tools=[odd], system_prompt="half \udc00"
+    ).run("hi")
     assert again.text == first.text

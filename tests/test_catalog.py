@@ -35,7 +35,11 @@ def own_registry(monkeypatch):
 
 def test_a_string_becomes_a_spec_with_the_limits_the_catalog_knows():
     spec = parse_model("anthropic:claude-sonnet-4-6")
-    assert (spec.provider, spec.model_id, str(spec)) == ("anthropic", "claude-sonnet-4-6", "anthropic:claude-sonnet-4-6")
+    assert (spec.provider, spec.model_id, str(spec)) == (
+        "anthropic",
+        "claude-sonnet-4-6",
+        "anthropic:claude-sonnet-4-6",
+    )
     assert (spec.context_window, spec.max_output) == (200_000, 64_000)
 
 
@@ -56,7 +60,14 @@ def test_what_is_no_model_string_says_how_one_looks(text):
 
 
 def test_what_the_spec_says_outweighs_the_catalog():
-    spec = known(ModelSpec("anthropic", "claude-sonnet-4-6", context_window=1_000_000, capabilities=Capabilities(images=False)))
+    spec = known(
+        ModelSpec(
+            "anthropic",
+            "claude-sonnet-4-6",
+            context_window=1_000_000,
+            capabilities=Capabilities(images=False),
+        )
+    )
     assert spec.context_window == 1_000_000
     assert spec.max_output == 64_000
     assert spec.capabilities == Capabilities(images=False)
@@ -81,7 +92,15 @@ def test_a_dated_model_is_priced_like_its_family(model, family):
 
 
 @pytest.mark.parametrize(
-    "model", ["openai:gpt-5-nano", "openai:gpt-5-2", "openai:gpt-4o-audio-preview", "xai:grok-4-20", "acme:gpt-5", "openai:gpt-"]
+    "model",
+    [
+        "openai:gpt-5-nano",
+        "openai:gpt-5-2",
+        "openai:gpt-4o-audio-preview",
+        "xai:grok-4-20",
+        "acme:gpt-5",
+        "openai:gpt-",
+    ],
 )
 def test_a_model_of_another_family_has_no_price(model):
     assert price_of(parse_model(model)) is None, "unknown, never guessed"
@@ -122,7 +141,8 @@ def test_models_can_be_listed_by_provider():
 
 def test_an_unknown_provider_names_the_nearest_and_all_others():
     with pytest.raises(
-        UnknownModel, match=r"unknown provider 'antropic'; did you mean 'anthropic'\? known: anthropic, .*; or pass stream_fn="
+        UnknownModel,
+        match=r"unknown provider 'antropic'; did you mean 'anthropic'\? known: anthropic, .*; or pass stream_fn=",
     ):
         stream_fn_for(ModelSpec("antropic", "claude"))
     with pytest.raises(UnknownModel) as caught:
@@ -157,7 +177,9 @@ def test_every_known_provider_names_a_module_of_ours(target):
     assert preset == "" or preset in PROVIDERS
 
 
-def test_a_third_party_serves_its_provider_through_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_third_party_serves_its_provider_through_an_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "acme_swink.py").write_text(
         "class AcmeStreamFn:\n"
         "    async def __call__(self, model, context, options):\n"
@@ -168,11 +190,17 @@ def test_a_third_party_serves_its_provider_through_an_entry_point(tmp_path: Path
     info = tmp_path / "acme_swink-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-swink\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[swink.providers]\nacme-cls = acme_swink:AcmeStreamFn\nacme-fn = acme_swink:stream\n")
+    (info / "entry_points.txt").write_text(
+        "[swink.providers]\nacme-cls = acme_swink:AcmeStreamFn\nacme-fn = acme_swink:stream\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert has_provider("acme-cls")
-    assert type(stream_fn_for(ModelSpec("acme-cls", "m1"))).__name__ == "AcmeStreamFn", "something that makes a stream function"
-    assert getattr(stream_fn_for(ModelSpec("acme-fn", "m1")), "__name__", "") == "stream", "a stream function itself"
+    assert type(stream_fn_for(ModelSpec("acme-cls", "m1"))).__name__ == "AcmeStreamFn", (
+        "something that makes a stream function"
+    )
+    assert getattr(stream_fn_for(ModelSpec("acme-fn", "m1")), "__name__", "") == "stream", (
+        "a stream function itself"
+    )
     with pytest.raises(UnknownModel, match="did you mean 'acme-"):
         stream_fn_for(ModelSpec("acme-", "m1"))
 
@@ -182,4 +210,9 @@ def test_looking_a_model_up_loads_no_provider():
         "import sys; from swink import catalog; catalog.price_of(catalog.parse_model('anthropic:claude-sonnet-4-6'));"
         "print([name for name in sys.modules if name.startswith(('swink.providers', 'swink.local', 'aiohttp'))])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )

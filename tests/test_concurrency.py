@@ -19,14 +19,20 @@ async def double(n: int) -> int:
 
 
 def agent_of(n: int) -> Agent:
-    script = [[f"agent {n} ", ToolCall("1", "double", {"n": n}), ToolCall("2", "double", {"n": -n})], f"done {n}"]
+    script = [
+        [f"agent {n} ", ToolCall("1", "double", {"n": n}), ToolCall("2", "double", {"n": -n})],
+        f"done {n}",
+    ]
     return Agent("test:m", stream_fn=ScriptedModel(script), tools=[double], state={"n": n})
 
 
 async def test_200_agents_at_once_give_what_200_in_a_row_give():
     serial = [(await agent_of(n).run(f"go {n}")).messages for n in range(200)]
     agents = [agent_of(n) for n in range(200)]
-    at_once = [result.messages for result in await asyncio.gather(*(agent.run(f"go {n}") for n, agent in enumerate(agents)))]
+    at_once = [
+        result.messages
+        for result in await asyncio.gather(*(agent.run(f"go {n}") for n, agent in enumerate(agents)))
+    ]
     assert serial == at_once
     assert [agent.state for agent in agents] == [{"n": n} for n in range(200)]
 
@@ -34,7 +40,9 @@ async def test_200_agents_at_once_give_what_200_in_a_row_give():
 async def test_nothing_of_a_finished_run_survives():
     runs: list[weakref.ref[Run]] = []
     agent = Agent("test:m", stream_fn=lambda *call: ScriptedModel(["ok"])(*call))
-    agent.subscribe(lambda event: runs.append(weakref.ref(agent._active)) if agent._active is not None else None)
+    agent.subscribe(
+        lambda event: runs.append(weakref.ref(agent._active)) if agent._active is not None else None
+    )
     for _ in range(5):
         await agent.run("hi")
         async with agent.stream("hi") as stream:

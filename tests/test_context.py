@@ -33,7 +33,9 @@ def weigh(messages):
 
 def turn_in_progress(messages):
     """From the newest user message or reply on."""
-    index = max((index for index, message in enumerate(messages) if message.role in ("user", "assistant")), default=0)
+    index = max(
+        (index for index, message in enumerate(messages) if message.role in ("user", "assistant")), default=0
+    )
     return list(messages[index:])
 
 
@@ -110,7 +112,9 @@ def test_between_two_cuts_the_window_only_grows_at_its_end(messages, budget, anc
         check(list(snapshot), kept, anchor)
         grown = [*before, *group]
         if weigh(grown) <= budget:
-            assert [id(message) for message in kept] == [id(message) for message in grown], "it still fits: the prefix stays"
+            assert [id(message) for message in kept] == [id(message) for message in grown], (
+                "it still fits: the prefix stays"
+            )
         before = kept
 
 
@@ -156,7 +160,11 @@ def test_an_older_snapshot_is_windowed_like_any_other(messages, budget, data):
 
 
 def talk(turns, words=50):
-    return [kind(f"{number} " + "word " * words) for number in range(turns) for kind in (UserMessage, AssistantMessage)]
+    return [
+        kind(f"{number} " + "word " * words)
+        for number in range(turns)
+        for kind in (UserMessage, AssistantMessage)
+    ]
 
 
 def test_the_first_message_and_the_newest_ones_are_kept():
@@ -171,7 +179,10 @@ def test_the_question_stays_while_its_tools_run():
     question = UserMessage("the question")
     messages = [*talk(2), question]
     for number in range(30):
-        messages += [AssistantMessage((ToolCall(str(number), "look"),)), ToolResultMessage(str(number), "look", "word " * 50)]
+        messages += [
+            AssistantMessage((ToolCall(str(number), "look"),)),
+            ToolResultMessage(str(number), "look", "word " * 50),
+        ]
     kept = SlidingWindow(600)(messages, False)
     assert kept[1] is question
     assert violations(kept) == []
@@ -181,7 +192,10 @@ def test_the_question_stays_while_its_tools_run():
 def test_a_heavy_question_counts_against_the_budget_too():
     messages = [*talk(2), UserMessage("word " * 400)]
     for number in range(30):
-        messages += [AssistantMessage((ToolCall(str(number), "look"),)), ToolResultMessage(str(number), "look", "word " * 30)]
+        messages += [
+            AssistantMessage((ToolCall(str(number), "look"),)),
+            ToolResultMessage(str(number), "look", "word " * 30),
+        ]
     kept = SlidingWindow(1_000)(messages, False)
     assert messages[4] in kept
     assert weigh(kept) <= 750
@@ -194,7 +208,9 @@ def test_overflow_always_drops_something_that_may_be_dropped():
     before = weigh(messages)
     for _ in range(5):
         kept = window(history.snapshot(), True)
-        assert weigh(kept) < before, "the provider says that what was sent does not fit, whatever the estimate says"
+        assert weigh(kept) < before, (
+            "the provider says that what was sent does not fit, whatever the estimate says"
+        )
         before = weigh(kept)
     assert weigh(window(history.snapshot(), False)) == before, "what was dropped stays dropped"
 
@@ -206,7 +222,13 @@ def test_overflow_cuts_to_its_own_budget():
 
 
 @pytest.mark.parametrize(
-    "messages", [[], [UserMessage("only " * 500)], [UserMessage("q"), AssistantMessage("a " * 900)], [CustomMessage("x")]]
+    "messages",
+    [
+        [],
+        [UserMessage("only " * 500)],
+        [UserMessage("q"), AssistantMessage("a " * 900)],
+        [CustomMessage("x")],
+    ],
 )
 @pytest.mark.parametrize("overflow", [False, True])
 def test_what_cannot_be_cut_is_left_alone(messages, overflow):
@@ -237,7 +259,12 @@ def test_a_finished_history_is_forgotten():
         (UserMessage(""), 0),
         (UserMessage("The quick brown fox jumps over the lazy dog. " * 20), 201),
         (AssistantMessage((Thinking("Let me think about this for a moment. " * 10),)), 91),
-        (AssistantMessage((ToolCall("call_1", "read_file", {"path": "src/swink/context.py", "lines": [1, 80]}),)), 24),
+        (
+            AssistantMessage(
+                (ToolCall("call_1", "read_file", {"path": "src/swink/context.py", "lines": [1, 80]}),)
+            ),
+            24,
+        ),
         (UserMessage((Image(Base64Source("A" * 100_000)),)), 1_200),
     ],
 )
@@ -248,7 +275,9 @@ def test_the_estimate_is_within_reason(message, tokens):
 def test_the_estimate_of_code_and_prose_is_within_a_fifth_of_a_tokenizers():
     bpe_openai = pytest.importorskip("bpe_openai")
     source = inspect.getsource(context)
-    assert estimate_tokens(UserMessage(source)) == pytest.approx(len(bpe_openai.get_encoding("o200k_base").encode(source)), rel=0.2)
+    assert estimate_tokens(UserMessage(source)) == pytest.approx(
+        len(bpe_openai.get_encoding("o200k_base").encode(source)), rel=0.2
+    )
 
 
 @given(strategies.messages)

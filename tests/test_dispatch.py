@@ -8,7 +8,22 @@ from typing import Any
 
 import pytest
 
-from swink import Agent, Approved, Image, Policy, Rejected, Rewrite, Skip, Stop, Text, ToolCall, ToolContext, ToolError, ToolResult, tool
+from swink import (
+    Agent,
+    Approved,
+    Image,
+    Policy,
+    Rejected,
+    Rewrite,
+    Skip,
+    Stop,
+    Text,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    tool,
+)
 from swink.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -23,7 +38,9 @@ from swink.stream import Done, Start, ToolCallDelta, ToolCallEnd, ToolCallStart
 from swink.testing import EventCollector, ScriptedModel, history_problems
 
 
-async def dispatch(calls: list[Any], tools: list[Any], **options: Any) -> tuple[list[ToolResultMessage], EventCollector, Agent]:
+async def dispatch(
+    calls: list[Any], tools: list[Any], **options: Any
+) -> tuple[list[ToolResultMessage], EventCollector, Agent]:
     """One batch through a whole run; its results, events and agent."""
     run_options = {key: options.pop(key) for key in ("deadline",) if key in options}
     agent = Agent("test:m", stream_fn=ScriptedModel([calls, "end"]), tools=tools, **options)
@@ -64,7 +81,9 @@ async def test_results_are_committed_in_call_order_whatever_finishes_first():
         await asyncio.sleep(seconds)
         return str(seconds)
 
-    results, seen, _ = await dispatch([ToolCall("1", "wait", {"seconds": 0.02}), ToolCall("2", "wait", {"seconds": 0})], [wait])
+    results, seen, _ = await dispatch(
+        [ToolCall("1", "wait", {"seconds": 0.02}), ToolCall("2", "wait", {"seconds": 0})], [wait]
+    )
     assert [result.tool_call_id for result in results] == ["1", "2"]
     assert [event.call_id for event in seen.of(ToolExecutionEnd)] == ["2", "1"]
 
@@ -77,7 +96,9 @@ async def test_invalid_arguments_never_reach_the_tool_and_every_violation_is_lis
         ran.append(city)
         return city
 
-    results, seen, _ = await dispatch([ToolCall("1", "place", {"city": 3, "days": [1, "x"], "extra": 1})], [place])
+    results, seen, _ = await dispatch(
+        [ToolCall("1", "place", {"city": 3, "days": [1, "x"], "extra": 1})], [place]
+    )
     assert not ran
     assert results[0].is_error
     for words in ("$.city", "$.days[1]", "extra"):
@@ -103,10 +124,15 @@ async def test_a_tool_that_raises_tells_the_model_and_the_batch_goes_on():
         raise ToolError("try the other one", details={"code": 7})
 
     results, _, _ = await dispatch(
-        [ToolCall("1", "broken"), ToolCall("2", "told"), ToolCall("3", "echo", {"text": "x"})], [broken, told, echo]
+        [ToolCall("1", "broken"), ToolCall("2", "told"), ToolCall("3", "echo", {"text": "x"})],
+        [broken, told, echo],
     )
     assert results[0].text == "error: KeyError: 'lost'"
-    assert (results[1].text, results[1].details, results[1].is_error) == ("try the other one", {"code": 7}, True)
+    assert (results[1].text, results[1].details, results[1].is_error) == (
+        "try the other one",
+        {"code": 7},
+        True,
+    )
     assert results[2].text == "x"
 
 
@@ -115,7 +141,9 @@ async def test_a_tool_that_raises_cancelled_by_itself_is_just_an_error():
     async def odd() -> str:
         raise asyncio.CancelledError
 
-    results, _, agent = await dispatch([ToolCall("1", "odd"), ToolCall("2", "echo", {"text": "x"})], [odd, echo])
+    results, _, agent = await dispatch(
+        [ToolCall("1", "odd"), ToolCall("2", "echo", {"text": "x"})], [odd, echo]
+    )
     assert results[0].is_error
     assert results[1].text == "x"
     assert agent.messages[-1].text == "end"
@@ -149,7 +177,9 @@ async def test_a_rewrite_does_not_slip_past_the_guards_before_it():
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
             return Rewrite({"text": call.arguments["text"] + "x"})
 
-    results, _, _ = await dispatch([ToolCall("1", "echo", {"text": "good"})], [echo], policies=[Guard(), Meddler()])
+    results, _, _ = await dispatch(
+        [ToolCall("1", "echo", {"text": "good"})], [echo], policies=[Guard(), Meddler()]
+    )
     assert results[0].text == "guarded"
     results, _, _ = await dispatch([ToolCall("1", "echo", {"text": "good"})], [echo], policies=[Restless()])
     assert "still rewrite" in results[0].text
@@ -212,7 +242,9 @@ async def test_updates_carry_id_and_name_and_precede_the_end_from_threads_too():
             await asyncio.sleep(0)
         return "ok"
 
-    _, seen, _ = await dispatch([ToolCall("1", "sync_work"), ToolCall("2", "async_work")], [sync_work, async_work])
+    _, seen, _ = await dispatch(
+        [ToolCall("1", "sync_work"), ToolCall("2", "async_work")], [sync_work, async_work]
+    )
     for id, name in (("1", "sync_work"), ("2", "async_work")):
         updates = [event for event in seen.of(ToolExecutionUpdate) if event.call_id == id]
         assert [(event.name, event.update) for event in updates] == [(name, n) for n in range(50)]
@@ -229,7 +261,9 @@ async def test_per_tool_and_default_timeouts_give_an_error_result():
         await asyncio.sleep(5)
         return "never"
 
-    results, _, _ = await dispatch([ToolCall("1", "slow"), ToolCall("2", "slower")], [slow, slower], tool_timeout=0.03)
+    results, _, _ = await dispatch(
+        [ToolCall("1", "slow"), ToolCall("2", "slower")], [slow, slower], tool_timeout=0.03
+    )
     assert "timed out after 0.02 s" in results[0].text
     assert "timed out after 0.03 s" in results[1].text
 
@@ -296,7 +330,9 @@ async def test_aborting_in_tools_ends_the_turn_once_with_all_results():
         await asyncio.sleep(5)
         return "never"
 
-    results, seen, agent = await dispatch([ToolCall("1", "quick"), ToolCall("2", "slow")], [quick, slow], deadline=0.05)
+    results, seen, agent = await dispatch(
+        [ToolCall("1", "quick"), ToolCall("2", "slow")], [quick, slow], deadline=0.05
+    )
     assert [result.text for result in results] == ["done", "tool call cancelled: the run was aborted"]
     ends = seen.of(TurnEnd)
     assert [(end.reason, len(end.tool_results)) for end in ends] == [("aborted", 2)]
@@ -355,7 +391,9 @@ async def test_an_invalid_partition_runs_nothing_and_settles_every_call(partitio
         ran.append("x")
         return "x"
 
-    results, _, _ = await dispatch([ToolCall("1", "work"), ToolCall("2", "work")], [work], tool_execution=lambda calls: partition)
+    results, _, _ = await dispatch(
+        [ToolCall("1", "work"), ToolCall("2", "work")], [work], tool_execution=lambda calls: partition
+    )
     assert not ran
     assert all("invalid partition" in result.text for result in results)
 
@@ -382,7 +420,9 @@ async def test_pre_dispatch_stop_settles_every_unresolved_call_and_ends_the_run(
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
             return Stop("enough") if call.id == "2" else None
 
-    results, seen, agent = await dispatch([ToolCall(id, "echo", {"text": id}) for id in "123"], [echo], policies=[Halt()])
+    results, seen, agent = await dispatch(
+        [ToolCall(id, "echo", {"text": id}) for id in "123"], [echo], policies=[Halt()]
+    )
     assert [result.text for result in results] == ["tool call not run: enough"] * 3
     assert len(agent.messages) == 5
     assert not seen.of(ToolExecutionStart)
@@ -393,7 +433,9 @@ async def test_rewritten_arguments_are_validated_and_run_and_the_history_keeps_w
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
             return Rewrite({"text": call.arguments["text"].upper()})
 
-    results, seen, agent = await dispatch([ToolCall("1", "echo", {"text": "x"})], [echo], policies=[Upper(), Upper()])
+    results, seen, agent = await dispatch(
+        [ToolCall("1", "echo", {"text": "x"})], [echo], policies=[Upper(), Upper()]
+    )
     assert results[0].text == "X"
     assert seen.of(ToolExecutionStart)[0].arguments == {"text": "X"}
     assert agent.messages[1].tool_calls[0].arguments == {"text": "x"}
@@ -484,7 +526,9 @@ async def test_new_arguments_from_the_approver_pass_the_policies_again():
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
             return Skip("not that") if call.arguments["text"] == "rm -rf /" else None
 
-    results, _, _ = await dispatch([CALL], [danger], approve=lambda request: Approved({"text": "rm -rf /"}), policies=[NoRoot()])
+    results, _, _ = await dispatch(
+        [CALL], [danger], approve=lambda request: Approved({"text": "rm -rf /"}), policies=[NoRoot()]
+    )
     assert results[0].text == "not that"
 
 
@@ -589,7 +633,9 @@ async def test_a_tool_may_return_blocks_values_and_results():
         "result": ToolResult("r", {"d": 1}, True),
         "odd": object(),
     }
-    results, _, _ = await dispatch([ToolCall(name, name) for name in values], [returning(*item) for item in values.items()])
+    results, _, _ = await dispatch(
+        [ToolCall(name, name) for name in values], [returning(*item) for item in values.items()]
+    )
     by_name = {result.tool_name: result for result in results}
     assert by_name["none"].content == ()
     assert by_name["json"].text == '{"a":[1,2.5,null]}'
@@ -611,7 +657,9 @@ async def test_a_tool_cannot_change_the_history_through_its_arguments():
 
 
 async def test_two_calls_with_one_id_are_told_apart():
-    results, _, _ = await dispatch([ToolCall("x", "echo", {"text": "a"}), ToolCall("x", "echo", {"text": "b"})], [echo])
+    results, _, _ = await dispatch(
+        [ToolCall("x", "echo", {"text": "a"}), ToolCall("x", "echo", {"text": "b"})], [echo]
+    )
     assert [result.text for result in results] == ["a", "b"]
     assert len({result.tool_call_id for result in results}) == 2
 
@@ -699,7 +747,9 @@ async def test_the_view_of_a_long_call_does_not_hold_up_the_event_loop():
             longest = max(longest, time.perf_counter() - began)
 
     ticking = asyncio.create_task(tick())
-    results, _, _ = await dispatch([ToolCall("1", "say", {"text": "PASSWORD=abc1 ls\n" * 40_000})], [say], approve=lambda request: True)
+    results, _, _ = await dispatch(
+        [ToolCall("1", "say", {"text": "PASSWORD=abc1 ls\n" * 40_000})], [say], approve=lambda request: True
+    )
     ticking.cancel()
     assert results[0].text == "said"
     assert longest < 1.0
@@ -713,6 +763,8 @@ async def test_arguments_nested_without_end_cost_the_call_alone(depth: int):
 
     text = '{"value":' + "[" * depth + "]" * depth + "}"
     call = [Start(), ToolCallStart(0, "1", "take"), ToolCallDelta(0, text), ToolCallEnd(0), Done("tool_use")]
-    results, _, _ = await dispatch(call, [take], approve=lambda request: True, policies=[LoopDetection(), PathGuard("."), PiiRedactor()])
+    results, _, _ = await dispatch(
+        call, [take], approve=lambda request: True, policies=[LoopDetection(), PathGuard("."), PiiRedactor()]
+    )
     assert results[0].is_error
     assert "not a JSON object" in results[0].text

@@ -34,7 +34,16 @@ from swink.errors import (
     is_overflow,
 )
 
-MODEL_ERRORS = [ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ContentFiltered, ModelRetired, StreamError, CacheMiss]
+MODEL_ERRORS = [
+    ContextWindowOverflow,
+    ModelThrottled,
+    NetworkError,
+    AuthError,
+    ContentFiltered,
+    ModelRetired,
+    StreamError,
+    CacheMiss,
+]
 ALL = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, AgentError)]
 
 
@@ -80,11 +89,28 @@ def test_a_model_error_survives_pickling(cls, again):
     error = cls("text", model="acme:m1", retry_after=3.5)
     back = again(error)
     assert type(back) is cls
-    assert (str(back), back.message, back.model, back.retry_after, back.kind) == (str(error), "text", "acme:m1", 3.5, cls.kind)
+    assert (str(back), back.message, back.model, back.retry_after, back.kind) == (
+        str(error),
+        "text",
+        "acme:m1",
+        3.5,
+        cls.kind,
+    )
     assert str(again(cls())) == str(cls())
 
 
-@pytest.mark.parametrize("cls", [AlreadyRunning, NoMessages, InvalidContinue, SyncInAsyncContext, BrokenHistory, InvalidTool, UnknownModel])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        AlreadyRunning,
+        NoMessages,
+        InvalidContinue,
+        SyncInAsyncContext,
+        BrokenHistory,
+        InvalidTool,
+        UnknownModel,
+    ],
+)
 def test_misuse_survives_pickling(cls):
     assert str(pickle.loads(pickle.dumps(cls("words")))) == "words"
 

@@ -26,7 +26,16 @@ from swink.events import (
     final_text,
 )
 from swink.messages import AssistantMessage, CustomMessage, Text, ToolResult, ToolResultMessage, UserMessage
-from swink.stream import AssistantMessageEvent, Done, Error, TextDelta, ThinkingDelta, ToolCallDelta, decode_event, encode_event
+from swink.stream import (
+    AssistantMessageEvent,
+    Done,
+    Error,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    decode_event,
+    encode_event,
+)
 from tests import strategies
 from tests.strategies import counts, json_objects, json_values, messages, numbers, words
 
@@ -66,7 +75,9 @@ def any_of(cls):
             fields[field.name] = BY_TYPE[field.type]
         elif getattr(field.type, "__origin__", None) is dict:
             fields[field.name] = json_objects
-        elif get_args(field.type) and all(isinstance(item, str | type(None)) for item in get_args(field.type)):
+        elif get_args(field.type) and all(
+            isinstance(item, str | type(None)) for item in get_args(field.type)
+        ):
             fields[field.name] = st.sampled_from(get_args(field.type))
         elif repr(field.type) == "typing.Any":
             fields[field.name] = json_values
@@ -108,7 +119,11 @@ def test_every_stream_event_round_trips_exactly(cls, data):
     ],
 )
 def test_every_event_of_the_module_is_in_the_union(module, union, others):
-    own = {name for name, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__}
+    own = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }
     structs = {name for name in own if issubclass(getattr(module, name), msgspec.Struct)}
     assert structs - others == {cls.__name__ for cls in get_args(union)}
 
@@ -125,9 +140,22 @@ def test_unknown_fields_are_tolerated():
 
 
 def test_the_wire_of_the_stream_protocol():
-    assert json.loads(encode_event(TextDelta(1, "x"))) == {"type": "text_delta", "content_index": 1, "delta": "x"}
-    assert json.loads(encode_event(ToolCallDelta(1, "{"))) == {"type": "tool_call_delta", "content_index": 1, "delta": "{"}
-    assert json.loads(encode_event(Error("m", "network", 2.0))) == {"type": "error", "message": "m", "kind": "network", "retry_after": 2.0}
+    assert json.loads(encode_event(TextDelta(1, "x"))) == {
+        "type": "text_delta",
+        "content_index": 1,
+        "delta": "x",
+    }
+    assert json.loads(encode_event(ToolCallDelta(1, "{"))) == {
+        "type": "tool_call_delta",
+        "content_index": 1,
+        "delta": "{",
+    }
+    assert json.loads(encode_event(Error("m", "network", 2.0))) == {
+        "type": "error",
+        "message": "m",
+        "kind": "network",
+        "retry_after": 2.0,
+    }
 
 
 def test_events_match_by_position_and_name():

@@ -71,7 +71,10 @@ class Odd(BaseException):
     pass
 
 
-@pytest.mark.parametrize("error", [Unspeakable(), Odd("odd"), BaseExceptionGroup("g", [SystemExit()]), StopAsyncIteration(), SystemExit(1)])
+@pytest.mark.parametrize(
+    "error",
+    [Unspeakable(), Odd("odd"), BaseExceptionGroup("g", [SystemExit()]), StopAsyncIteration(), SystemExit(1)],
+)
 async def test_whatever_a_tool_raises_the_batch_ends(error: BaseException):
     @tool
     async def breaks() -> str:
@@ -81,14 +84,19 @@ async def test_whatever_a_tool_raises_the_batch_ends(error: BaseException):
     def breaks_in_a_thread() -> str:
         raise error
 
-    agent, seen = make([[ToolCall("1", "breaks"), ToolCall("2", "breaks_in_a_thread")], "ok"], tools=[breaks, breaks_in_a_thread])
+    agent, seen = make(
+        [[ToolCall("1", "breaks"), ToolCall("2", "breaks_in_a_thread")], "ok"],
+        tools=[breaks, breaks_in_a_thread],
+    )
     result = await asyncio.wait_for(agent.run("go"), 3)
     assert result.text == "ok"
     assert all(message.is_error for message in agent.messages if message.role == "tool_result")
     seen.check()
 
 
-async def test_a_subscriber_that_raises_anything_at_a_tool_does_not_hold_the_batch(caplog: pytest.LogCaptureFixture):
+async def test_a_subscriber_that_raises_anything_at_a_tool_does_not_hold_the_batch(
+    caplog: pytest.LogCaptureFixture,
+):
     agent, seen = make([[ToolCall("1", "echo", {"text": "x"})], "ok"], tools=[echo])
 
     def raises(event: Any) -> None:
@@ -100,7 +108,9 @@ async def test_a_subscriber_that_raises_anything_at_a_tool_does_not_hold_the_bat
     seen.check()
 
 
-async def test_a_session_that_hangs_cannot_hold_the_run(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+async def test_a_session_that_hangs_cannot_hold_the_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
     monkeypatch.setattr("swink.run.SAVE_ABORTED", 0.05)
 
     class Hanging:
@@ -153,7 +163,9 @@ async def test_no_tool_starts_after_an_abort(where: str):
         agent.abort()
         return True
 
-    agent, seen = make([[ToolCall("1", "danger")], "never"], tools=[danger], approve=approve, policies=[Abort()])
+    agent, seen = make(
+        [[ToolCall("1", "danger")], "never"], tools=[danger], approve=approve, policies=[Abort()]
+    )
     result = await agent.run("go")
     assert result.stop_reason == "aborted"
     assert not ran
@@ -288,7 +300,9 @@ async def test_garbage_in_an_event_is_a_named_violation(event: Any):
 @pytest.mark.parametrize("partition", [lambda calls: None, lambda calls: [["a"], [1]], lambda calls: 3])
 async def test_a_partition_of_garbage_runs_nothing(partition: Any):
     agent, seen = make(
-        [[ToolCall("1", "echo", {"text": "x"}), ToolCall("2", "echo", {"text": "y"})], "ok"], tools=[echo], tool_execution=partition
+        [[ToolCall("1", "echo", {"text": "x"}), ToolCall("2", "echo", {"text": "y"})], "ok"],
+        tools=[echo],
+        tool_execution=partition,
     )
     assert (await agent.run("go")).text == "ok"
     assert not seen.of(ToolExecutionStart)
@@ -454,7 +468,13 @@ async def test_a_message_added_while_another_is_announced_enters_once():
     def listen(event: Any) -> None:
         if isinstance(event, ToolExecutionStart):
             agent.append_messages("first")
-        elif isinstance(event, MessageStart) and event.role == "user" and agent.is_running and len(agent.messages) > 2 and not added:
+        elif (
+            isinstance(event, MessageStart)
+            and event.role == "user"
+            and agent.is_running
+            and len(agent.messages) > 2
+            and not added
+        ):
             added.append("second")
             agent.append_messages("second")
 
@@ -469,7 +489,12 @@ async def test_calls_that_a_policy_gives_one_id_get_a_result_each():
         def pre_commit(self, message: Any) -> Any:
             if not getattr(message, "tool_calls", ()):
                 return None
-            return Replace(replace(message, content=(ToolCall("1", "echo", {"text": "a"}), ToolCall("1", "echo", {"text": "b"}))))
+            return Replace(
+                replace(
+                    message,
+                    content=(ToolCall("1", "echo", {"text": "a"}), ToolCall("1", "echo", {"text": "b"})),
+                )
+            )
 
     agent, _ = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo], policies=[Twins()])
     result = await agent.run("go")
@@ -478,7 +503,8 @@ async def test_calls_that_a_policy_gives_one_id_get_a_result_each():
 
 
 @pytest.mark.parametrize(
-    ("error", "says"), [(Unspeakable(), "it cannot say"), (ValueError("key sk-abcdefgh12345678 refused"), "[redacted]")]
+    ("error", "says"),
+    [(Unspeakable(), "it cannot say"), (ValueError("key sk-abcdefgh12345678 refused"), "[redacted]")],
 )
 async def test_a_hook_that_fails_is_told_without_secrets_even_if_it_cannot_say(error: Exception, says: str):
     def hook(messages: Any, overflow: bool) -> Any:
@@ -502,7 +528,9 @@ async def test_details_that_are_no_json_do_not_cost_a_checkpoint():
 
     agent, _ = make([[ToolCall("1", "odd", {"text": "x"})], "done"], tools=[odd])
     await agent.run("go")
-    restored = Agent.restore(json.loads(json.dumps(agent.checkpoint())), stream_fn=ScriptedModel(["later"]), tools=[odd])
+    restored = Agent.restore(
+        json.loads(json.dumps(agent.checkpoint())), stream_fn=ScriptedModel(["later"]), tools=[odd]
+    )
     assert [message.text for message in restored.messages] == [message.text for message in agent.messages]
     kept = [message.details for message in restored.messages if isinstance(message, ToolResultMessage)]
     assert kept == ["<dict>"]
@@ -533,10 +561,15 @@ class Late(Policy):
 
 
 @pytest.mark.parametrize("slot", ["pre_turn", "pre_dispatch", "post_turn", "post_loop"])
-@pytest.mark.parametrize("broken", [AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), ToolResultMessage("8", "echo", "stray")])
+@pytest.mark.parametrize(
+    "broken",
+    [AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), ToolResultMessage("8", "echo", "stray")],
+)
 async def test_what_a_policy_injects_cannot_break_the_history(slot: str, broken: Any):
     agent, _ = make(
-        [[ToolCall("1", "echo", {"text": "x"})], "done", "and done"], tools=[echo], policies=[Late(slot, [broken, UserMessage("so")])]
+        [[ToolCall("1", "echo", {"text": "x"})], "done", "and done"],
+        tools=[echo],
+        policies=[Late(slot, [broken, UserMessage("so")])],
     )
     assert (await agent.run("go")).stop_reason == "stop"
     assert history_problems(agent.messages) == []
@@ -567,7 +600,9 @@ async def test_what_is_appended_cannot_break_the_history(running: bool):
 async def test_what_a_poll_gives_cannot_break_the_history():
     given = [[AssistantMessage((ToolCall("9", "echo", {"text": "?"}),)), UserMessage("so")]]
     config = AgentLoopConfig(
-        model=ModelSpec("test", "m"), stream_fn=ScriptedModel(["one", "two"]), get_follow_up=lambda: given.pop() if given else []
+        model=ModelSpec("test", "m"),
+        stream_fn=ScriptedModel(["one", "two"]),
+        get_follow_up=lambda: given.pop() if given else [],
     )
     async with agent_loop("go", AgentContext(), config) as run:
         result = await run.result()
@@ -575,14 +610,30 @@ async def test_what_a_poll_gives_cannot_break_the_history():
     assert result.text == "two"
 
 
-ANNOUNCED = [AgentStart, MessageStart, MessageUpdate, MessageEnd, ToolExecutionStart, ToolExecutionEnd, TurnStart, TurnEnd, AgentEnd]
+ANNOUNCED = [
+    AgentStart,
+    MessageStart,
+    MessageUpdate,
+    MessageEnd,
+    ToolExecutionStart,
+    ToolExecutionEnd,
+    TurnStart,
+    TurnEnd,
+    AgentEnd,
+]
 
 
 @pytest.mark.parametrize("kind", ANNOUNCED)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("calls", [1, 3])
-def test_a_subscriber_that_ends_the_program_leaves_a_sound_history_and_an_idle_agent(kind: type, error: type[BaseException], calls: int):
-    script = [["first", *(ToolCall(str(number), "echo", {"text": "x"}) for number in range(calls))], "done", "again"]
+def test_a_subscriber_that_ends_the_program_leaves_a_sound_history_and_an_idle_agent(
+    kind: type, error: type[BaseException], calls: int
+):
+    script = [
+        ["first", *(ToolCall(str(number), "echo", {"text": "x"}) for number in range(calls))],
+        "done",
+        "again",
+    ]
     agent = Agent("test:m", stream_fn=ScriptedModel(script), tools=[echo])
     seen: list[Any] = []
 
@@ -642,7 +693,9 @@ def test_a_detached_run_that_ends_as_its_loop_ends_is_saved_and_frees_the_agent(
     assert history_problems(agent.messages) == []
 
 
-@pytest.mark.parametrize("mode", ["sequential", "priority", lambda calls: [[number] for number in range(len(calls))]])
+@pytest.mark.parametrize(
+    "mode", ["sequential", "priority", lambda calls: [[number] for number in range(len(calls))]]
+)
 async def test_steering_spares_the_calls_of_later_groups(mode: Any):
     ran: list[int] = []
 
@@ -654,7 +707,11 @@ async def test_steering_spares_the_calls_of_later_groups(mode: Any):
         return "ok"
 
     calls = [ToolCall(str(number), "work", {"number": number}) for number in range(3)]
-    tools = [replace(work, name=f"work{number}", priority=-number) for number in range(3)] if mode == "priority" else [work]
+    tools = (
+        [replace(work, name=f"work{number}", priority=-number) for number in range(3)]
+        if mode == "priority"
+        else [work]
+    )
     if mode == "priority":
         calls = [replace(call, name=f"work{number}") for number, call in enumerate(calls)]
     agent, _ = make([calls, "heard"], tools=tools, tool_execution=mode)
@@ -675,7 +732,9 @@ async def test_what_a_slow_steering_provider_gives_is_delivered():
         await asyncio.sleep(0.05)
         return [UserMessage("late")]
 
-    model = ScriptedModel([[ToolCall("1", "echo", {"text": "a"}), ToolCall("2", "echo", {"text": "b"})], "heard"])
+    model = ScriptedModel(
+        [[ToolCall("1", "echo", {"text": "a"}), ToolCall("2", "echo", {"text": "b"})], "heard"]
+    )
     config = AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model, get_steering=slowly)
     async with agent_loop("go", AgentContext(tools=[echo]), config) as run:
         result = await run.result()
@@ -700,7 +759,9 @@ async def test_a_tool_given_another_shape_is_held_to_it():
         """Small numbers."""
         return number
 
-    strict = replace(small, shape=Shape({"type": "object", "properties": {"number": {"type": "integer", "maximum": 9}}}))
+    strict = replace(
+        small, shape=Shape({"type": "object", "properties": {"number": {"type": "integer", "maximum": 9}}})
+    )
     with pytest.raises(InvalidArguments, match="9"):
         await strict.execute("1", {"number": 10}, ToolContext("1", "small"))
 
@@ -730,7 +791,9 @@ async def test_a_second_reader_that_comes_just_as_the_first_wakes_is_told_so_or_
     assert any(isinstance(outcome, MisuseError) for outcome in ended)
 
 
-def test_a_stream_dropped_after_its_loop_was_closed_ends_its_run_without_a_word(recwarn: pytest.WarningsRecorder):
+def test_a_stream_dropped_after_its_loop_was_closed_ends_its_run_without_a_word(
+    recwarn: pytest.WarningsRecorder,
+):
     agent = Agent("test:m", stream_fn=ScriptedModel([["x", Pause(5)], "later"]))
     loop = asyncio.new_event_loop()
 
@@ -753,7 +816,9 @@ def test_a_stream_dropped_after_its_loop_was_closed_ends_its_run_without_a_word(
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit, SystemExit])
 @pytest.mark.parametrize("role", ["user", "assistant", "tool_result"])
-def test_a_pre_commit_policy_that_raises_anything_breaks_neither_events_nor_history(role: str, error: type[BaseException]):
+def test_a_pre_commit_policy_that_raises_anything_breaks_neither_events_nor_history(
+    role: str, error: type[BaseException]
+):
     class Raises(Policy):
         def pre_commit(self, message: Any) -> Any:
             if message.role == role:
@@ -783,7 +848,10 @@ if hasattr(asyncio, "eager_task_factory"):  # Python 3.12 and later
                 agent.steer("stop it")
             return text
 
-        calls = [[ToolCall(f"{first}{number}", "work", {"text": first}) for number in range(3)] for first in ("go", "steer")]
+        calls = [
+            [ToolCall(f"{first}{number}", "work", {"text": first}) for number in range(3)]
+            for first in ("go", "steer")
+        ]
         agent, seen = make([calls[0], calls[1], "heard"], tools=[work])
         assert (await agent.run("hi")).text == "heard"
         assert ran == ["go", "go", "go", "steer"]
@@ -835,7 +903,9 @@ async def test_an_abort_does_not_wait_for_a_steering_provider_nor_leave_it_behin
             await asyncio.Event().wait()
         return text
 
-    model = ScriptedModel([[ToolCall("1", "work", {"text": "fast"}), ToolCall("2", "work", {"text": "slow"})]])
+    model = ScriptedModel(
+        [[ToolCall("1", "work", {"text": "fast"}), ToolCall("2", "work", {"text": "slow"})]]
+    )
     config = AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model, get_steering=provider)
     stream = agent_loop("go", AgentContext(tools=as_tools([work])), config)
     reader = asyncio.create_task(stream.result())
@@ -856,7 +926,13 @@ def test_a_second_exit_does_not_break_the_end_that_the_first_began():
 
     session = Kept()
     calls = [ToolCall(str(number), "echo", {"text": "x"}) for number in range(2)]
-    agent = Agent("test:m", stream_fn=ScriptedModel([calls, "never"]), tools=[echo], policies=[Leaves()], session=session)
+    agent = Agent(
+        "test:m",
+        stream_fn=ScriptedModel([calls, "never"]),
+        tools=[echo],
+        policies=[Leaves()],
+        session=session,
+    )
     with pytest.raises(SystemExit) as ended:
         agent.run_sync("go")
     assert ended.value.code == 3
@@ -923,7 +999,11 @@ async def test_messages_given_while_the_last_save_goes_on_are_kept():
 
     agent = Agent("test:m", stream_fn=ScriptedModel([AuthError("no")]), session=Slow())
     agent.subscribe(
-        lambda event: asyncio.get_running_loop().call_soon(agent.append_messages, "note") if isinstance(event, AgentEnd) else None
+        lambda event: (
+            asyncio.get_running_loop().call_soon(agent.append_messages, "note")
+            if isinstance(event, AgentEnd)
+            else None
+        )
     )
     await agent.run("hi")
     assert agent.messages[-1].text == "note"
@@ -933,7 +1013,9 @@ async def test_messages_given_while_the_last_save_goes_on_are_kept():
 async def test_a_poll_that_gives_no_messages_is_understood_or_refused(given: Any):
     polls = [given]
     config = AgentLoopConfig(
-        model=ModelSpec("test", "m"), stream_fn=ScriptedModel(["one", "two"]), get_follow_up=lambda: polls.pop() if polls else []
+        model=ModelSpec("test", "m"),
+        stream_fn=ScriptedModel(["one", "two"]),
+        get_follow_up=lambda: polls.pop() if polls else [],
     )
     stream = agent_loop("go", AgentContext(), config)
     async with asyncio.timeout(5):

@@ -59,7 +59,9 @@ def test_replacing_a_message_leaves_older_snapshots_alone():
     assert [message.text for message in after] == ["a", "B", "c"]
     assert after[0] is first
     assert after[2] is last
-    assert before.history is not after.history, "what was measured of the old one does not hold for the new one"
+    assert before.history is not after.history, (
+        "what was measured of the old one does not hold for the new one"
+    )
 
 
 def test_a_message_is_replaced_by_identity():
@@ -87,7 +89,9 @@ def test_a_history_keeps_its_own_list():
     assert history.snapshot()[0] is given_list[0]
 
 
-@given(paired_histories(max_size=6), st.integers(-8, 8), st.integers(-8, 8), st.sampled_from([None, 1, -1, 2]))
+@given(
+    paired_histories(max_size=6), st.integers(-8, 8), st.integers(-8, 8), st.sampled_from([None, 1, -1, 2])
+)
 @settings(max_examples=60, deadline=None)
 def test_a_snapshot_reads_like_a_list(messages, begin, end, step):
     history = History(messages)
@@ -190,7 +194,13 @@ def test_any_messages_at_all_are_repaired_or_refused(messages):
 
 def test_a_call_without_a_result_gets_one_that_says_so():
     repaired = paired([UserMessage("q"), calls("1", "2"), result("2"), UserMessage("next")])
-    assert [message.role for message in repaired] == ["user", "assistant", "tool_result", "tool_result", "user"]
+    assert [message.role for message in repaired] == [
+        "user",
+        "assistant",
+        "tool_result",
+        "tool_result",
+        "user",
+    ]
     made = repaired[2]
     assert isinstance(made, ToolResultMessage)
     assert (made.tool_call_id, made.tool_name, made.is_error, made.text) == ("1", "look", True, INTERRUPTED)
@@ -226,7 +236,10 @@ def test_an_id_may_come_back_in_a_later_turn():
 @pytest.mark.parametrize(
     ("messages", "says"),
     [
-        ([result("1")], "message 0 is a result for '1', but no call with that id is open there; remove it or add the call"),
+        (
+            [result("1")],
+            "message 0 is a result for '1', but no call with that id is open there; remove it or add the call",
+        ),
         ([calls("1"), UserMessage("x"), result("1")], "message 2 is a result for '1'"),
         ([calls("1"), result("1"), result("1")], "message 2 is a second result for call '1'; remove one"),
         ([calls("1", "1"), result("1")], "message 0 has two tool calls with one id; give each its own"),

@@ -58,7 +58,13 @@ class Scene:
         self.queued: list[str] = []
         self.fuse = fuse
         self.recovering = False
-        self.agent = Agent("test:a", stream_fn=self._stream, retry=ExponentialBackoff(3, 0.0001, 0.0002), get_api_key=self._key, **options)
+        self.agent = Agent(
+            "test:a",
+            stream_fn=self._stream,
+            retry=ExponentialBackoff(3, 0.0001, 0.0002),
+            get_api_key=self._key,
+            **options,
+        )
         self.collector = EventCollector()
         self.agent.subscribe(self.collector)
         self.misplaced: list[str] = []
@@ -67,9 +73,18 @@ class Scene:
     def look(self, event: Any) -> None:
         """At every event, each queued message is in exactly one of queue, in flight, history."""
         run = self.agent._active
-        places = [*self.agent._steering, *self.agent._follow_up, *(run.pending if run else ()), *self.agent.messages]
+        places = [
+            *self.agent._steering,
+            *self.agent._follow_up,
+            *(run.pending if run else ()),
+            *self.agent.messages,
+        ]
         texts = [message.text for message in places if isinstance(message, UserMessage)]
-        self.misplaced.extend(f"{text!r} is in {texts.count(text)} places at {event}" for text in self.queued if texts.count(text) != 1)
+        self.misplaced.extend(
+            f"{text!r} is in {texts.count(text)} places at {event}"
+            for text in self.queued
+            if texts.count(text) != 1
+        )
 
     def steer(self, text: str) -> None:
         self.agent.steer(text)
@@ -108,7 +123,11 @@ def parallel_tools(fuse: Fuse) -> Scene:
         ToolCall("d", "nope"),
         ToolCall("e", "work", {"n": "x"}),
     ]
-    return Scene([["text ", Thinking("hm", "sig"), *calls], [ToolCall("f", "work", {}, '{"n": 1')], "all done"], fuse, tools=[work, alone])
+    return Scene(
+        [["text ", Thinking("hm", "sig"), *calls], [ToolCall("f", "work", {}, '{"n": 1')], "all done"],
+        fuse,
+        tools=[work, alone],
+    )
 
 
 def retries_and_fallback(fuse: Fuse) -> Scene:
@@ -235,7 +254,12 @@ def policy_stop_in_dispatch(fuse: Fuse) -> Scene:
     @tool
     async def work() -> None: ...
 
-    scene = Scene([[ToolCall("a", "work"), ToolCall("b", "work"), ToolCall("c", "work")], "unused"], fuse, tools=[work], policies=[Halt()])
+    scene = Scene(
+        [[ToolCall("a", "work"), ToolCall("b", "work"), ToolCall("c", "work")], "unused"],
+        fuse,
+        tools=[work],
+        policies=[Halt()],
+    )
     scene.follow_up("never taken")
     return scene
 

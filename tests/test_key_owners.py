@@ -125,10 +125,16 @@ async def test_the_bare_loop_keeps_it_too():
 async def test_a_server_elsewhere_under_the_same_name_does_not_get_it():
     first, other, unknown = Spy(1, "https://api.first.example"), Spy(1, "https://elsewhere.example"), Spy()
     await agent("first:a", first, fallback_models=[("first:b", other), ("first:c", unknown)]).run("hi")
-    assert (first.seen, other.seen, unknown.seen) == ([("first:a", KEY)], [("first:b", None)], [("first:c", KEY)])
+    assert (first.seen, other.seen, unknown.seen) == (
+        [("first:a", KEY)],
+        [("first:b", None)],
+        [("first:c", KEY)],
+    )
 
 
-async def test_the_agents_own_server_is_asked_again_after_another_provider_was(monkeypatch: pytest.MonkeyPatch):
+async def test_the_agents_own_server_is_asked_again_after_another_provider_was(
+    monkeypatch: pytest.MonkeyPatch,
+):
     """The key of a gateway went to the provider whose name its models bear."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     spy = Spy(1, "https://gateway.example")
@@ -143,7 +149,9 @@ async def test_the_agents_own_server_is_asked_again_after_another_provider_was(m
     assert spy.seen == [("openai:a", KEY), ("openai:b", KEY), ("openai:d", KEY), ("openai:a", KEY)]
 
 
-async def test_without_the_key_the_error_says_where_one_comes_from_and_why_it_was_not_sent(monkeypatch: pytest.MonkeyPatch):
+async def test_without_the_key_the_error_says_where_one_comes_from_and_why_it_was_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     talker = Agent("openai:gpt-5", options=StreamOptions(api_key=KEY), retry=NO_RETRY)
     talker.model = "groq:llama-3.3-70b-versatile"
@@ -159,8 +167,18 @@ async def test_the_fallback_wrapper_gives_the_key_to_the_first_and_to_its_own_se
         wrapped = [recorded(cached(rate_limited(spy), tmp_path / "c"), tmp_path / "r") for spy in spies]
         return fallback(*wrapped)
 
-    first, again, other, unknown = Spy(1, "https://a.example/v1"), Spy(1, "https://A.example:443/v2"), Spy(1, "https://b.example/v1"), Spy()
-    talker = Agent("first:a", stream_fn=chain(first, again, other, unknown), options=StreamOptions(api_key=KEY), retry=NO_RETRY)
+    first, again, other, unknown = (
+        Spy(1, "https://a.example/v1"),
+        Spy(1, "https://A.example:443/v2"),
+        Spy(1, "https://b.example/v1"),
+        Spy(),
+    )
+    talker = Agent(
+        "first:a",
+        stream_fn=chain(first, again, other, unknown),
+        options=StreamOptions(api_key=KEY),
+        retry=NO_RETRY,
+    )
     assert (await talker.run("hi")).text == "ok"
     assert [spy.seen[0][1] for spy in (first, again, other, unknown)] == [KEY, KEY, None, None]
 
@@ -174,7 +192,12 @@ async def test_a_callers_own_server_under_a_name_of_its_own_gets_the_key_given_w
 
 async def test_a_wrapper_has_the_time_limits_and_the_address_of_what_it_wraps(tmp_path: Any):
     inner = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
-    for wrapper in (recorded(inner, tmp_path / "r"), cached(inner, tmp_path / "c"), rate_limited(inner), fallback(inner, Spy())):
+    for wrapper in (
+        recorded(inner, tmp_path / "r"),
+        cached(inner, tmp_path / "c"),
+        rate_limited(inner),
+        fallback(inner, Spy()),
+    ):
         assert getattr(wrapper, "timeout", None) == inner.timeout
         assert getattr(wrapper, "base_url", None) == "http://127.0.0.1:9/v1"
 

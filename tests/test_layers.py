@@ -63,14 +63,19 @@ def imported(tree: ast.Module) -> list[tuple[int, str]]:
                 found.append((node.lineno, RELATIVE))
             case ast.ImportFrom(module=module, level=0, names=names) if module is not None:
                 # `from swink import catalog` imports a module, `from swink import Agent` the package itself.
-                found += [(node.lineno, name if (name := f"{module}.{alias.name}") in MODULES else module) for alias in names]
+                found += [
+                    (node.lineno, name if (name := f"{module}.{alias.name}") in MODULES else module)
+                    for alias in names
+                ]
             case _:
                 pass
     return [(line, name) for line, name in found if name.split(".")[0] == "swink"]
 
 
 def test_every_module_is_in_the_drawing():
-    assert {part_of(module) for module in MODULES} <= set(RANKS), "draw the new module into LAYERS and the design"
+    assert {part_of(module) for module in MODULES} <= set(RANKS), (
+        "draw the new module into LAYERS and the design"
+    )
 
 
 def test_imports_are_absolute_and_point_down_only():
@@ -88,14 +93,30 @@ def test_imports_are_absolute_and_point_down_only():
 
 def test_the_rule_sees_what_it_should():
     code = "import swink.agent\ndef f():\n    from swink import catalog, Agent\n    from swink.providers.http import Request\n    from . import x\n"
-    assert [name for _, name in imported(ast.parse(code))] == ["swink.agent", "swink.catalog", "swink", "swink.providers.http", RELATIVE]
-    assert RANKS["messages"] < RANKS["stream"] < RANKS["events"] < RANKS["run"] < RANKS["agent"] < RANKS["providers"] < RANKS["tui"]
+    assert [name for _, name in imported(ast.parse(code))] == [
+        "swink.agent",
+        "swink.catalog",
+        "swink",
+        "swink.providers.http",
+        RELATIVE,
+    ]
+    assert (
+        RANKS["messages"]
+        < RANKS["stream"]
+        < RANKS["events"]
+        < RANKS["run"]
+        < RANKS["agent"]
+        < RANKS["providers"]
+        < RANKS["tui"]
+    )
     assert RANKS["providers"] == RANKS["tools"]
 
 
 def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
     code = "import sys, swink; print('\\n'.join(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     heavy = (
         "aiohttp",
         "httpx",
@@ -112,7 +133,11 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
     )
     assert not [name for name in loaded if name.split(".")[0] in heavy]
     packages = {path.name for path in ROOT.iterdir() if path.is_dir()}
-    assert not [name for name in loaded if name.startswith("swink.") and name.split(".")[1] in {*packages, "testing", "wrappers"}]
+    assert not [
+        name
+        for name in loaded
+        if name.startswith("swink.") and name.split(".")[1] in {*packages, "testing", "wrappers"}
+    ]
 
 
 def test_the_public_names_are_few_and_each_is_there():
@@ -137,7 +162,9 @@ def test_every_public_class_and_function_has_a_docstring():
         if not ast.get_docstring(tree) and tree.body:
             bare.append(f"{path.relative_to(ROOT)}: the module")
         for node in tree.body:
-            is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+            is_named = isinstance(
+                node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ) and not node.name.startswith("_")
             if is_named and not ast.get_docstring(node) and not is_overload(node):
                 bare.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}")
     assert not bare, "\n".join(bare)

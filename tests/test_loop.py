@@ -52,7 +52,17 @@ from swink.events import (
     TurnEnd,
 )
 from swink.policy import NudgeReasoningOnly
-from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
+from swink.stream import (
+    Done,
+    Error,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
 
 FAST = ExponentialBackoff(base_delay=0.001, max_delay=0.002)
@@ -128,7 +138,10 @@ async def test_the_context_is_transformed_before_it_is_converted_on_every_turn()
         return message
 
     agent, _, _ = make(
-        [[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo], transform_context=[transform, later], convert_to_llm=convert
+        [[ToolCall("1", "echo", {"text": "x"})], "done"],
+        tools=[echo],
+        transform_context=[transform, later],
+        convert_to_llm=convert,
     )
     await agent.run("hi")
     assert order == ["async", "sync", "convert"] * 2
@@ -136,7 +149,11 @@ async def test_the_context_is_transformed_before_it_is_converted_on_every_turn()
 
 async def test_the_key_is_asked_for_on_every_turn():
     keys = iter(["one", "two"])
-    agent, model, _ = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo], get_api_key=lambda provider: next(keys))
+    agent, model, _ = make(
+        [[ToolCall("1", "echo", {"text": "x"})], "done"],
+        tools=[echo],
+        get_api_key=lambda provider: next(keys),
+    )
     await agent.run("hi")
     assert [options.api_key for options in model.options] == ["one", "two"]
 
@@ -157,7 +174,16 @@ async def test_text_before_a_tool_call_is_not_the_answer():
 
 
 async def test_a_call_is_run_even_if_the_provider_said_stop():
-    script = [[Start(), ToolCallStart(0, "1", "echo"), ToolCallDelta(0, '{"text":"x"}'), ToolCallEnd(0), Done("stop")], "end"]
+    script = [
+        [
+            Start(),
+            ToolCallStart(0, "1", "echo"),
+            ToolCallDelta(0, '{"text":"x"}'),
+            ToolCallEnd(0),
+            Done("stop"),
+        ],
+        "end",
+    ]
     agent, _, _ = make(script, tools=[echo])
     assert (await agent.run("hi")).text == "end"
     assert agent.messages[2].text == "x"
@@ -171,7 +197,9 @@ async def test_a_tool_that_the_model_left_without_arguments_gets_an_empty_object
         seen.append({})
         return "ran"
 
-    agent, _, _ = make([[Start(), ToolCallStart(0, "1", "bare"), ToolCallEnd(0), Done("tool_use")], "end"], tools=[bare])
+    agent, _, _ = make(
+        [[Start(), ToolCallStart(0, "1", "bare"), ToolCallEnd(0), Done("tool_use")], "end"], tools=[bare]
+    )
     await agent.run("hi")
     assert seen == [{}]
 
@@ -190,7 +218,9 @@ async def test_a_tool_that_the_model_left_without_arguments_gets_an_empty_object
         ([Start(), Done("error")], r"done\(error\)"),
     ],
 )
-async def test_a_protocol_violation_is_an_error_that_names_it_and_is_not_retried(events: list[Any], words: str):
+async def test_a_protocol_violation_is_an_error_that_names_it_and_is_not_retried(
+    events: list[Any], words: str
+):
     agent, model, seen = make([events, "unused"])
     result = await agent.run("hi")
     assert result.stop_reason == "error"
@@ -226,7 +256,9 @@ async def test_a_failure_without_content_discards_nothing():
 
 
 async def test_partial_text_and_usage_of_a_failed_turn_are_kept_and_counted():
-    agent, _, _ = make([[Start(), TextStart(0), TextDelta(0, "par"), Error("bad key", "auth", usage=Usage(10, 5))]])
+    agent, _, _ = make(
+        [[Start(), TextStart(0), TextDelta(0, "par"), Error("bad key", "auth", usage=Usage(10, 5))]]
+    )
     result = await agent.run("hi")
     last = agent.messages[-1]
     assert isinstance(last, AssistantMessage)
@@ -235,12 +267,16 @@ async def test_partial_text_and_usage_of_a_failed_turn_are_kept_and_counted():
 
 
 async def test_usage_of_discarded_attempts_is_counted_too():
-    agent, _, _ = make([[Start(), Error("cut", "network", usage=Usage(10, 5))], [Start(), Done(usage=Usage(1, 1))]])
+    agent, _, _ = make(
+        [[Start(), Error("cut", "network", usage=Usage(10, 5))], [Start(), Done(usage=Usage(1, 1))]]
+    )
     assert (await agent.run("hi")).usage.total == 17
 
 
 async def test_a_stalled_stream_is_given_up_and_retried():
-    agent, _, _ = make([["par", Pause(5)], "whole"], options=StreamOptions(timeout=Timeout(idle=0.05, first=0.05)))
+    agent, _, _ = make(
+        [["par", Pause(5)], "whole"], options=StreamOptions(timeout=Timeout(idle=0.05, first=0.05))
+    )
     began = time.monotonic()
     result = await agent.run("hi")
     assert result.text == "whole"
@@ -248,7 +284,9 @@ async def test_a_stalled_stream_is_given_up_and_retried():
 
 
 async def test_a_stream_that_never_gives_content_is_given_up_after_its_own_limit():
-    agent, _, _ = make([[Pause(5)], [Pause(5)], [Pause(5)]], options=StreamOptions(timeout=Timeout(idle=5, first=0.02)))
+    agent, _, _ = make(
+        [[Pause(5)], [Pause(5)], [Pause(5)]], options=StreamOptions(timeout=Timeout(idle=5, first=0.02))
+    )
     result = await agent.run("hi")
     assert result.error_kind == "network"
     assert "no content for 0.02 s" in (result.error or "")
@@ -278,7 +316,9 @@ async def test_a_stream_function_that_raises_anything_is_a_failed_reply():
 async def test_a_third_party_error_is_classified_by_its_wording():
     agent, model, _ = make([ConnectionResetError("connection reset by peer"), "ok"])
     assert (await agent.run("hi")).text == "ok"
-    agent, model, _ = make([ValueError("This model's maximum context length is 10 tokens")], transform_context=())
+    agent, model, _ = make(
+        [ValueError("This model's maximum context length is 10 tokens")], transform_context=()
+    )
     assert (await agent.run("hi")).error_kind == "context_window_exceeded"
 
 
@@ -293,7 +333,10 @@ async def test_only_throttled_and_network_are_retried_by_default():
 
 
 async def test_retry_after_is_waited_for_up_to_the_cap():
-    agent, _, seen = make([ModelThrottled("slow", retry_after=0.05), "ok"], retry=ExponentialBackoff(base_delay=0, max_delay=0.06))
+    agent, _, seen = make(
+        [ModelThrottled("slow", retry_after=0.05), "ok"],
+        retry=ExponentialBackoff(base_delay=0, max_delay=0.06),
+    )
     began = time.monotonic()
     await agent.run("hi")
     assert time.monotonic() - began >= 0.05
@@ -322,7 +365,10 @@ async def test_fallback_models_are_tried_in_order_each_with_its_own_key_and_budg
     assert result.text == "from c"
     assert [str(spec) for spec in model.models] == ["test:m"] * 3 + ["other:b"] * 3 + ["third:c"]
     assert keys == ["test"] * 3 + ["other"] * 3 + ["third"]
-    assert [(event.from_model, event.to_model) for event in seen.of(ModelFallback)] == [("test:m", "other:b"), ("other:b", "third:c")]
+    assert [(event.from_model, event.to_model) for event in seen.of(ModelFallback)] == [
+        ("test:m", "other:b"),
+        ("other:b", "third:c"),
+    ]
     assert agent.messages[-1].model == "c"
     seen.check()
 
@@ -336,7 +382,12 @@ async def test_an_error_that_is_not_retryable_does_not_fall_back():
 # Overflow and max tokens
 
 
-OLD = [UserMessage("long " * 200), AssistantMessage("long " * 200), UserMessage("long " * 200), AssistantMessage("ok")]
+OLD = [
+    UserMessage("long " * 200),
+    AssistantMessage("long " * 200),
+    UserMessage("long " * 200),
+    AssistantMessage("ok"),
+]
 
 
 async def test_overflow_is_recovered_once_per_turn_outside_the_retry_budget():
@@ -347,7 +398,9 @@ async def test_overflow_is_recovered_once_per_turn_outside_the_retry_budget():
         return messages[-1:] if overflow else messages
 
     agent, model, seen = make(
-        [NetworkError("x"), ContextWindowOverflow("big"), NetworkError("y"), "ok"], messages=OLD, transform_context=prune
+        [NetworkError("x"), ContextWindowOverflow("big"), NetworkError("y"), "ok"],
+        messages=OLD,
+        transform_context=prune,
     )
     result = await agent.run("hi")
     assert result.text == "ok"
@@ -374,14 +427,20 @@ async def test_a_second_overflow_surfaces_and_the_next_run_starts_with_overflow_
         flags.append(overflow)
         return messages[-1:] if overflow else messages
 
-    agent, _, _ = make([ContextWindowOverflow("big"), ContextWindowOverflow("still"), "ok"], messages=OLD, transform_context=prune)
+    agent, _, _ = make(
+        [ContextWindowOverflow("big"), ContextWindowOverflow("still"), "ok"],
+        messages=OLD,
+        transform_context=prune,
+    )
     assert (await agent.run("hi")).error_kind == "context_window_exceeded"
     assert (await agent.run()).text == "ok"
     assert flags == [False, True, True]
 
 
 async def test_the_default_window_recovers_from_an_overflow():
-    long = [UserMessage("word " * 2000) if n % 2 == 0 else AssistantMessage("word " * 2000) for n in range(100)]
+    long = [
+        UserMessage("word " * 2000) if n % 2 == 0 else AssistantMessage("word " * 2000) for n in range(100)
+    ]
     agent, model, _ = make([ContextWindowOverflow("big"), "ok"], messages=long)
     assert (await agent.run("hi")).text == "ok"
     assert len(model.calls[1].messages) < len(model.calls[0].messages)
@@ -476,10 +535,14 @@ async def test_steering_interrupts_the_rest_of_the_batch_and_is_heard_next_turn(
         await asyncio.sleep(5)
         return "never"
 
-    agent, model, seen = make([[ToolCall("1", "first"), ToolCall("2", "slow"), ToolCall("3", "slow")], "heard"], tools=[first, slow])
+    agent, model, seen = make(
+        [[ToolCall("1", "first"), ToolCall("2", "slow"), ToolCall("3", "slow")], "heard"], tools=[first, slow]
+    )
     await asyncio.wait_for(agent.run("hi"), 2)
     results = [message for message in agent.messages if isinstance(message, ToolResultMessage)]
-    assert [result.text for result in results] == ["one"] + ["tool call cancelled: user requested steering interrupt"] * 2
+    assert [result.text for result in results] == ["one"] + [
+        "tool call cancelled: user requested steering interrupt"
+    ] * 2
     assert seen.of(TurnEnd)[0].reason == "steering_interrupt"
     assert model.calls[1].messages[-1].text == "change of plan"
     seen.check()
@@ -487,7 +550,11 @@ async def test_steering_interrupts_the_rest_of_the_batch_and_is_heard_next_turn(
 
 async def test_steering_after_a_text_only_turn_starts_another():
     agent, model, _ = make(["one", "two"])
-    agent.subscribe(lambda event: agent.steer("wait") if isinstance(event, MessageUpdate) and len(model.calls) == 1 else None)
+    agent.subscribe(
+        lambda event: (
+            agent.steer("wait") if isinstance(event, MessageUpdate) and len(model.calls) == 1 else None
+        )
+    )
     await agent.run("hi")
     assert [message.text for message in agent.messages] == ["hi", "one", "wait", "two"]
 
@@ -558,7 +625,9 @@ async def test_agent_loop_leaves_the_callers_context_alone():
     messages = [UserMessage("old"), AssistantMessage("reply")]
     context = AgentContext("be brief", messages, [echo])
     model = ScriptedModel(["ok"])
-    async with agent_loop("hi", context, AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model)) as run:
+    async with agent_loop(
+        "hi", context, AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=model)
+    ) as run:
         result = await run.result()
     assert result.text == "ok"
     assert messages == [UserMessage("old"), AssistantMessage("reply")]
@@ -575,7 +644,11 @@ async def test_agent_loop_continue_refuses_what_it_cannot_answer():
 
 
 async def test_agent_loop_continue_goes_on_after_tool_results():
-    history = [UserMessage("q"), AssistantMessage([ToolCall("1", "echo", {"text": "x"})]), ToolResultMessage("1", "echo", "x")]
+    history = [
+        UserMessage("q"),
+        AssistantMessage([ToolCall("1", "echo", {"text": "x"})]),
+        ToolResultMessage("1", "echo", "x"),
+    ]
     config = AgentLoopConfig(model=ModelSpec("test", "m"), stream_fn=ScriptedModel(["done"]))
     async with agent_loop_continue(AgentContext(messages=history, tools=[echo]), config) as run:
         assert (await run.result()).text == "done"
@@ -596,7 +669,10 @@ async def test_a_failed_reply_at_the_end_is_not_sent_as_a_prefill():
     await agent.run("hi")
     await agent.run()
     assert [message.role for message in model.calls[1].messages] == ["user"]
-    assert [message.stop_reason for message in agent.messages if isinstance(message, AssistantMessage)] == ["error", "stop"]
+    assert [message.stop_reason for message in agent.messages if isinstance(message, AssistantMessage)] == [
+        "error",
+        "stop",
+    ]
 
 
 # Cost
@@ -604,7 +680,9 @@ async def test_a_failed_reply_at_the_end_is_not_sent_as_a_prefill():
 
 async def test_cost_is_priced_before_the_message_ends():
     model = ModelSpec("test", "m", price=Price(input=3, output=15, cache_read=0.3))
-    agent = Agent(model, stream_fn=ScriptedModel([[Start(), Done(usage=Usage(1_000_000, 1_000_000, 1_000_000))]]))
+    agent = Agent(
+        model, stream_fn=ScriptedModel([[Start(), Done(usage=Usage(1_000_000, 1_000_000, 1_000_000))]])
+    )
     seen = EventCollector()
     agent.subscribe(seen)
     result = await agent.run("hi")
@@ -624,7 +702,9 @@ async def test_the_cost_of_an_unknown_model_is_unknown_and_not_zero():
 
 
 async def test_the_bundled_price_is_used_for_a_known_model():
-    agent = Agent("anthropic:claude-sonnet-4-6", stream_fn=ScriptedModel([[Start(), Done(usage=Usage(1_000_000))]]))
+    agent = Agent(
+        "anthropic:claude-sonnet-4-6", stream_fn=ScriptedModel([[Start(), Done(usage=Usage(1_000_000))]])
+    )
     result = await agent.run("hi")
     assert result.cost is not None
     assert result.cost.total == pytest.approx(3.0)
@@ -736,11 +816,15 @@ async def test_changes_of_the_session_state_come_as_one_delta_per_turn():
 
     agent, _, seen = make([[ToolCall("1", "write")], "end"], tools=[write], state={"old": 0})
     await agent.run("hi")
-    assert [(event.delta, event.removed) for event in seen.of(StateChanged)] == [({"a": 1, "b": {"deep": [1]}}, ("old",))]
+    assert [(event.delta, event.removed) for event in seen.of(StateChanged)] == [
+        ({"a": 1, "b": {"deep": [1]}}, ("old",))
+    ]
     assert agent.state == {"a": 1, "b": {"deep": [1]}}
 
 
-async def test_state_that_is_no_json_is_kept_from_policies_and_files_but_ends_nothing(caplog: pytest.LogCaptureFixture):
+async def test_state_that_is_no_json_is_kept_from_policies_and_files_but_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+):
     class Look(Policy):
         def pre_turn(self, ctx: Any) -> None:
             states.append(dict(ctx.state))

@@ -90,7 +90,9 @@ def test_the_wire_names_are_those_of_the_data_model():
         {"type": "tool_call", "id": "1", "name": "look", "arguments": {"at": [1]}},
     ]
     assert to_builtins(Image(UrlSource("u"))) == {"type": "image", "source": {"type": "url", "url": "u"}}
-    assert to_builtins(Image.from_file(Path("a") / "b.png")) == to_builtins(Image(FileSource(str(Path("a") / "b.png"))))
+    assert to_builtins(Image.from_file(Path("a") / "b.png")) == to_builtins(
+        Image(FileSource(str(Path("a") / "b.png")))
+    )
     assert to_builtins(ToolCall("1", "n", {}, ""))["partial_json"] == "", "set and empty is not unset"
 
 
@@ -144,7 +146,9 @@ class Place(TypedDict):
     city: str
 
 
-@pytest.mark.parametrize(("cls", "value", "data"), [(Note, Note("a", 3), {"text": "a", "stars": 3}), (Job, Job(3), {"id": 3})])
+@pytest.mark.parametrize(
+    ("cls", "value", "data"), [(Note, Note("a", 3), {"text": "a", "stars": 3}), (Job, Job(3), {"id": 3})]
+)
 def test_custom_messages_come_back_as_the_registered_type(cls, value, data):
     assert register_custom("mine", cls) is cls
     message = CustomMessage("mine", value)
@@ -218,7 +222,10 @@ def test_equal_messages_have_equal_hashes(one, two):
 
 
 def test_equal_arguments_in_another_order_hash_the_same():
-    one, two = (AssistantMessage((ToolCall("1", "n", arguments),)) for arguments in ({"a": 1, "b": True}, {"b": 1, "a": 1.0}))
+    one, two = (
+        AssistantMessage((ToolCall("1", "n", arguments),))
+        for arguments in ({"a": 1, "b": True}, {"b": 1, "a": 1.0})
+    )
     assert one == two
     assert hash(one) == hash(two)
 
@@ -236,8 +243,12 @@ def test_values_are_frozen():
 # What people pass
 
 
-@pytest.mark.parametrize("make", [UserMessage, AssistantMessage, ToolResult, lambda content: ToolResultMessage("1", "t", content)])
-@pytest.mark.parametrize("content", ["hi", ["hi"], ("hi",), Text("hi"), [Text("hi")], (Text("hi"),), iter(["hi"])])
+@pytest.mark.parametrize(
+    "make", [UserMessage, AssistantMessage, ToolResult, lambda content: ToolResultMessage("1", "t", content)]
+)
+@pytest.mark.parametrize(
+    "content", ["hi", ["hi"], ("hi",), Text("hi"), [Text("hi")], (Text("hi"),), iter(["hi"])]
+)
 def test_content_may_be_text_a_block_or_several(make, content):
     if not isinstance(content, str | Text | list | tuple):
         content = iter(["hi"])
@@ -262,7 +273,9 @@ def test_input_is_text_blocks_or_messages():
     assert as_messages("hi") == (UserMessage("hi"),)
     assert as_messages(image) == (UserMessage((image,)),)
     assert as_messages(EVERY[1]) == (EVERY[1],)
-    assert as_messages(["look", image, Extension("x")]) == (UserMessage((Text("look"), image, Extension("x"))),)
+    assert as_messages(["look", image, Extension("x")]) == (
+        UserMessage((Text("look"), image, Extension("x"))),
+    )
     mixed = as_messages(["a", EVERY[1], Text("b"), "c"])
     assert mixed == (UserMessage("a"), EVERY[1], UserMessage(("b", "c")))
     assert as_messages(()) == ()
@@ -270,7 +283,17 @@ def test_input_is_text_blocks_or_messages():
 
 @pytest.mark.parametrize(
     "value",
-    [5, None, {"role": "user", "content": "hi"}, [{"role": "user"}], b"hi", [5], ToolCall("1", "n"), Thinking("x"), [ToolCall("1", "n")]],
+    [
+        5,
+        None,
+        {"role": "user", "content": "hi"},
+        [{"role": "user"}],
+        b"hi",
+        [5],
+        ToolCall("1", "n"),
+        Thinking("x"),
+        [ToolCall("1", "n")],
+    ],
 )
 def test_input_that_is_none_says_what_it_takes(value):
     with pytest.raises(TypeError, match="input takes a str, a message"):
@@ -278,7 +301,9 @@ def test_input_that_is_none_says_what_it_takes(value):
 
 
 def test_properties_of_an_assistant_message():
-    message = AssistantMessage((Thinking("a"), Text("b"), Thinking("c"), ToolCall("1", "n"), Text("d"), ToolCall("2", "n")))
+    message = AssistantMessage(
+        (Thinking("a"), Text("b"), Thinking("c"), ToolCall("1", "n"), Text("d"), ToolCall("2", "n"))
+    )
     assert message.text == "bd"
     assert message.thinking == "ac"
     assert [call.id for call in message.tool_calls] == ["1", "2"]

@@ -136,7 +136,8 @@ def test_injected_messages_may_come_from_a_generator_and_stay_the_same():
 
 
 @pytest.mark.parametrize(
-    ("reason", "fresh", "nudges"), [("reasoning_only", "q", True), ("reasoning_only", "Go on!", False), ("complete", "q", False)]
+    ("reason", "fresh", "nudges"),
+    [("reasoning_only", "q", True), ("reasoning_only", "Go on!", False), ("complete", "q", False)],
 )
 def test_the_nudge_is_given_once_and_only_to_a_reply_of_nothing_but_thinking(reason, fresh, nudges):
     turn = Turn(AssistantMessage((Thinking("hm"),)), (), reason)
@@ -183,7 +184,9 @@ def test_a_policy_that_fails_before_the_commit_leaves_the_message_alone(caplog):
     "message",
     [
         UserMessage("private"),
-        AssistantMessage((Thinking("private"), Text("private"), ToolCall("1", "look", {"at": 1})), usage=Usage(3)),
+        AssistantMessage(
+            (Thinking("private"), Text("private"), ToolCall("1", "look", {"at": 1})), usage=Usage(3)
+        ),
         ToolResultMessage("1", "look", "private", details={"raw": "private"}),
     ],
 )

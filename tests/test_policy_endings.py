@@ -128,7 +128,9 @@ async def test_a_policy_that_fails_or_hangs_at_the_end_of_a_run_does_not_hold_it
     monkeypatch.setattr("swink.run.SAVE_WITHIN", 0.05)
     witness = Witness()
     with caplog.at_level(logging.ERROR):
-        result = await asyncio.wait_for(agent(ScriptedModel(["done"]), Failing(), Hanging(), witness).run("Go."), 5)
+        result = await asyncio.wait_for(
+            agent(ScriptedModel(["done"]), Failing(), Hanging(), witness).run("Go."), 5
+        )
     assert result.text == "done"
     assert "Failing failed in post_run" in caplog.text
     assert "Hanging did not take the end of a run in time" in caplog.text
@@ -154,7 +156,9 @@ async def test_a_policy_may_forbid_a_fallback():
     model, second = ScriptedModel([NetworkError("down")] * 3), ScriptedModel(["done"])
     policy = NoRetries()
     never = ExponentialBackoff(max_attempts=1, base_delay=0)
-    result = await Agent("test:one", stream_fn=model, fallback_models=[("test:two", second)], policies=[policy], retry=never).run("Go.")
+    result = await Agent(
+        "test:one", stream_fn=model, fallback_models=[("test:two", second)], policies=[policy], retry=never
+    ).run("Go.")
     assert result.reason == "once is enough"
     assert not second.calls
 

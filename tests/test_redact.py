@@ -27,7 +27,9 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("around", ["{}", "key is {}, sorry", '{{"x": "{}"}}', "https://h/p?k={}&z=1", "\n{}\n", "({})"])
+@pytest.mark.parametrize(
+    "around", ["{}", "key is {}, sorry", '{{"x": "{}"}}', "https://h/p?k={}&z=1", "\n{}\n", "({})"]
+)
 def test_what_looks_like_a_key_is_replaced_wherever_it_stands(secret, around):
     text = redact_text(around.format(secret))
     assert secret not in text
@@ -94,7 +96,15 @@ def test_redacting_twice_changes_nothing_more(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 100_000, "a-" * 50_000, "a." * 50_000, "eyJaaaaaaaa-" * 8_000, "password" * 12_000, "-----BEGIN " * 9_000]
+    "text",
+    [
+        "a" * 100_000,
+        "a-" * 50_000,
+        "a." * 50_000,
+        "eyJaaaaaaaa-" * 8_000,
+        "password" * 12_000,
+        "-----BEGIN " * 9_000,
+    ],
 )
 def test_long_text_takes_linear_time(text):
     began = time.perf_counter()
@@ -136,13 +146,18 @@ def test_values_that_look_like_keys_are_hidden_under_any_name():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(SECRETS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "password", "token"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "password", "token"]), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 def test_stream_options_never_show_a_key():
-    options = StreamOptions(api_key="very-private", extra={"headers": {"Authorization": "Bearer very-private"}, "top_k": 3})
+    options = StreamOptions(
+        api_key="very-private", extra={"headers": {"Authorization": "Bearer very-private"}, "top_k": 3}
+    )
     shown = repr(options) + str(options) + str(list(options.__rich_repr__()))
     assert "very-private" not in shown
     assert "top_k" in shown
@@ -178,7 +193,18 @@ def test_code_survives(text):
 
 @pytest.mark.parametrize(
     "shape",
-    ["password=", "password: ", 'password="', "token=", "?token=a&", "://a:", "eyJaaaaaaaa+", "sk-", "ghp_", "SG.aaaaaaaaaaaaaaaa."],
+    [
+        "password=",
+        "password: ",
+        'password="',
+        "token=",
+        "?token=a&",
+        "://a:",
+        "eyJaaaaaaaa+",
+        "sk-",
+        "ghp_",
+        "SG.aaaaaaaaaaaaaaaa.",
+    ],
 )
 def test_hostile_shapes_take_linear_time(shape):
     began = time.process_time()
@@ -201,6 +227,8 @@ def test_a_key_is_one_also_without_digits_or_with_a_path_in_it(text: str):
     assert MARK in redact_text(text)
 
 
-@pytest.mark.parametrize("text", ["call(passphrase=passphrase)", "a.py,sha256=r8_DrqAfn6QLwQnmXEggveiSU-UaIL2p2nuPINelfFc,14949"])
+@pytest.mark.parametrize(
+    "text", ["call(passphrase=passphrase)", "a.py,sha256=r8_DrqAfn6QLwQnmXEggveiSU-UaIL2p2nuPINelfFc,14949"]
+)
 def test_names_and_hashes_that_resemble_keys_stay(text: str):
     assert redact_text(text) == text

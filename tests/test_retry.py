@@ -8,7 +8,9 @@ from swink import errors
 from swink.errors import AgentError, AuthError, ModelError, ModelThrottled, NetworkError
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
 
-KINDS = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, ModelError)]
+KINDS = [
+    value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, ModelError)
+]
 
 
 @pytest.mark.parametrize("cls", KINDS)
@@ -30,7 +32,9 @@ def test_there_are_as_many_attempts_as_allowed(attempts):
 
 
 def test_the_defaults_are_three_attempts_one_second_doubled_up_to_sixty():
-    assert ExponentialBackoff() == ExponentialBackoff(max_attempts=3, base_delay=1.0, max_delay=60.0, jitter=True)
+    assert ExponentialBackoff() == ExponentialBackoff(
+        max_attempts=3, base_delay=1.0, max_delay=60.0, jitter=True
+    )
     plain = ExponentialBackoff(jitter=False)
     assert [plain.delay(attempt) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
@@ -57,7 +61,9 @@ def test_a_retry_after_that_is_longer_is_respected_up_to_the_cap():
     strategy = ExponentialBackoff(jitter=False)
     assert wait_before(strategy, ModelThrottled("x"), 2) == 2
     assert wait_before(strategy, ModelThrottled("x", retry_after=7.5), 2) == 7.5
-    assert wait_before(strategy, ModelThrottled("x", retry_after=0.1), 2) == 2, "never sooner than the back-off"
+    assert wait_before(strategy, ModelThrottled("x", retry_after=0.1), 2) == 2, (
+        "never sooner than the back-off"
+    )
     assert wait_before(strategy, ModelThrottled("x", retry_after=-5), 2) == 2, "a date that is past"
     assert wait_before(strategy, ModelThrottled("x", retry_after=3_600), 2) == 60
 

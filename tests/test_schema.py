@@ -83,7 +83,12 @@ def make_tool(hints, defaults=None, seen=None):
 
     record.__signature__ = inspect.Signature(
         [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=defaults.get(name, inspect.Parameter.empty))
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=hint,
+                default=defaults.get(name, inspect.Parameter.empty),
+            )
             for name, hint in hints.items()
         ]
     )
@@ -106,12 +111,32 @@ LEAVES = [
     (Literal["a", "b", 3], st.sampled_from(["a", "b", 3, 3.0])),
     (Annotated[int, Meta(ge=1, le=10)], st.integers(1, 10) | st.just(4.0)),
     (Annotated[str, Meta(max_length=3, pattern="^[a-c]*$")], st.text("abc", max_size=3)),
-    (Point, st.fixed_dictionaries({"x": st.integers(-9, 9)}, optional={"y": st.integers(-9, 9) | st.just(0.5), "other": json_values})),
+    (
+        Point,
+        st.fixed_dictionaries(
+            {"x": st.integers(-9, 9)}, optional={"y": st.integers(-9, 9) | st.just(0.5), "other": json_values}
+        ),
+    ),
     (Person, st.fixed_dictionaries({"name": words}, optional={"age": st.integers(0, 99)})),
-    (Note, st.fixed_dictionaries({"text": words}, optional={"tags": st.lists(words, max_size=2), "parent": st.just({"text": "x"})})),
+    (
+        Note,
+        st.fixed_dictionaries(
+            {"text": words}, optional={"tags": st.lists(words, max_size=2), "parent": st.just({"text": "x"})}
+        ),
+    ),
     (Cat | Dog, st.sampled_from([{"type": "Cat", "lives": 9}, {"type": "Dog", "name": "Rex"}])),
-    (Item, st.fixed_dictionaries({"sku": words}, optional={"count": st.integers(0, 9), "at": st.none() | st.just({"sku": "y"})})),
-    (Order, st.fixed_dictionaries({"items": st.lists(st.just({"sku": "a"}), max_size=2)}, optional={"where": st.just({"x": 1})})),
+    (
+        Item,
+        st.fixed_dictionaries(
+            {"sku": words}, optional={"count": st.integers(0, 9), "at": st.none() | st.just({"sku": "y"})}
+        ),
+    ),
+    (
+        Order,
+        st.fixed_dictionaries(
+            {"items": st.lists(st.just({"sku": "a"}), max_size=2)}, optional={"where": st.just({"x": 1})}
+        ),
+    ),
     (str | int | None, words | st.integers(0, 9) | st.none()),
 ]
 
@@ -142,7 +167,9 @@ def signatures(draw):
     """Hints by parameter, which of them have defaults, and arguments that are mostly right."""
     pairs = draw(st.dictionaries(st.sampled_from(["a", "b", "title", "type", "required"]), hints, max_size=3))
     optional = {name for name in pairs if draw(st.booleans())}
-    arguments = {name: draw(values if draw(st.integers(0, 3)) else json_values) for name, (_, values) in pairs.items()}
+    arguments = {
+        name: draw(values if draw(st.integers(0, 3)) else json_values) for name, (_, values) in pairs.items()
+    }
     for name in list(arguments):
         if draw(st.integers(0, 3)) == 0:
             del arguments[name]
@@ -175,7 +202,15 @@ async def test_exactly_what_the_schema_accepts_reaches_the_function(signature):
 
 def is_a(value, hint):
     """Whether a value is of the hinted Python type: its own conversion by msgspec leaves it as it is."""
-    return msgspec.convert(value, hint, dec_hook=lambda cls, item: item if isinstance(item, cls) else 1 / 0, from_attributes=False) == value
+    return (
+        msgspec.convert(
+            value,
+            hint,
+            dec_hook=lambda cls, item: item if isinstance(item, cls) else 1 / 0,
+            from_attributes=False,
+        )
+        == value
+    )
 
 
 @given(st.sampled_from(LEAVES), st.data())
@@ -194,7 +229,17 @@ def test_a_schema_given_as_it_is_leaves_the_value_as_it_is(leaf, data):
 def test_values_arrive_as_the_annotated_types():
     seen: list[dict[str, Any]] = []
     made = make_tool(
-        {"order": Order, "note": Note, "pet": Cat | Dog, "who": Person, "level": Level, "ids": set[int], "raw": bytes}, None, seen
+        {
+            "order": Order,
+            "note": Note,
+            "pet": Cat | Dog,
+            "who": Person,
+            "level": Level,
+            "ids": set[int],
+            "raw": bytes,
+        },
+        None,
+        seen,
     )
     values = made.prepare(
         {
@@ -223,7 +268,11 @@ def test_values_arrive_as_the_annotated_types():
 def test_a_schema_shows_types_defaults_enums_and_descriptions():
     @tool
     def book(
-        city: str, nights: int = 2, colour: Colour = Colour.RED, note: Annotated[str, "for the staff"] = "", ids: list[int] | None = None
+        city: str,
+        nights: int = 2,
+        colour: Colour = Colour.RED,
+        note: Annotated[str, "for the staff"] = "",
+        ids: list[int] | None = None,
     ):
         """Book a room.
 
@@ -241,7 +290,10 @@ def test_a_schema_shows_types_defaults_enums_and_descriptions():
             "nights": {"type": "integer", "default": 2, "description": "How many."},
             "colour": {"$ref": "#/$defs/Colour", "default": "red"},
             "note": {"type": "string", "default": "", "description": "for the staff"},
-            "ids": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], "default": None},
+            "ids": {
+                "anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}],
+                "default": None,
+            },
         },
         "required": ["city"],
         "additionalProperties": False,
@@ -324,7 +376,9 @@ def test_a_value_that_fits_the_schema_but_not_the_type_is_an_invalid_argument():
 
 def test_every_violation_is_listed_with_its_path():
     shape = Shape.of(Order)
-    problems = shape.violations({"items": [{"sku": 1}, {"sku": "a", "count": "x"}], "where": {"y": "z"}, "colour": "pink"})
+    problems = shape.violations(
+        {"items": [{"sku": 1}, {"sku": "a", "count": "x"}], "where": {"y": "z"}, "colour": "pink"}
+    )
     text = "\n".join(problems)
     for path in ("$.items[0].sku", "$.items[1].count", "$.where", "$.colour"):
         assert path in text
@@ -342,7 +396,12 @@ def test_a_violation_does_not_repeat_a_huge_value():
 
 
 def test_the_users_schema_is_not_changed():
-    schema = {"type": "object", "title": "T", "properties": {"a": {"type": "string", "title": "A"}}, "required": []}
+    schema = {
+        "type": "object",
+        "title": "T",
+        "properties": {"a": {"type": "string", "title": "A"}},
+        "required": [],
+    }
     before = copy.deepcopy(schema)
     shape = Shape.of(schema)
     shape.check()
@@ -354,7 +413,14 @@ def test_the_users_schema_is_not_changed():
 
 
 @pytest.mark.parametrize(
-    "schema", [{"type": "nonsense"}, {"properties": []}, {"pattern": "("}, {"$ref": "#/$defs/missing"}, {"minimum": "1"}]
+    "schema",
+    [
+        {"type": "nonsense"},
+        {"properties": []},
+        {"pattern": "("},
+        {"$ref": "#/$defs/missing"},
+        {"minimum": "1"},
+    ],
 )
 def test_a_schema_that_is_none_is_refused_where_it_is_written(schema):
     with pytest.raises(InvalidTool, match="not a usable JSON Schema"):
@@ -457,7 +523,11 @@ SPHINX = """Search the web.
 def test_the_three_docstring_styles_say_the_same(text):
     head, described = parse_docstring(text)
     assert head == "Search the web.\n\nMore about it: it searches."
-    assert described == {"query": "What to look for, over two lines.", "limit": "How many: at most ten.", "options": "The rest."}
+    assert described == {
+        "query": "What to look for, over two lines.",
+        "limit": "How many: at most ten.",
+        "options": "The rest.",
+    }
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,20 @@ def test_what_a_machine_acts_on_is_never_hidden(command: str):
     [
         (f"export OPENAI_API_KEY={KEY}", f"export OPENAI_API_KEY={MARK}"),
         ("PASSWORD=hunter2 ls", f"PASSWORD={MARK} ls"),
-        (f'curl -H "Authorization: Bearer {KEY}" https://api.example', f'curl -H "Authorization: Bearer {MARK}" https://api.example'),
+        (
+            f'curl -H "Authorization: Bearer {KEY}" https://api.example',
+            f'curl -H "Authorization: Bearer {MARK}" https://api.example',
+        ),
         ("psql postgres://me:hunter2@db.example/x", f"psql postgres://me:{MARK}@db.example/x"),
         (f"echo {KEY} > .env", f"echo {MARK} > .env"),
         (f"curl https://hooks.example/services/{KEY}", f"curl https://hooks.example/services/{MARK}"),
         (f"curl --api-key {KEY} --data x && ls", f"curl --api-key {MARK} --data x && ls"),
         (f"./deploy.sh --token {KEY}", f"./deploy.sh --token {MARK}"),
         ("PASSWORD=hunter2 python3 app.py", f"PASSWORD={MARK} python3 app.py"),
-        (f'API_KEY={KEY}; curl -H "X-Key: $API_KEY" https://api.example', f'API_KEY={MARK}; curl -H "X-Key: $API_KEY" https://api.example'),
+        (
+            f'API_KEY={KEY}; curl -H "X-Key: $API_KEY" https://api.example',
+            f'API_KEY={MARK}; curl -H "X-Key: $API_KEY" https://api.example',
+        ),
     ],
 )
 def test_a_mere_value_that_is_a_secret_is_hidden(command: str, view: str):
@@ -128,7 +134,10 @@ def test_secrets_are_hidden_by_the_name_of_their_argument_unless_a_shell_would_e
 
 
 def test_a_command_is_shown_whatever_its_argument_is_called_or_stands_in():
-    arguments: dict[str, Any] = {"password_command": "rm -rf build", "credentials": {"helper": "store it", "argv": ["rm", "build"]}}
+    arguments: dict[str, Any] = {
+        "password_command": "rm -rf build",
+        "credentials": {"helper": "store it", "argv": ["rm", "build"]},
+    }
     assert shown_arguments(arguments) == arguments
 
 
@@ -138,10 +147,17 @@ def test_a_value_that_another_argument_expands_is_shown():
 
 
 def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
-    assert list(shown_arguments({"a\u200b": 1, "a\\u200b": 2, "a\nallow? [y/N]": 3})) == ["a\\u200b", "a\\\\u200b", "a\\nallow? [y/N]"]
+    assert list(shown_arguments({"a\u200b": 1, "a\\u200b": 2, "a\nallow? [y/N]": 3})) == [
+        "a\\u200b",
+        "a\\\\u200b",
+        "a\\nallow? [y/N]",
+    ]
 
 
-@pytest.mark.parametrize("unit", ["PASSWORD=abc1 ", "$A;", "sh x ", "| a ", "a=b ", "do ", "token: x1 ", f"{KEY} ", "`", "declare ", "<"])
+@pytest.mark.parametrize(
+    "unit",
+    ["PASSWORD=abc1 ", "$A;", "sh x ", "| a ", "a=b ", "do ", "token: x1 ", f"{KEY} ", "`", "declare ", "<"],
+)
 def test_a_view_takes_time_in_proportion_to_the_text(unit: str):
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
@@ -168,7 +184,12 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is():
 
 
 @tried(100, 20_000)
-@given(st.text(st.sampled_from("PASSWORD=tokensk-proj 0123456789abcdefghij;|&$()`'\"\n/:@#.\u202e\u200b"), max_size=120))
+@given(
+    st.text(
+        st.sampled_from("PASSWORD=tokensk-proj 0123456789abcdefghij;|&$()`'\"\n/:@#.\u202e\u200b"),
+        max_size=120,
+    )
+)
 def test_every_character_a_shell_may_act_on_is_in_the_view(command: str):
     view = shown(command)
     for char in ";|&$()`'\"\n#<>\\*?{}!":

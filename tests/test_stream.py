@@ -64,7 +64,11 @@ def events_of(draw, index, block):
     """A block as stream events, its text cut anywhere, empty deltas included."""
     match block:
         case Text(text):
-            return [TextStart(index), *(TextDelta(index, piece) for piece in pieces_of(draw, text)), TextEnd(index)]
+            return [
+                TextStart(index),
+                *(TextDelta(index, piece) for piece in pieces_of(draw, text)),
+                TextEnd(index),
+            ]
         case Thinking(text, signature, redacted):
             deltas = [ThinkingDelta(index, piece) for piece in pieces_of(draw, text)]
             return [ThinkingStart(index), *deltas, ThinkingEnd(index, signature, redacted)]
@@ -131,7 +135,17 @@ def test_a_sequence_with_one_event_out_of_place_is_refused(reply, data):
     events = [*events, Done()]
     position = data.draw(st.integers(0, len(events)))
     extra = data.draw(
-        st.sampled_from([Start(), TextStart(97), TextDelta(97, "x"), TextEnd(97), ToolCallEnd(97), ThinkingDelta(97, "x"), events[-1]])
+        st.sampled_from(
+            [
+                Start(),
+                TextStart(97),
+                TextDelta(97, "x"),
+                TextEnd(97),
+                ToolCallEnd(97),
+                ThinkingDelta(97, "x"),
+                events[-1],
+            ]
+        )
     )
     if position == len(events) - 1 and extra == Done():
         position += 1  # two terminals either way: the second is the one too many
@@ -166,16 +180,33 @@ def test_a_start_with_a_wrong_index_is_named(index):
 
 
 def test_an_index_used_twice_is_named():
-    assert violation(Start(), TextStart(0), ToolCallStart(0, "1", "n")) == "tool_call_start opens block 0, expected 1"
-    assert violation(Start(), TextStart(0), TextEnd(0), TextStart(0)) == "text_start opens block 0, expected 1"
+    assert (
+        violation(Start(), TextStart(0), ToolCallStart(0, "1", "n"))
+        == "tool_call_start opens block 0, expected 1"
+    )
+    assert (
+        violation(Start(), TextStart(0), TextEnd(0), TextStart(0)) == "text_start opens block 0, expected 1"
+    )
 
 
 @pytest.mark.parametrize(
     ("begin", "end"),
-    [(TextStart(0), TextEnd(0)), (ThinkingStart(0), ThinkingEnd(0)), (ToolCallStart(0, "1", "n"), ToolCallEnd(0))],
+    [
+        (TextStart(0), TextEnd(0)),
+        (ThinkingStart(0), ThinkingEnd(0)),
+        (ToolCallStart(0, "1", "n"), ToolCallEnd(0)),
+    ],
 )
 @pytest.mark.parametrize(
-    "event", [TextDelta(0, "x"), ThinkingDelta(0, "x"), ToolCallDelta(0, "x"), TextEnd(0), ThinkingEnd(0), ToolCallEnd(0)]
+    "event",
+    [
+        TextDelta(0, "x"),
+        ThinkingDelta(0, "x"),
+        ToolCallDelta(0, "x"),
+        TextEnd(0),
+        ThinkingEnd(0),
+        ToolCallEnd(0),
+    ],
 )
 def test_deltas_and_ends_hit_an_open_block_of_their_own_type(begin, end, event):
     name = event.__struct_config__.tag
@@ -189,7 +220,9 @@ def test_deltas_and_ends_hit_an_open_block_of_their_own_type(begin, end, event):
 
 
 @pytest.mark.parametrize("terminal", [Done(), Done("length"), Error("x", "network")])
-@pytest.mark.parametrize("event", [Start(), TextStart(0), TextDelta(0, "x"), TextEnd(0), Done(), Error("y"), ToolCallDelta(0, "")])
+@pytest.mark.parametrize(
+    "event", [Start(), TextStart(0), TextDelta(0, "x"), TextEnd(0), Done(), Error("y"), ToolCallDelta(0, "")]
+)
 def test_nothing_comes_after_a_terminal(terminal, event):
     said = violation(Start(), terminal, event)
     assert said == f"{event.__struct_config__.tag} after {terminal.__struct_config__.tag}"
@@ -257,7 +290,19 @@ def test_a_call_that_ends_with_an_empty_buffer_has_no_arguments(text):
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": ', "nonsense", '{"a": 1} x', "[1]", "null", '"x"', "{'a': 1}", "[" * 10_000, '{"a": "\\ud800"}', "NaN"]
+    "text",
+    [
+        '{"a": ',
+        "nonsense",
+        '{"a": 1} x',
+        "[1]",
+        "null",
+        '"x"',
+        "{'a': 1}",
+        "[" * 10_000,
+        '{"a": "\\ud800"}',
+        "NaN",
+    ],
 )
 def test_bad_json_stays_where_it_can_be_shown(text):
     (call,) = assemble(Start(), ToolCallStart(0, "1", "n"), ToolCallDelta(0, text), ToolCallEnd(0))
@@ -275,13 +320,23 @@ def test_any_json_object_is_parsed(value):
 
 def test_blocks_without_a_word_are_left_out_but_signed_thinking_stays():
     content = assemble(
-        Start(), TextStart(0), TextDelta(0, ""), TextEnd(0), TextStart(1), TextEnd(1), ThinkingStart(2), ThinkingEnd(2, "s", True), Done()
+        Start(),
+        TextStart(0),
+        TextDelta(0, ""),
+        TextEnd(0),
+        TextStart(1),
+        TextEnd(1),
+        ThinkingStart(2),
+        ThinkingEnd(2, "s", True),
+        Done(),
     )
     assert content == (Thinking("", "s", True),)
 
 
 def test_halves_of_a_character_in_two_deltas_are_joined():
-    content = assemble(Start(), TextStart(0), TextDelta(0, "\ud83d"), TextDelta(0, "\ude00 \ud800"), TextEnd(0), Done())
+    content = assemble(
+        Start(), TextStart(0), TextDelta(0, "\ud83d"), TextDelta(0, "\ude00 \ud800"), TextEnd(0), Done()
+    )
     assert content == (Text("😀 \ufffd"),)
 
 

@@ -34,7 +34,11 @@ class ModelCity(pydantic.BaseModel):
     people: int
 
 
-SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}, "required": ["name", "people"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "people": {"type": "integer"}},
+    "required": ["name", "people"],
+}
 GOOD = {"name": "Tokyo", "people": 14}
 
 
@@ -62,9 +66,13 @@ def test_every_kind_of_type_is_accepted_sync_and_async(output: Any, expected: An
 
 
 def test_a_list_or_a_scalar_is_wrapped_for_the_model_and_unwrapped_for_the_caller():
-    assert agent_on(call({"value": [GOOD]})).run_sync("q", output=list[DataCity]).output == [DataCity("Tokyo", 14)]
+    assert agent_on(call({"value": [GOOD]})).run_sync("q", output=list[DataCity]).output == [
+        DataCity("Tokyo", 14)
+    ]
     assert agent_on(call({"value": 3})).run_sync("q", output=int).output == 3
-    assert agent_on(call({"value": [GOOD]})).run_sync("q", output=list[ModelCity]).output == [ModelCity(name="Tokyo", people=14)]
+    assert agent_on(call({"value": [GOOD]})).run_sync("q", output=list[ModelCity]).output == [
+        ModelCity(name="Tokyo", people=14)
+    ]
 
 
 async def test_the_run_stops_as_soon_as_a_call_validates():
@@ -94,7 +102,11 @@ async def test_retries_end_at_the_configured_maximum_and_what_was_said_survives(
     agent = Agent("test:m", stream_fn=model)
     result = await agent.run("q", output=DataCity, max_output_retries=2)
     assert len(model.calls) == 3
-    assert (result.stop_reason, result.error_kind, result.output) == ("error", "structured_output_failed", None)
+    assert (result.stop_reason, result.error_kind, result.output) == (
+        "error",
+        "structured_output_failed",
+        None,
+    )
     assert "after 3 attempts" in (result.error or "")
     assert "$.name" in (result.error or "")
     assert agent.error == result.error
@@ -106,7 +118,11 @@ async def test_other_tools_may_be_used_on_the_way():
     async def look(city: str) -> int:
         return 14
 
-    agent = agent_on([ToolCall("1", "look", {"city": "Tokyo"})], [*call(GOOD, "2"), ToolCall("3", "look", {"city": "x"})], tools=[look])
+    agent = agent_on(
+        [ToolCall("1", "look", {"city": "Tokyo"})],
+        [*call(GOOD, "2"), ToolCall("3", "look", {"city": "x"})],
+        tools=[look],
+    )
     assert (await agent.run("q", output=DataCity)).output == DataCity("Tokyo", 14)
     assert history_problems(agent.messages) == []
 

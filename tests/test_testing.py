@@ -22,7 +22,10 @@ async def echo(text: str) -> str:
     return text
 
 
-SCRIPT = [["Let me see. ", ToolCall("1", "echo", {"text": "a"}), ToolCall("2", "echo", {"text": "b"})], ["All ", "done."]]
+SCRIPT = [
+    ["Let me see. ", ToolCall("1", "echo", {"text": "a"}), ToolCall("2", "echo", {"text": "b"})],
+    ["All ", "done."],
+]
 
 
 class Endless(ScriptedModel):
@@ -34,7 +37,9 @@ class Endless(ScriptedModel):
             yield event
 
 
-@pytest.mark.parametrize("what", ["disconnect", "malformed", "error", "cancel", 0.0005, NetworkError("injected")])
+@pytest.mark.parametrize(
+    "what", ["disconnect", "malformed", "error", "cancel", 0.0005, NetworkError("injected")]
+)
 async def test_chaos_at_every_event_of_every_request_leaves_the_agent_sound(what: Any):
     disturbed = 0
     for request in range(2):
@@ -61,17 +66,27 @@ async def test_chaos_at_every_event_of_every_request_leaves_the_agent_sound(what
                 assert result.stop_reason == "aborted"
             else:
                 assert result.text == "All done."
-            assert (await Agent("test:m", stream_fn=ScriptedModel(["ok"]), messages=agent.messages).run("next")).text == "ok"
+            assert (
+                await Agent("test:m", stream_fn=ScriptedModel(["ok"]), messages=agent.messages).run("next")
+            ).text == "ok"
     assert disturbed >= 12
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.sampled_from(["disconnect", "error", "malformed", "cancel", 0.0]))
+    st.dictionaries(
+        st.tuples(st.integers(0, 5), st.integers(0, 9)),
+        st.sampled_from(["disconnect", "error", "malformed", "cancel", 0.0]),
+    )
 )
 def test_any_mixture_of_chaos_leaves_the_agent_sound(plan: dict[tuple[int, int], Any]):
     async def main() -> None:
-        agent = Agent("test:m", stream_fn=ChaosModel(Endless(SCRIPT), lambda *at: plan.get(at)), tools=[echo], retry=FAST)
+        agent = Agent(
+            "test:m",
+            stream_fn=ChaosModel(Endless(SCRIPT), lambda *at: plan.get(at)),
+            tools=[echo],
+            retry=FAST,
+        )
         seen = EventCollector()
         agent.subscribe(seen)
         agent.follow_up("and then")
@@ -109,7 +124,12 @@ async def test_a_script_may_pause():
         [AgentStart(), TurnStart(1), AgentEnd(())],
         [AgentStart(), MessageStart("user"), AgentEnd(())],
         [AgentStart(), MessageEnd(UserMessage("x")), AgentEnd(())],
-        [AgentStart(), TurnStart(1), ToolExecutionEnd("1", "x", ToolResult()), ToolExecutionEnd("1", "x", ToolResult())],
+        [
+            AgentStart(),
+            TurnStart(1),
+            ToolExecutionEnd("1", "x", ToolResult()),
+            ToolExecutionEnd("1", "x", ToolResult()),
+        ],
         [TurnStart(1)],
     ],
 )

@@ -16,7 +16,18 @@ import pytest
 
 from swink.errors import AgentError, InvalidTool
 from swink.messages import Cost, Extension, Image, Text, Thinking, ToolCall, UrlSource, Usage
-from swink.tool import InvalidArguments, Tool, ToolContext, ToolError, ToolResult, Transfer, as_result, as_tool, as_tools, tool
+from swink.tool import (
+    InvalidArguments,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    Transfer,
+    as_result,
+    as_tool,
+    as_tools,
+    tool,
+)
 
 
 async def call(made: Tool, /, **arguments: Any) -> Any:
@@ -109,7 +120,14 @@ async def test_the_decorator_works_bare_and_with_options():
 
     assert (one.name, one.description, one.label) == ("one", "one", "one")
     assert (two.name, two.description, two.label) == ("second-tool", "Does two.", "Two!")
-    assert (two.requires_approval, two.sequential, two.priority, two.timeout, two.idempotent, two.max_result) == (
+    assert (
+        two.requires_approval,
+        two.sequential,
+        two.priority,
+        two.timeout,
+        two.idempotent,
+        two.max_result,
+    ) == (
         True,
         True,
         3,
@@ -292,18 +310,30 @@ def spaced(x: int) -> int:
         (lambda: as_tool(positional), r"'x: int' cannot be filled by name; use ordinary named parameters"),
         (lambda: as_tool(variadic), r"'\*args: int' cannot be filled by name"),
         (lambda: as_tool(keywords), r"'\*\*kwargs: int' cannot be filled by name"),
-        (lambda: as_tool(untyped), r"tool 'untyped': parameter 'x' has no type annotation; annotate it, e.g. `x: str`"),
-        (lambda: as_tool(odd_default), r"tool 'odd_default': the default of 'x' is not JSON-able .*; use None"),
+        (
+            lambda: as_tool(untyped),
+            r"tool 'untyped': parameter 'x' has no type annotation; annotate it, e.g. `x: str`",
+        ),
+        (
+            lambda: as_tool(odd_default),
+            r"tool 'odd_default': the default of 'x' is not JSON-able .*; use None",
+        ),
         (lambda: as_tool(unresolved), r"tool 'unresolved': .*NoSuchType.*define the type at module level"),
         (lambda: as_tool(nonsense), r"tool 'nonsense': an annotation cannot be resolved"),
         (lambda: as_tool(unusable), r"tool 'unusable': parameter 'x'.*use str, int"),
         (lambda: as_tool(lambda x: x), r"needs a name.*@tool\(name=\.\.\.\)"),
         (lambda: as_tool(functools.partial(add, b=1)), r"needs a name"),
-        (lambda: tool(name="two words")(spaced), r"'two words' must be 1 to 64 ASCII letters.*@tool\(name=\.\.\.\)"),
+        (
+            lambda: tool(name="two words")(spaced),
+            r"'two words' must be 1 to 64 ASCII letters.*@tool\(name=\.\.\.\)",
+        ),
         (lambda: tool(name="x" * 65)(spaced), r"must be 1 to 64"),
         (lambda: tool(name="größe")(spaced), r"must be 1 to 64 ASCII"),
         (lambda: Tool.raw("a.b", "d", {"type": "object"}, print), r"'a.b' must be"),
-        (lambda: as_tools([add, tool(name="add")(later)]), r"two tools are named 'add'; rename one with @tool\(name=\.\.\.\)"),
+        (
+            lambda: as_tools([add, tool(name="add")(later)]),
+            r"two tools are named 'add'; rename one with @tool\(name=\.\.\.\)",
+        ),
         (lambda: tool(tool(add)), r"'add' is a tool already; remove one @tool"),
         (lambda: as_tool(5), r"5 is not a tool: pass a typed function"),
         (lambda: as_tool("add"), r"'add' is not a tool"),
@@ -311,10 +341,19 @@ def spaced(x: int) -> int:
         (lambda: as_tool(max), r"tool 'max'.*signature"),
         (lambda: as_tool(Duck), r"Duck is a class; pass an instance"),
         (lambda: as_tool(Greeter), r"Greeter is a class; pass an instance"),
-        (lambda: as_tool(type("Lame", (), {"execute": print, "parameters_schema": {}, "name": "lame"})()), r"no description"),
+        (
+            lambda: as_tool(type("Lame", (), {"execute": print, "parameters_schema": {}, "name": "lame"})()),
+            r"no description",
+        ),
         (lambda: as_tool(Shop.sell), r"'self' .* pass the method of an instance"),
-        (lambda: tool(isolation="process")(Shop().sell), r"isolation='process' needs a function at module level"),
-        (lambda: tool(name="p", isolation="process")(functools.partial(add, b=1)), r"isolation='process' needs a function"),
+        (
+            lambda: tool(isolation="process")(Shop().sell),
+            r"isolation='process' needs a function at module level",
+        ),
+        (
+            lambda: tool(name="p", isolation="process")(functools.partial(add, b=1)),
+            r"isolation='process' needs a function",
+        ),
         (lambda: tool(isolation="process")(with_context), r"a ToolContext cannot cross into a process"),
     ],
 )
@@ -412,7 +451,9 @@ def test_approval_may_depend_on_the_arguments():
 def test_a_rule_of_approval_that_fails_asks_and_cannot_change_the_arguments():
     assert tool(requires_approval=lambda arguments: arguments["path"] == "/")(add).needs_approval({})
     arguments = {"a": [1]}
-    assert not tool(requires_approval=lambda given: given["a"].clear() is not None)(add).needs_approval(arguments)
+    assert not tool(requires_approval=lambda given: given["a"].clear() is not None)(add).needs_approval(
+        arguments
+    )
     assert arguments == {"a": [1]}
 
 

@@ -108,7 +108,12 @@ async def test_prompts_results_replies_and_injected_messages_too():
         def pre_turn(self, ctx: Any) -> Any:
             return Inject(f"by the way, {SECRET}") if ctx.turn == 0 else None
 
-    made = agent([f"Let me see, {SECRET}", ToolCall("1", "look", {})], f"It is {SECRET}", tools=[look], policies=[Say()])
+    made = agent(
+        [f"Let me see, {SECRET}", ToolCall("1", "look", {})],
+        f"It is {SECRET}",
+        tools=[look],
+        policies=[Say()],
+    )
     result = await made.run(f"What is {SECRET}?")
     assert SECRET not in stored(made.messages)
     assert SECRET not in stored(result.messages)
@@ -178,16 +183,25 @@ async def test_a_guard_that_fails_withholds_what_it_could_not_judge():
         ("pre_turn", Stop(3)),  # pyright: ignore[reportArgumentType]
     ],
 )
-async def test_a_verdict_that_cannot_be_carried_out_stops_the_run_if_the_policy_is_a_guard(slot: str, verdict: Any):
+async def test_a_verdict_that_cannot_be_carried_out_stops_the_run_if_the_policy_is_a_guard(
+    slot: str, verdict: Any
+):
     guard = type("Guard", (Policy,), {"fail_closed": True, slot: lambda *_: verdict})()
-    made = Agent("test:m", stream_fn=ScriptedModel([[ToolCall("1", "look", {})], "done"]), tools=[look], policies=[guard])
+    made = Agent(
+        "test:m",
+        stream_fn=ScriptedModel([[ToolCall("1", "look", {})], "done"]),
+        tools=[look],
+        policies=[guard],
+    )
     result = await made.run("hello")
     assert (result.reason or "").startswith("Guard failed")
     ran = any(isinstance(message, ToolResultMessage) and not message.is_error for message in result.messages)
     assert ran == (slot in ("post_turn", "post_loop"))
 
 
-async def test_a_verdict_that_cannot_be_carried_out_is_reported_and_passed_over_otherwise(caplog: pytest.LogCaptureFixture):
+async def test_a_verdict_that_cannot_be_carried_out_is_reported_and_passed_over_otherwise(
+    caplog: pytest.LogCaptureFixture,
+):
     hint = type("Hint", (Policy,), {"pre_turn": lambda *_: Skip("no")})()
     result = await Agent("test:m", stream_fn=ScriptedModel(["done"]), policies=[hint]).run("hello")
     assert (result.text, result.reason) == ("done", None)

@@ -78,8 +78,13 @@ def stuck_on(stream_fn: Any, timeout: Any = SOON) -> Agent:
     return Agent("test:m", stream_fn=stream_fn, retry=ONCE, options=StreamOptions(timeout=timeout))
 
 
-@pytest.mark.parametrize("stream_fn", [hangs, hangs_after_content, hangs_after_its_end, hangs_in_its_finally, HangsWhenClosed, Deaf()])
-async def test_a_stuck_stream_is_given_up_whatever_it_does_about_it(stream_fn: Any, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "stream_fn",
+    [hangs, hangs_after_content, hangs_after_its_end, hangs_in_its_finally, HangsWhenClosed, Deaf()],
+)
+async def test_a_stuck_stream_is_given_up_whatever_it_does_about_it(
+    stream_fn: Any, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.watch.AGAIN", 0.05)
     agent = stuck_on(stream_fn)
     async with asyncio.timeout(5):

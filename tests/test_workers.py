@@ -50,7 +50,9 @@ async def test_what_a_function_raises_is_raised():
         await run_in_thread(fail, {}, "fail", nothing)
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()]
+)
 async def test_what_would_end_the_program_ends_only_the_tool(error):
     def leave() -> None:
         raise error
@@ -91,7 +93,9 @@ async def test_a_function_that_stops_when_asked_gives_its_result():
 async def test_a_function_that_ignores_cancellation_is_left_behind_after_a_grace():
     release = threading.Event()
     asked: list[bool] = []
-    task = asyncio.create_task(run_in_thread(lambda: release.wait(10), {}, "stubborn", lambda: asked.append(True)))
+    task = asyncio.create_task(
+        run_in_thread(lambda: release.wait(10), {}, "stubborn", lambda: asked.append(True))
+    )
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(Abandoned, match=r"may still be running and its effect is unknown"):
@@ -186,7 +190,9 @@ async def test_however_it_ends_the_caller_hears_of_it():
         "lock": (Exception, "not picklable"),
         "lambda": (Exception, "not picklable"),
     }
-    outcomes = await asyncio.gather(*(isolated(worker_tools.fail, how=how) for how in endings), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(isolated(worker_tools.fail, how=how) for how in endings), return_exceptions=True
+    )
     for outcome, (error, says) in zip(outcomes, endings.values(), strict=True):
         assert isinstance(outcome, error)
         assert says in str(outcome)
@@ -351,7 +357,9 @@ async def test_a_module_that_is_not_there_is_the_callers_to_hear():
         await run_in_process("no_such_module", "f", {})
 
 
-async def test_files_of_the_working_directory_are_not_imported_by_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_files_of_the_working_directory_are_not_imported_by_accident(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     for name in ("json", "pickle", "runpy", "asyncio", "swink"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the working directory')")
     monkeypatch.chdir(tmp_path)

@@ -35,18 +35,24 @@ async def test_fallback_asks_the_next_after_a_retryable_failure_without_content(
 async def test_fallback_lets_other_failures_and_broken_replies_through():
     result = await agent_on(fallback(ScriptedModel([AuthError("bad key")]), ScriptedModel(["no"]))).run("hi")
     assert result.error_kind == "auth"
-    result = await agent_on(fallback(ScriptedModel([["par", NetworkError("cut")]]), ScriptedModel(["no"]))).run("hi")
+    result = await agent_on(
+        fallback(ScriptedModel([["par", NetworkError("cut")]]), ScriptedModel(["no"]))
+    ).run("hi")
     assert result.error_kind == "network"
     assert result.text == "par"
 
 
 async def test_fallback_of_the_last_one_is_its_own_failure():
-    result = await agent_on(fallback(ScriptedModel([NetworkError("a")]), ScriptedModel([NetworkError("b")]))).run("hi")
+    result = await agent_on(
+        fallback(ScriptedModel([NetworkError("a")]), ScriptedModel([NetworkError("b")]))
+    ).run("hi")
     assert "b" in (result.error or "")
 
 
 @pytest.mark.parametrize("ending", [ConnectionResetError("gone"), None])
-async def test_fallback_asks_the_next_after_a_dropped_connection_and_a_reply_that_never_came(ending: Exception | None):
+async def test_fallback_asks_the_next_after_a_dropped_connection_and_a_reply_that_never_came(
+    ending: Exception | None,
+):
     async def broken(*call: Any) -> Any:
         yield Start()
         if ending is not None:

@@ -11,9 +11,7 @@ from typing import Any
 
 from swink.tool import tool
 
-HOLD = (
-    "import socket, sys, time; link = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('ready', flush=True); time.sleep(60)"
-)
+HOLD = "import socket, sys, time; link = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('ready', flush=True); time.sleep(60)"
 
 
 @dataclasses.dataclass

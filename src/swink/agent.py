@@ -45,7 +45,9 @@ from swink.transform import in_order
 
 Model = str | ModelSpec
 
-_lock = threading.RLock()  # over who runs and who waits for it; one serves all, and a stream dropped meanwhile may take it again
+_lock = (
+    threading.RLock()
+)  # over who runs and who waits for it; one serves all, and a stream dropped meanwhile may take it again
 
 
 class Session(Protocol):
@@ -104,7 +106,9 @@ class Agent:
         self._steering = MessageQueue(steering_mode)
         self._follow_up = MessageQueue(follow_up_mode)
         self._context = AgentContext(system_prompt, (), as_tools(tools))
-        self._history = History(_vetted([*session.messages, *messages] if session is not None else messages, policies))
+        self._history = History(
+            _vetted([*session.messages, *messages] if session is not None else messages, policies)
+        )
         self._config = AgentLoopConfig(
             model=spec,
             stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
@@ -133,12 +137,23 @@ class Agent:
         self._overflow = False
         self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
         initial = self._history.snapshot() if len(self._history) else ()
-        self._initial = (spec, system_prompt, self._context.tools, initial, _json_copy(self._config.state) or None)
+        self._initial = (
+            spec,
+            system_prompt,
+            self._context.tools,
+            initial,
+            _json_copy(self._config.state) or None,
+        )
 
     # Running
 
     async def run(
-        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+        self,
+        input: Input | None = None,
+        *,
+        output: Any = None,
+        max_output_retries: int = 3,
+        deadline: float | None = None,
     ) -> AgentResult:
         """Run to the end and return the result; without input, continue from the context."""
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
@@ -149,7 +164,12 @@ class Agent:
         return _outcome(structured, run)
 
     def run_sync(
-        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+        self,
+        input: Input | None = None,
+        *,
+        output: Any = None,
+        max_output_retries: int = 3,
+        deadline: float | None = None,
     ) -> AgentResult:
         """`run` for code without an event loop."""
         try:
@@ -158,16 +178,25 @@ class Agent:
             pass
         else:
             raise SyncInAsyncContext
-        return asyncio.run(self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline))
+        return asyncio.run(
+            self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline)
+        )
 
     def stream(
-        self, input: Input | None = None, *, output: Any = None, max_output_retries: int = 3, deadline: float | None = None
+        self,
+        input: Input | None = None,
+        *,
+        output: Any = None,
+        max_output_retries: int = 3,
+        deadline: float | None = None,
     ) -> EventStream:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         prompts = self._checked(input)
         structured = StructuredOutput(output, max_output_retries) if output is not None else None
         begin = partial(self._begin, prompts, structured, deadline)
-        return EventStream(begin, self._subscribers, Run.outcome if structured is None else partial(_outcome, structured))
+        return EventStream(
+            begin, self._subscribers, Run.outcome if structured is None else partial(_outcome, structured)
+        )
 
     # Steering
 
@@ -265,7 +294,12 @@ class Agent:
             returned = function(after, True)
             after = await returned if isinstance(returned, Awaitable) else returned
         self._idle_only("compact")
-        report = CompactionReport(len(before) - len(after), sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after)), True)
+        report = CompactionReport(
+            len(before) - len(after),
+            sum(map(estimate_tokens, before)),
+            sum(map(estimate_tokens, after)),
+            True,
+        )
         self._history = History(_vetted(after, self._config.policies))
         if report.dropped:
             self._subscribers.notify(ContextCompacted(report))
@@ -370,13 +404,25 @@ class Agent:
             model=self.model,
             system_prompt=self.system_prompt,
             messages=savable(self.messages),
-            steering=list(_vetted([*(self._active.pending if self._active is not None else ()), *self._steering], self._config.policies)),
+            steering=list(
+                _vetted(
+                    [*(self._active.pending if self._active is not None else ()), *self._steering],
+                    self._config.policies,
+                )
+            ),
             follow_up=list(_vetted(self._follow_up, self._config.policies)),
             state=copied(self.state),
         ).to_data()
 
     @classmethod
-    def restore(cls, data: dict[str, Any], *, stream_fn: StreamFn | None = None, tools: Sequence[Any] = (), **options: Any) -> "Agent":
+    def restore(
+        cls,
+        data: dict[str, Any],
+        *,
+        stream_fn: StreamFn | None = None,
+        tools: Sequence[Any] = (),
+        **options: Any,
+    ) -> "Agent":
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so."""
         saved = Checkpoint.from_data(data)
         given = as_tools(tools)
@@ -407,7 +453,9 @@ class Agent:
         if input and type(input) is str:
             return prompts
         if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
-            raise NoMessages("the input is empty; give some text, an image or a message, or call run() without input to continue")
+            raise NoMessages(
+                "the input is empty; give some text, an image or a message, or call run() without input to continue"
+            )
         if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):
             broken = violations([*self.messages, *prompts])
             if broken:
@@ -422,7 +470,9 @@ class Agent:
         buffer: Buffer,
     ) -> Run:
         if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
-            raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
+            raise MisuseError(
+                f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
+            )
         with _lock:
             if self._claimed:
                 raise AlreadyRunning
@@ -436,7 +486,9 @@ class Agent:
                 self._ended if structured is None else partial(self._ended, structured=structured),
                 tools=() if structured is None else (structured.tool,),
                 policies=() if structured is None else (structured,),
-                tool_choice=structured.tool.name if structured is not None and not self.tools and self.thinking_level == "off" else None,
+                tool_choice=structured.tool.name
+                if structured is not None and not self.tools and self.thinking_level == "off"
+                else None,
                 overflow=self._overflow,
             )
             self._active = run
@@ -500,7 +552,9 @@ class Agent:
 
     def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
         """The agent's own stream function, unless the catalog has one for another provider than the agent was made with."""
-        if self._stream_fn is not None and (spec.provider == self._provider or not catalog.has_provider(spec.provider)):
+        if self._stream_fn is not None and (
+            spec.provider == self._provider or not catalog.has_provider(spec.provider)
+        ):
             return self._stream_fn
         return catalog.stream_fn_for(spec)
 
@@ -522,7 +576,9 @@ def _outcome(structured: StructuredOutput | None, run: Run) -> AgentResult:
     if structured is None or result.stop_reason in ("aborted", "error"):
         return result
     if structured.received:
-        return replace(result, output=structured.value, reason=None if result.reason == DONE else result.reason)
+        return replace(
+            result, output=structured.value, reason=None if result.reason == DONE else result.reason
+        )
     if failure := structured.failure:
         return replace(result, stop_reason="error", error=str(failure), error_kind=failure.kind)
     return result

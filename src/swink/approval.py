@@ -59,18 +59,32 @@ async def ask_approval(run: Run, call: Call) -> bool:
     tool = call.tool
     assert tool is not None
     if run.config.approve is None:
-        run.settle(call, failure(f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"))
+        run.settle(
+            call,
+            failure(
+                f"tool call rejected: {tool.name!r} needs approval and nobody can give it (no approve callback is set)"
+            ),
+        )
         return False
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(repr(call.arguments)) > _AT_ONCE
     # Not at the top: its patterns take 10 ms to compile, and many programs never ask.
     from swink.shown import shown_arguments
 
-    shown = await asyncio.to_thread(shown_arguments, call.arguments) if is_long else shown_arguments(call.arguments)
+    shown = (
+        await asyncio.to_thread(shown_arguments, call.arguments)
+        if is_long
+        else shown_arguments(call.arguments)
+    )
     run.check()
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))
     wanted = tool.needs_approval(call.arguments)
-    answer = await _answer(run, ApprovalRequest(call.call.id, tool.name, copy_json(call.arguments), shown, wanted, run.policy_context()))
+    answer = await _answer(
+        run,
+        ApprovalRequest(
+            call.call.id, tool.name, copy_json(call.arguments), shown, wanted, run.policy_context()
+        ),
+    )
     if run.aborting:
         answer = Rejected("aborted")
     reason = answer.reason if isinstance(answer, Rejected) else None
@@ -88,7 +102,9 @@ async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
     approve = run.config.approve
     assert approve is not None
     try:
-        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, "__call__", None)):  # noqa: B004
+        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(
+            getattr(approve, "__call__", None)  # noqa: B004
+        ):
             answer = await approve(request)
         else:
             # Somebody may be typing the answer at a prompt: not on the event loop.
@@ -106,7 +122,10 @@ async def _answer(run: Run, request: ApprovalRequest) -> Approved | Rejected:
         return Rejected(f"the approval failed: {type(error).__name__}")
     match answer:
         case Approved(arguments=dict() as arguments) if _marks(arguments) > _marks(request.arguments):
-            log.warning("the approval of %s gave back the redacted view; edit the request's arguments, not what it shows", request.name)
+            log.warning(
+                "the approval of %s gave back the redacted view; edit the request's arguments, not what it shows",
+                request.name,
+            )
             return Rejected("the approval failed: it gave back the redacted view of the arguments")
         case Approved() | Rejected():
             return answer

@@ -70,16 +70,25 @@ class Asked(Struct, frozen=True):
         return [("key", self.key)]
 
 
-def identify(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = "") -> Asked:
+def identify(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = ""
+) -> Asked:
     """What identifies a request, clocks and costs aside; raises `TypeError` for what is no JSON. Slow: for a thread."""
     messages: list[dict[str, Any]] = as_sent(savable(context.messages))
     for message, original in zip(messages, context.messages, strict=True):
         _add_digests(message["content"], original.content)
     request: dict[str, Any] = {
-        "model": {"provider": model.provider, "model_id": model.model_id, "thinking_level": model.thinking_level},
+        "model": {
+            "provider": model.provider,
+            "model_id": model.model_id,
+            "thinking_level": model.thinking_level,
+        },
         "system_prompt": context.system_prompt,
         "messages": [{name: message[name] for name in _SHOWN if name in message} for message in messages],
-        "tools": [{"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in context.tools],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
+            for tool in context.tools
+        ],
         "options": _set(options, "temperature", "max_tokens", "tool_choice", "extra"),
     }
     if model.thinking_budgets:
@@ -116,11 +125,21 @@ class Cassette:
                 logger.warning("%s: line %d is not a whole recording and is skipped", self.path, number)
         return recordings
 
-    def keep(self, asked: Asked, events: list[AssistantMessageEvent], error: ModelError | None = None, exact: str | None = None) -> None:
+    def keep(
+        self,
+        asked: Asked,
+        events: list[AssistantMessageEvent],
+        error: ModelError | None = None,
+        exact: str | None = None,
+    ) -> None:
         """Write one exchange; a failure to write is reported, not raised. Slow: for a thread."""
         try:
             shown = scrub_events(events, asked.secrets)
-            failure = None if error is None else Failure(error.kind, scrub(error.message, asked.secrets), error.retry_after)
+            failure = (
+                None
+                if error is None
+                else Failure(error.kind, scrub(error.message, asked.secrets), error.retry_after)
+            )
             recording = Recording(asked.key, asked.shown, shown, failure, exact if shown == events else None)
             self._append(msgspec.json.encode(recording) + b"\n")
         except (OSError, TypeError, ValueError) as problem:
@@ -149,14 +168,20 @@ def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
     for block, original in zip(blocks, originals, strict=True):
         if isinstance(original, Image) and isinstance(original.source, FileSource):
             try:
-                block["source"]["sha256"] = hashlib.sha256(Path(original.source.path).read_bytes()).hexdigest()
+                block["source"]["sha256"] = hashlib.sha256(
+                    Path(original.source.path).read_bytes()
+                ).hexdigest()
             except (OSError, ValueError):
                 block["source"]["sha256"] = None
 
 
 def _set(options: StreamOptions, *names: str) -> dict[str, Any]:
     values = {name: getattr(options, name) for name in names}
-    return {name: dict(value) if name == "extra" else value for name, value in values.items() if value not in (None, {})}
+    return {
+        name: dict(value) if name == "extra" else value
+        for name, value in values.items()
+        if value not in (None, {})
+    }
 
 
 def _digest(value: Any) -> str:

@@ -46,7 +46,9 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
         return model
     provider, separator, model_id = model.partition(":") if isinstance(model, str) else ("", "", "")
     if not separator or not provider or not model_id:
-        raise UnknownModel(f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"')
+        raise UnknownModel(
+            f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"'
+        )
     return known(ModelSpec(provider, model_id))
 
 
@@ -59,7 +61,8 @@ def known(spec: ModelSpec) -> ModelSpec:
         spec,
         context_window=spec.context_window or entry.get("context_window"),
         max_output=spec.max_output or entry.get("max_output"),
-        capabilities=spec.capabilities or (Capabilities(**entry["capabilities"]) if "capabilities" in entry else None),
+        capabilities=spec.capabilities
+        or (Capabilities(**entry["capabilities"]) if "capabilities" in entry else None),
     )
 
 
@@ -87,7 +90,11 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
 
 def has_provider(provider: str) -> bool:
     """Whether `stream_fn_for` can serve the provider."""
-    return provider in _registered or provider in PROVIDERS or any(point.name == provider for point in _entry_points())
+    return (
+        provider in _registered
+        or provider in PROVIDERS
+        or any(point.name == provider for point in _entry_points())
+    )
 
 
 def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
@@ -97,7 +104,9 @@ def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
 
 def models(provider: str | None = None) -> list[ModelSpec]:
     """Every model the catalog knows, of one provider or of all."""
-    names = [(name, model) for name, table in _tables().items() for model in table if provider in (None, name)]
+    names = [
+        (name, model) for name, table in _tables().items() for model in table if provider in (None, name)
+    ]
     return [known(ModelSpec(name, model)) for name, model in names]
 
 
@@ -110,13 +119,18 @@ def _made(found: Any) -> StreamFn:
     """What an entry point names, if that is a stream function; otherwise what it makes."""
     parameters = inspect.signature(found).parameters.values()
     required = any(
-        item.default is item.empty and item.kind is not item.VAR_KEYWORD and item.kind is not item.VAR_POSITIONAL for item in parameters
+        item.default is item.empty
+        and item.kind is not item.VAR_KEYWORD
+        and item.kind is not item.VAR_POSITIONAL
+        for item in parameters
     )
     return found if required else found()
 
 
 def _entry_points() -> Iterable[Any]:
-    from importlib.metadata import entry_points  # 30 ms: paid by whoever names a provider that is not built in
+    from importlib.metadata import (
+        entry_points,
+    )  # 30 ms: paid by whoever names a provider that is not built in
 
     return entry_points(group=ENTRY_POINTS)
 

@@ -34,7 +34,9 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
         """The checkpoint in some data; refused, with the reason, if there is none."""
         version = data.get("version")
         if version != VERSION:
-            raise MisuseError(f"checkpoint version {version!r} is not {VERSION}; it was not written by this release of swink")
+            raise MisuseError(
+                f"checkpoint version {version!r} is not {VERSION}; it was not written by this release of swink"
+            )
         try:
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
@@ -43,7 +45,12 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 def placeholders(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Tool]:
     """A tool that explains itself for each one the messages used and `tools` no longer has."""
-    used = {call.name for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
+    used = {
+        call.name
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls
+    }
     return [_placeholder(name) for name in sorted(used - {tool.name for tool in tools})]
 
 

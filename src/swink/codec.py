@@ -17,7 +17,10 @@ def encode_messages(messages: Iterable[Message]) -> bytes:
 
 def savable(messages: Iterable[Message]) -> list[Message]:
     """The messages as JSON can hold them: details it cannot hold become the name of their type, and nothing else is lost."""
-    return [_savable(item) if isinstance(item, ToolResultMessage) and item.details is not None else item for item in messages]
+    return [
+        _savable(item) if isinstance(item, ToolResultMessage) and item.details is not None else item
+        for item in messages
+    ]
 
 
 def _savable(message: ToolResultMessage) -> ToolResultMessage:

@@ -29,11 +29,15 @@ class KeyOwner(Struct, frozen=True):
     @classmethod
     def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
         """Who gets the key when this model is asked through this stream function."""
-        return cls(_SAME_ACCOUNT.get(model.provider, model.provider), origin_of(getattr(stream_fn, "base_url", None)))
+        return cls(
+            _SAME_ACCOUNT.get(model.provider, model.provider), origin_of(getattr(stream_fn, "base_url", None))
+        )
 
     def is_also(self, other: "KeyOwner") -> bool:
         """Whether a key given for one may be sent to the other; an address that is not known does not tell them apart."""
-        return self.provider == other.provider and (self.origin == other.origin or None in (self.origin, other.origin))
+        return self.provider == other.provider and (
+            self.origin == other.origin or None in (self.origin, other.origin)
+        )
 
 
 _SAME_ACCOUNT = {"openai-responses": "openai"}

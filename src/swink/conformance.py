@@ -17,7 +17,16 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AgentError, ErrorKind, ModelError, StreamError
-from swink.messages import AssistantMessage, LlmMessage, ModelSpec, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from swink.stream import (
     Assembly,
     AssistantMessageEvent,
@@ -51,7 +60,11 @@ class ToolOnOffer(Struct, frozen=True):
 TOOL = ToolOnOffer(
     "weather",
     "Current weather.",
-    {"type": "object", "properties": {"city": {"type": "string", "description": "Name of the city."}}, "required": ["city"]},
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Name of the city."}},
+        "required": ["city"],
+    },
 )
 """The tool that the function is asked to call."""
 HISTORY: tuple[LlmMessage, ...] = (
@@ -104,7 +117,9 @@ async def check_stream_fn(
         if failing is not None:
             await _Probe(failing, probe.model, options, secret, seconds, probe.problems).failure()
     problems = list(dict.fromkeys(probe.problems))
-    assert not problems, "the stream function breaks its contract:\n" + "\n".join(f"- {problem}" for problem in problems)
+    assert not problems, "the stream function breaks its contract:\n" + "\n".join(
+        f"- {problem}" for problem in problems
+    )
 
 
 def stream_problems(events: Sequence[AssistantMessageEvent]) -> list[str]:
@@ -123,7 +138,14 @@ def stream_problems(events: Sequence[AssistantMessageEvent]) -> list[str]:
         case Error(message, kind):
             return _error_problems(message, kind)
         case Done(stop_reason, usage):
-            counts = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total, *usage.extra.values()]
+            counts = [
+                usage.input,
+                usage.output,
+                usage.cache_read,
+                usage.cache_write,
+                usage.total,
+                *usage.extra.values(),
+            ]
             negative = ["usage counts below zero"] if any(count < 0 for count in counts) else []
             content = assembly.message(ModelSpec("test", "test"), stop_reason, usage=usage).content
             return [*_end_problems(stop_reason, content), *negative]
@@ -157,7 +179,9 @@ def _shape_problem(event: Any) -> str:
 
 def _error_problems(message: str, kind: str | None) -> list[str]:
     problems = [] if message.strip() else ["an error without a message"]
-    return problems if kind is None or kind in _KINDS else [*problems, f"an error of the unknown kind {kind!r}"]
+    return (
+        problems if kind is None or kind in _KINDS else [*problems, f"an error of the unknown kind {kind!r}"]
+    )
 
 
 def _spec(model: ModelSpec | str) -> ModelSpec:
@@ -189,10 +213,16 @@ class _Probe:
         if secret and secret in repr(fn):
             self.problems.append("its repr shows the secret")
 
-    async def text(self, what: str, messages: Sequence[LlmMessage], tools: Sequence[ToolOnOffer] = ()) -> None:
+    async def text(
+        self, what: str, messages: Sequence[LlmMessage], tools: Sequence[ToolOnOffer] = ()
+    ) -> None:
         """A reply of text."""
         events = await self._ask(what, LlmContext("Be brief.", messages, tools), self.options)
-        if events is not None and (message := self._reply(what, events)) is not None and not message.text.strip():
+        if (
+            events is not None
+            and (message := self._reply(what, events)) is not None
+            and not message.text.strip()
+        ):
             self._say(what, "the reply has no text")
 
     async def tool_call(self) -> None:
@@ -220,7 +250,9 @@ class _Probe:
     async def cancelled(self, pauses: int) -> None:
         """Cancelled after so many turns of the event loop, it stops at once, says so, and leaves no task behind."""
         what = "cancellation"
-        reading = asyncio.ensure_future(self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, []))
+        reading = asyncio.ensure_future(
+            self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, [])
+        )
         for _ in range(pauses * 3 + 1):
             await asyncio.sleep(0)
         reading.cancel()
@@ -242,7 +274,9 @@ class _Probe:
         """A failure is a start and an error, or an `AgentError`."""
         what = "failure"
         events: list[AssistantMessageEvent] = []
-        match await self._exception(self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, events)):
+        match await self._exception(
+            self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, events)
+        ):
             case None:
                 self._add(what, stream_problems(events))
                 self._keeps_secret(what, repr(events))
@@ -252,12 +286,21 @@ class _Probe:
                     names = ", ".join(type(event).__name__ for event in events)
                     self._say(what, f"before any content it should be a start and an error, but is {names}")
             case AgentError() as error:
-                self._add(what, _error_problems(error.message if isinstance(error, ModelError) else str(error), error.kind))
+                self._add(
+                    what,
+                    _error_problems(
+                        error.message if isinstance(error, ModelError) else str(error), error.kind
+                    ),
+                )
                 self._keeps_secret(what, str(error))
             case error:
-                self._say(what, f"it raises {type(error).__name__}, not an error event or an AgentError: {error}")
+                self._say(
+                    what, f"it raises {type(error).__name__}, not an error event or an AgentError: {error}"
+                )
 
-    async def _ask(self, what: str, context: LlmContext, options: StreamOptions) -> list[AssistantMessageEvent] | None:
+    async def _ask(
+        self, what: str, context: LlmContext, options: StreamOptions
+    ) -> list[AssistantMessageEvent] | None:
         """The events of one reply; None if it could not be read to its end."""
         events: list[AssistantMessageEvent] = []
         given = repr(context)
@@ -276,7 +319,9 @@ class _Probe:
             break
         await _close(stream)
 
-    async def _read(self, context: LlmContext, options: StreamOptions, events: list[AssistantMessageEvent]) -> None:
+    async def _read(
+        self, context: LlmContext, options: StreamOptions, events: list[AssistantMessageEvent]
+    ) -> None:
         _started.set(self.tasks)
         stream = self.fn(self.model, context, options)
         try:
@@ -343,7 +388,11 @@ def _watched_tasks() -> Generator[None, None, None]:
     previous = loop.get_task_factory()
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **keywords: Any) -> Any:
-        task: Any = asyncio.Task(work, loop=loop, **keywords) if previous is None else previous(loop, work, **keywords)
+        task: Any = (
+            asyncio.Task(work, loop=loop, **keywords)
+            if previous is None
+            else previous(loop, work, **keywords)
+        )
         if (started := _started.get()) is not None:
             started.add(task)
         return task

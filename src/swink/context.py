@@ -21,7 +21,9 @@ class SlidingWindow:
     stays the same for many turns.
     """
 
-    def __init__(self, budget: int = DEFAULT_WINDOW, overflow_budget: int | None = None, anchor: int = 1) -> None:
+    def __init__(
+        self, budget: int = DEFAULT_WINDOW, overflow_budget: int | None = None, anchor: int = 1
+    ) -> None:
         self.budget = budget
         self.overflow_budget = budget // 2 if overflow_budget is None else overflow_budget
         self.anchor = anchor
@@ -29,7 +31,12 @@ class SlidingWindow:
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
         """The messages to send."""
-        if self._measures is None and not overflow and isinstance(messages, Snapshot) and messages.history.most_tokens() <= self.budget:
+        if (
+            self._measures is None
+            and not overflow
+            and isinstance(messages, Snapshot)
+            and messages.history.most_tokens() <= self.budget
+        ):
             return messages
         measure = self._measure(messages)
         measure.extend(messages)

@@ -129,13 +129,20 @@ class _Batch:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
             known = ", ".join(tool.name for tool in self.run.tools) or "none"
-            self.run.settle(call, failure(f"error: there is no tool named {call.call.name!r}; available: {known}"))
+            self.run.settle(
+                call, failure(f"error: there is no tool named {call.call.name!r}; available: {known}")
+            )
             return False
         try:
             call.prepared = call.tool.prepare(call.arguments)
             return True
         except InvalidArguments as error:
-            self.run.settle(call, failure("error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)))
+            self.run.settle(
+                call,
+                failure(
+                    "error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)
+                ),
+            )
         except Exception as error:
             # Types of the tool's own are built here; what they raise is the model's to hear, too.
             self.run.settle(call, failure(f"error: invalid arguments: {told(error)}"))
@@ -191,7 +198,9 @@ class _Batch:
             call.context.cancel()
         call.task.cancel()
         if call.running:
-            self._loop.call_later(GRACE * 1.5, self._settle, call, failure(f"{why}; tool abandoned: {Abandoned.__doc__}"))
+            self._loop.call_later(
+                GRACE * 1.5, self._settle, call, failure(f"{why}; tool abandoned: {Abandoned.__doc__}")
+            )
         else:
             self._settle(call, failure(why))
 
@@ -228,7 +237,9 @@ async def _ask_policies(run: Run, call: Call) -> Outcome | None:
         outcome = await _ask_each(run, call)
         if outcome is not None or call.result is not None or call.arguments == before:
             return outcome
-    run.settle(call, failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"))
+    run.settle(
+        call, failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds")
+    )
     return None
 
 
@@ -241,7 +252,9 @@ async def _ask_for(run: Run, call: Call) -> Outcome | None:
         stopped = await _ask_policies(run, call)
         if stopped is not None or call.arguments == approved:
             return stopped
-    run.settle(call, failure(f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"))
+    run.settle(
+        call, failure(f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds")
+    )
     return None
 
 
@@ -274,7 +287,9 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
         return [[call] for call in calls]
     if mode == "priority":
         ranks = sorted({call.tool.priority if call.tool else 0 for call in calls}, reverse=True)
-        return [[call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks]
+        return [
+            [call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks
+        ]
     if callable(mode):
         return _partitioned(run, calls, mode)
     if len(calls) == 1 or not any(call.tool is not None and call.tool.sequential for call in calls):
@@ -297,7 +312,9 @@ def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list
         groups, valid = [], False
     if not valid:
         for call in calls:
-            run.settle(call, failure("error: the tool execution policy gave an invalid partition; no call was run"))
+            run.settle(
+                call, failure("error: the tool execution policy gave an invalid partition; no call was run")
+            )
         return []
     return [[calls[index] for index in group] for group in groups]
 
@@ -326,7 +343,9 @@ def _cut(result: ToolResult, limit: int) -> ToolResult:
     head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
     shown = f"{head}\n[… {len(text) - limit} of {len(text)} characters cut …]\n{tail}"
     others = tuple(block for block in result.content if not isinstance(block, Text))
-    details: dict[str, Any] = {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
+    details: dict[str, Any] = (
+        {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
+    )
     return ToolResult((Text(shown), *others), details, result.is_error)
 
 

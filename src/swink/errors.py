@@ -197,7 +197,16 @@ class UnknownModel(MisuseError):
 
 _BY_KIND: dict[str, type[ModelError]] = {
     cls.kind: cls
-    for cls in (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ContentFiltered, ModelRetired, StreamError, CacheMiss)
+    for cls in (
+        ContextWindowOverflow,
+        ModelThrottled,
+        NetworkError,
+        AuthError,
+        ContentFiltered,
+        ModelRetired,
+        StreamError,
+        CacheMiss,
+    )
 }
 
 # Regular expressions, tried in this order on the message in lower case.
@@ -290,7 +299,9 @@ def _raise(error: BaseException) -> None:
 _ended: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 
-def error_for(kind: str | None, message: str, *, model: str = "", retry_after: float | None = None) -> ModelError:
+def error_for(
+    kind: str | None, message: str, *, model: str = "", retry_after: float | None = None
+) -> ModelError:
     """The exception for an error kind; without a kind, the wording of the message decides."""
     cls = _BY_KIND.get(kind) if kind else classify(message)
     return (cls or StreamError)(message, model=model, retry_after=retry_after)

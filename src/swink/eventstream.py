@@ -51,7 +51,9 @@ class EventStream:
 
     __slots__ = ("_begin", "_buffer", "_detached", "_events", "_outcome_of", "_raised", "_run")
 
-    def __init__(self, begin: Callable[[Buffer], Run], subscribers: Subscribers, outcome: Callable[[Run], AgentResult]) -> None:
+    def __init__(
+        self, begin: Callable[[Buffer], Run], subscribers: Subscribers, outcome: Callable[[Run], AgentResult]
+    ) -> None:
         self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
         self._begin: Callable[[Buffer], Run] | None = begin
@@ -64,7 +66,9 @@ class EventStream:
         self._start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()
 
     def __aiter__(self) -> "EventStream":

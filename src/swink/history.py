@@ -5,7 +5,15 @@ from itertools import islice
 from typing import Any, overload
 
 from swink.errors import BrokenHistory
-from swink.messages import AssistantMessage, CustomMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from swink.tokens import FRAME, size_of, size_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
@@ -59,7 +67,9 @@ class History:
         """Pair calls with their results; where all is text there are none, and the same look at it measures it."""
         kinds = set(map(type, self.items))
         if strangers := kinds - _MESSAGE_TYPES:
-            raise TypeError(f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)")
+            raise TypeError(
+                f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
+            )
         size = None if ToolResultMessage in kinds else size_of_texts(self.items)
         if size is not None:
             self._size, self._measured = size, len(self.items)
@@ -95,7 +105,11 @@ class Snapshot(Sequence[Message]):
                 raise IndexError("message index out of range")
             return self._items[index if index >= 0 else self._length + index]
         start, stop, step = index.indices(self._length)
-        return self._items[start:stop:step] if step > 0 else [self._items[position] for position in range(start, stop, step)]
+        return (
+            self._items[start:stop:step]
+            if step > 0
+            else [self._items[position] for position in range(start, stop, step)]
+        )
 
     def __add__(self, other: Iterable[Message]) -> list[Message]:
         return [*self, *other]
@@ -103,7 +117,9 @@ class Snapshot(Sequence[Message]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return self._length == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return self._length == len(other) and all(
+            mine == theirs for mine, theirs in zip(self, other, strict=True)
+        )  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -122,13 +138,17 @@ def violations(messages: Iterable[Message]) -> list[str]:
         match message:
             case ToolResultMessage(tool_call_id=id):
                 if not waiting or waiting[0].id != id:
-                    problems.append(f"message {position}: result for {id!r}, expected {waiting[0].id if waiting else 'none'!r}")
+                    problems.append(
+                        f"message {position}: result for {id!r}, expected {waiting[0].id if waiting else 'none'!r}"
+                    )
                 else:
                     waiting.pop(0)
             case CustomMessage():
                 pass
             case _:
-                problems.extend(f"message {position}: call {call.id!r} has no result before it" for call in waiting)
+                problems.extend(
+                    f"message {position}: call {call.id!r} has no result before it" for call in waiting
+                )
                 waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
     return problems + [f"call {call.id!r} has no result" for call in waiting]
 
@@ -147,7 +167,10 @@ def paired(messages: Iterable[Message]) -> list[Message]:
         if list(answers) == list(calls):
             result.extend(since)
         else:
-            result.extend(answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True) for id, call in calls.items())
+            result.extend(
+                answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True)
+                for id, call in calls.items()
+            )
             result.extend(message for message in since if type(message) is CustomMessage)
         calls.clear()
         answers.clear()
@@ -173,6 +196,8 @@ def paired(messages: Iterable[Message]) -> list[Message]:
             if isinstance(message, AssistantMessage) and (made := message.tool_calls):
                 calls.update({call.id: call for call in made})
                 if len(calls) != len(made):
-                    raise BrokenHistory(f"message {position} has two tool calls with one id; give each its own")
+                    raise BrokenHistory(
+                        f"message {position} has two tool calls with one id; give each its own"
+                    )
     settle()
     return result

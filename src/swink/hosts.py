@@ -32,7 +32,9 @@ def is_loopback(host: str) -> bool:
 def is_local(host: str) -> bool:
     """Whether a host is meant to be this machine; for the names below `localhost` and 0.0.0.0 nothing vouches."""
     address = _address(host)
-    return is_loopback(host) or (address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost"))
+    return is_loopback(host) or (
+        address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost")
+    )
 
 
 def is_private(host: str) -> bool:

@@ -14,13 +14,22 @@ _PREFIXES = (
     # The prefixes, and what follows them.
     ("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- sk-live- sk-test-", r"[A-Za-z0-9_-]{8,}"),
     ("sk- pk- rk- xai- nvapi- pplx-", r"(?:(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9_-]{8,}|[A-Za-z0-9]{16,})"),
-    ("gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}+(?!-|[A-Za-z0-9_]*\()"),
+    (
+        "gsk_ hf_ r8_ fw_ rpa_ pcsk_ rnd_ npm_ phc_ phx_ ntn_ tfp_ pnu_ y0_",
+        r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{16,}+(?!-|[A-Za-z0-9_]*\()",
+    ),
     ("pcsk_ figd_ tvly- y0_ tgp_v1_ cfut_ fm2_ fo1_", r"(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{24,}"),
     ("fc- sbp_ sgp_ e2b_", r"[0-9a-f]{32,}(?![A-Za-z0-9])"),
     ("re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
-    ("sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_ bb_live_ duffel_live_ duffel_test_", r"[A-Za-z0-9_/+=-]{10,}"),
+    (
+        "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_ bb_live_ duffel_live_ duffel_test_",
+        r"[A-Za-z0-9_/+=-]{10,}",
+    ),
     ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"[A-Za-z0-9_]{16,}"),
-    ("glpat- glptt- gldt- glrt- glft- glsoat- glimt- glagent- glcbt- gloas- glffct- GR1348941", r"[A-Za-z0-9_.-]{16,}"),
+    (
+        "glpat- glptt- gldt- glrt- glft- glsoat- glimt- glagent- glcbt- gloas- glffct- GR1348941",
+        r"[A-Za-z0-9_.-]{16,}",
+    ),
     ("xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp- xoxc- xoxd-", r"[A-Za-z0-9%.-]{8,}"),
     ("AIza", r"[A-Za-z0-9_-]{30,}"),
     ("GOCSPX- ya29. 1//0", r"[A-Za-z0-9_.-]{20,}"),
@@ -31,8 +40,14 @@ _PREFIXES = (
     ("SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("AC", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    ("pypi- dckr_pat_ dckr_oat_ rubygems_ CLOJARS_ ory_pat_ oy2", r"(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{20,}"),
-    ("api_org_ lin_api_ lin_oauth_ secret_ apify_api_ sb_secret_ esecret_", r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{24,}(?![A-Za-z0-9_])"),
+    (
+        "pypi- dckr_pat_ dckr_oat_ rubygems_ CLOJARS_ ory_pat_ oy2",
+        r"(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{20,}",
+    ),
+    (
+        "api_org_ lin_api_ lin_oauth_ secret_ apify_api_ sb_secret_ esecret_",
+        r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{24,}(?![A-Za-z0-9_])",
+    ),
     ("dop_v1_ doo_v1_ dor_v1_ shpat_ shpca_ shppa_ shpss_ sntryu_ waka_", r"[0-9A-Fa-f-]{20,}"),
     ("sq0atp- sq0csp- sq0idp- sandbox-sq0idb-", r"[A-Za-z0-9_-]{20,}"),
     ("EAAA", r"(?<![/+]EAAA)(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{20,}"),
@@ -70,7 +85,9 @@ _WITHIN = (
     ("@github.com", r"(?<=://)[A-Za-z0-9_-]{20,}(?=@github\.com)"),
 )
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.:/~@-]{14,}")
-_TELLING = re.compile(r"[0-9]|sk-|gh[oprsu]_|github_pat_|gl(?:pat|ptt|dt|rt)-|xox[a-z][-.]|AIza|AKIA|ASIA|dckr_|_live_|npm_")
+_TELLING = re.compile(
+    r"[0-9]|sk-|gh[oprsu]_|github_pat_|gl(?:pat|ptt|dt|rt)-|xox[a-z][-.]|AIza|AKIA|ASIA|dckr_|_live_|npm_"
+)
 _BEGIN = re.compile(
     r"----[- ]?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----[- ]?"
     r"(?=(?:\s|\\[rn]){0,20}[A-Za-z0-9+/])(?!(?:\s|\\[rn]){0,20}(?:[Xx.*]{3}|\.\.))"

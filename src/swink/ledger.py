@@ -51,7 +51,18 @@ log = logging.getLogger("swink.run")
 class Call:
     """One tool call on its way to a result."""
 
-    __slots__ = ("arguments", "call", "context", "prepared", "result", "running", "task", "timer", "tool", "why")
+    __slots__ = (
+        "arguments",
+        "call",
+        "context",
+        "prepared",
+        "result",
+        "running",
+        "task",
+        "timer",
+        "tool",
+        "why",
+    )
 
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
@@ -230,13 +241,17 @@ class Ledger:
                 self.account.charge(usage, self.account.price(self.model, usage))
         self.assembly = None
 
-    def commit_reply(self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None) -> None:
+    def commit_reply(
+        self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None
+    ) -> None:
         """Price the reply, put it into the history and end it."""
         self._refuse_if_closed()
         if not self._message_open:
             self.open_reply()
         cost = cost or self.account.price(self.model, usage)
-        message = (self.assembly or Assembly()).message(self.model, stop_reason, usage=usage, cost=cost, error=error)
+        message = (self.assembly or Assembly()).message(
+            self.model, stop_reason, usage=usage, cost=cost, error=error
+        )
         message = self._vetted(message)
         assert isinstance(message, AssistantMessage)
         self.account.charge(usage, cost)
@@ -273,7 +288,10 @@ class Ledger:
         while self.calls:
             call, result = self.calls[0].call, self.calls[0].result
             assert result is not None
-            message = self._commit(ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details), self.calls)
+            message = self._commit(
+                ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details),
+                self.calls,
+            )
             assert isinstance(message, ToolResultMessage)
             committed.append(message)
         self.results = tuple(committed)
@@ -281,7 +299,11 @@ class Ledger:
     def replace_reply(self, message: Message) -> bool:
         """Keep another reply for this turn; False if its tool calls are not the same, since their results are already there."""
         message = self._vetted(message)
-        if self.reply is None or not isinstance(message, AssistantMessage) or message.tool_calls != self.reply.tool_calls:
+        if (
+            self.reply is None
+            or not isinstance(message, AssistantMessage)
+            or message.tool_calls != self.reply.tool_calls
+        ):
             log.warning("a policy's replacement was refused: the tool calls must stay as they are")
             return False
         self.history = self.history.replaced(self.reply, message)
@@ -366,7 +388,9 @@ class Ledger:
             *self.account.totals,
             copied(config.state),
             self.tools,
-            (config.model, *[model for model, _ in config.fallbacks]) if config.fallbacks else (config.model,),
+            (config.model, *[model for model, _ in config.fallbacks])
+            if config.fallbacks
+            else (config.model,),
             config.options.max_tokens,
             self.requests,
             tuple(self.injected),
@@ -425,7 +449,11 @@ class Ledger:
 
     def _settle_all(self, ending: Literal["error", "aborted"]) -> None:
         """A result for every call that has none: the pairing rule holds in every outcome."""
-        text = "tool call not run: the reply failed" if ending == "error" else "tool call cancelled: the run was aborted"
+        text = (
+            "tool call not run: the reply failed"
+            if ending == "error"
+            else "tool call cancelled: the run was aborted"
+        )
         for call in self.calls:
             if call.result is None:
                 call.why = call.why or text

@@ -15,7 +15,16 @@ from swink.dispatch import run_batch
 from swink.errors import InvalidContinue, NoMessages
 from swink.eventstream import Buffer, EventStream
 from swink.history import History, paired
-from swink.messages import AssistantMessage, ContentBlock, Input, Message, Text, Thinking, TurnEndReason, as_messages
+from swink.messages import (
+    AssistantMessage,
+    ContentBlock,
+    Input,
+    Message,
+    Text,
+    Thinking,
+    TurnEndReason,
+    as_messages,
+)
 from swink.policy import Inject, Replace, Stop, Turn, consult
 from swink.reply import take_reply
 from swink.run import Run, begun
@@ -187,7 +196,11 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
 def _may_steer(run: Run) -> bool:
     """Whether steering may wait; what a tool's end already took is in `pending`."""
     config = run.config
-    return config.get_steering is not None and not run.pending and (config.peek_steering is None or config.peek_steering())
+    return (
+        config.get_steering is not None
+        and not run.pending
+        and (config.peek_steering is None or config.peek_steering())
+    )
 
 
 async def _poll_steering(run: Run) -> None:

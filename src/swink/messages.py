@@ -16,7 +16,9 @@ from msgspec.structs import force_setattr
 T = TypeVar("T")
 
 StopReason = Literal["stop", "length", "tool_use", "aborted", "error", "transfer"]
-TurnEndReason = Literal["complete", "tools_executed", "steering_interrupt", "error", "aborted", "transfer", "reasoning_only"]
+TurnEndReason = Literal[
+    "complete", "tools_executed", "steering_interrupt", "error", "aborted", "transfer", "reasoning_only"
+]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "extra_high"]
 
 
@@ -202,7 +204,11 @@ class _Message(_Content, frozen=True):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "timestamp")
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in self.__struct_fields__
+            if name != "timestamp"
+        )
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -210,7 +216,13 @@ class _Message(_Content, frozen=True):
     def __hash__(self) -> int:
         # Text alone: equal data may differ in spelling (1 and 1.0, the order of keys).
         values = [getattr(self, name) for name in self.__struct_fields__]
-        return hash((type(self), text_of(getattr(self, "content", ())), *[value for value in values if type(value) is str]))
+        return hash(
+            (
+                type(self),
+                text_of(getattr(self, "content", ())),
+                *[value for value in values if type(value) is str],
+            )
+        )
 
 
 class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_field="role"):
@@ -223,7 +235,9 @@ class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_fie
     if TYPE_CHECKING:
 
         def __init__(
-            self, content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension], timestamp: float = ...
+            self,
+            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension],
+            timestamp: float = ...,
         ) -> None: ...
 
 
@@ -350,10 +364,18 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
         return (Text(clean(content)),) if content else ()
     if isinstance(content, ContentBlock):
         return (content,)
-    blocks = tuple([Text(clean(item)) if isinstance(item, str) else item for item in _items(content, "content") if item != ""])
+    blocks = tuple(
+        [
+            Text(clean(item)) if isinstance(item, str) else item
+            for item in _items(content, "content")
+            if item != ""
+        ]
+    )
     for block in blocks:
         if not isinstance(block, ContentBlock):
-            raise TypeError(f"content takes a str, or a list of text and content blocks, not {type(block).__name__}")
+            raise TypeError(
+                f"content takes a str, or a list of text and content blocks, not {type(block).__name__}"
+            )
     return blocks
 
 
@@ -374,7 +396,9 @@ def as_messages(value: Input) -> tuple[Message, ...]:
         elif isinstance(item, str | Text | Image | Extension):
             loose.append(item)
         else:
-            raise TypeError(f"input takes a str, a message, or a list of messages, text and images, not {type(item).__name__}")
+            raise TypeError(
+                f"input takes a str, a message, or a list of messages, text and images, not {type(item).__name__}"
+            )
     if loose:
         messages.append(UserMessage(as_blocks(loose)))
     return tuple(messages)
@@ -382,7 +406,9 @@ def as_messages(value: Input) -> tuple[Message, ...]:
 
 def _items(value: Any, what: str) -> Iterable[Any]:
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
-        raise TypeError(f"{what} takes a str, a message, or a list of messages, text and blocks, not {type(value).__name__}")  # pyright: ignore[reportUnknownArgumentType]
+        raise TypeError(
+            f"{what} takes a str, a message, or a list of messages, text and blocks, not {type(value).__name__}"
+        )  # pyright: ignore[reportUnknownArgumentType]
     return cast("Iterable[Any]", value)
 
 

@@ -46,7 +46,9 @@ _STILL = re.compile(
     r"|secret|hash|salt|confirm|confirmation|again|\d+))*\Z",
     re.I,
 )
-_EXPRESSION = re.compile(r"[A-Za-z_$@*&!(\[{][\w.:>-]*[(\[{<]|[\[({]|\$|%[sr(]|@|\.\.\.|.*(?:\$\(|\$\{|\{\{|`|<\(|=>|->|::)")
+_EXPRESSION = re.compile(
+    r"[A-Za-z_$@*&!(\[{][\w.:>-]*[(\[{<]|[\[({]|\$|%[sr(]|@|\.\.\.|.*(?:\$\(|\$\{|\{\{|`|<\(|=>|->|::)"
+)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::|/)[A-Za-z_]\w*)+\Z")
 _LETTERS = re.compile(r"[^\W\d]*(?:[-_. ][^\W\d]+)*\Z")
 _LABEL = re.compile(r"[A-ZÀ-Þ][^\W\dA-Z]*\Z|[^\W\d]+:?\s*\Z")
@@ -65,7 +67,8 @@ _WORDS = frozenset(
     )
 )
 _PROSE = re.compile(
-    r"(?:^|\s)(?:a|an|the|your|to|for|of|is|are|be|in|on|and|or|not|with|must|de|la|le|el|das|der|die|het|di|do)(?:\s|$)", re.I
+    r"(?:^|\s)(?:a|an|the|your|to|for|of|is|are|be|in|on|and|or|not|with|must|de|la|le|el|das|der|die|het|di|do)(?:\s|$)",
+    re.I,
 )
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%!@#^*-]{12,}\Z")
 _HEX = re.compile(r"(?:[0-9a-f]{16,}|[0-9A-F]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
@@ -81,7 +84,11 @@ def named(text: str) -> Iterator[Span]:
             yield from (match.span("value") for match in pattern.finditer(text) if is_one(match))
     end = 0
     for name in _NAME.finditer(lowered):
-        if name.start() >= end and (found := _VALUE.match(text, name.end())) is not None and _is_secret(text, lowered, name, found):
+        if (
+            name.start() >= end
+            and (found := _VALUE.match(text, name.end())) is not None
+            and _is_secret(text, lowered, name, found)
+        ):
             start, end = found.span("quoted" if found["quote"] else "bare")
             if end - start > 250:  # a long value goes on
                 end = (_QUOTED_REST if found["quote"] else _BARE_REST).match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
@@ -110,7 +117,9 @@ def _is_secret(text: str, lowered: str, name: re.Match[str], found: re.Match[str
         return False
     if kind != "weak" and _is_setting(text, name, found) and not _PROSE.search(value):
         return True
-    return _is_quoted_secret(value, kind) if found["quote"] else _is_bare_secret(text, name, found, value, kind)
+    return (
+        _is_quoted_secret(value, kind) if found["quote"] else _is_bare_secret(text, name, found, value, kind)
+    )
 
 
 def _is_setting(text: str, name: re.Match[str], found: re.Match[str]) -> bool:
@@ -140,10 +149,16 @@ def _stands_alone(text: str, name: re.Match[str], found: re.Match[str]) -> bool:
 
 def _is_quoted_secret(value: str, kind: Kind) -> bool:
     if _LETTERS.match(value):
-        return kind == "password" and (" " in value or not _LABEL.match(value) or value.islower()) and not _PROSE.search(value)
+        return (
+            kind == "password"
+            and (" " in value or not _LABEL.match(value) or value.islower())
+            and not _PROSE.search(value)
+        )
     if _PROSE.search(value):
         return False
-    return kind == "password" or (kind == "strong" and len(value) >= 6 and any(char.isdigit() for char in value))
+    return kind == "password" or (
+        kind == "strong" and len(value) >= 6 and any(char.isdigit() for char in value)
+    )
 
 
 def _is_bare_secret(text: str, name: re.Match[str], found: re.Match[str], value: str, kind: Kind) -> bool:
@@ -185,7 +200,11 @@ def is_random(value: str) -> bool:
         return True
     turns = len(_TURN.findall(value))
     digits = sum(map(str.isdigit, value))
-    return bool(_RANDOM.match(value)) and turns >= max(4, len(value) // 5) and (digits >= 2 or (digits == 1 and turns >= 10))
+    return (
+        bool(_RANDOM.match(value))
+        and turns >= max(4, len(value) // 5)
+        and (digits >= 2 or (digits == 1 and turns >= 10))
+    )
 
 
 def _is_placeholder(value: str) -> bool:

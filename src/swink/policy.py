@@ -276,7 +276,11 @@ def _withheld(message: Message, policy: str) -> Message:
 
 
 def _overriding(policies: Sequence[Policy], slot: str) -> tuple[Policy, ...]:
-    return tuple([policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot)]) if policies else ()
+    return (
+        tuple([policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot)])
+        if policies
+        else ()
+    )
 
 
 _NO_SLOTS = Slots(())

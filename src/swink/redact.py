@@ -6,7 +6,10 @@ from typing import Any, cast
 
 MARK = "[redacted]"
 
-_SECRET_KEY = re.compile(r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie", re.I)
+_SECRET_KEY = re.compile(
+    r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie",
+    re.I,
+)
 _COUNT_KEY = re.compile(r"tokens$|^max_|_count$", re.I)
 
 

@@ -8,7 +8,15 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from swink.config import KeyOwner
-from swink.errors import AgentError, AuthError, ContextWindowOverflow, ModelError, NetworkError, StreamError, error_for
+from swink.errors import (
+    AgentError,
+    AuthError,
+    ContextWindowOverflow,
+    ModelError,
+    NetworkError,
+    StreamError,
+    error_for,
+)
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.history import Snapshot
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
@@ -63,7 +71,9 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> None:
 async def _refused(run: Run, error: AgentError) -> bool:
     """Whether a policy forbids another request in this turn; the reason is then the run's."""
     for policy in run.slots.pre_retry:
-        verdict = await consult(policy, "pre_retry", replace(run.policy_context(), attempt=run.attempt(error)))
+        verdict = await consult(
+            policy, "pre_retry", replace(run.policy_context(), attempt=run.attempt(error))
+        )
         run.check()
         if isinstance(verdict, Stop):
             run.reason = verdict.reason
@@ -121,13 +131,18 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if isinstance(end, Error):
         return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
     if end.stop_reason == "error" or end.stop_reason == "aborted":
-        return StreamError(f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event", model=str(model))
+        return StreamError(
+            f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event",
+            model=str(model),
+        )
     run.commit_reply(end.stop_reason, end.usage, end.cost)
     return None
 
 
 def _stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkError:
-    return NetworkError(f"no content for {limits.idle if assembly.has_content else limits.first:g} s", model=str(model))
+    return NetworkError(
+        f"no content for {limits.idle if assembly.has_content else limits.first:g} s", model=str(model)
+    )
 
 
 async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
@@ -168,7 +183,9 @@ async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOpt
 
 def _withholds_key(run: Run, model: ModelSpec, stream_fn: StreamFn) -> bool:
     config = run.config
-    return config.options.api_key is not None and not (config.key_owner and config.key_owner.is_also(KeyOwner.of(model, stream_fn)))
+    return config.options.api_key is not None and not (
+        config.key_owner and config.key_owner.is_also(KeyOwner.of(model, stream_fn))
+    )
 
 
 def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
@@ -185,7 +202,9 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
 def _with_hint(error: AuthError, run: Run) -> AuthError:
     owner = run.config.key_owner
     hint = f"the api_key in the options was given for {owner.provider if owner else 'another model'} and is not sent to {run.model}"
-    return AuthError(f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model)
+    return AuthError(
+        f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model
+    )
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:

@@ -103,7 +103,12 @@ class Run(Ledger):
         self._saving: asyncio.Future[None] | None = None
         self._saver: asyncio.Task[None] | None = None
 
-    def start(self, prompts: Sequence[Message], body: Callable[["Run"], Coroutine[Any, Any, None]], deadline: float | None = None) -> None:
+    def start(
+        self,
+        prompts: Sequence[Message],
+        body: Callable[["Run"], Coroutine[Any, Any, None]],
+        deadline: float | None = None,
+    ) -> None:
         """Announce the run, take the prompts into the history, and begin."""
         self.emit(AgentStart())
         self.pending.extend(prompts)
@@ -247,11 +252,17 @@ class Run(Ledger):
             log.exception("the end of a run was not saved")
             if self._saving is not None:
                 self._saving.cancel()
-            self.failure = self.failure or (TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error)
+            self.failure = self.failure or (
+                TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error
+            )
 
     def _leave_behind(self) -> None:
         """The reply does not end even when it is cancelled: the run ends without it."""
-        self.fail(NetworkError("the stream brings no content, and does not stop when it is cancelled", model=str(self.model)))
+        self.fail(
+            NetworkError(
+                "the stream brings no content, and does not stop when it is cancelled", model=str(self.model)
+            )
+        )
         self.close("error")
 
     def _over(self) -> None:

@@ -47,7 +47,10 @@ class Shape:
             self._validator = _compile(self.schema)
         if self._validator.is_valid(value):
             return []
-        return [f"{_path(error.instance_path)}: {_short(error.message)}" for error in self._validator.iter_errors(value)]
+        return [
+            f"{_path(error.instance_path)}: {_short(error.message)}"
+            for error in self._validator.iter_errors(value)
+        ]
 
     def convert(self, value: Any) -> Any:
         """The value as the Python type; a raw schema leaves it as it is. Raises `ValueError` if it cannot be."""
@@ -65,21 +68,27 @@ class Signature:
 
     __slots__ = ("_scalars", "injected", "shape")
 
-    def __init__(self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str], inject: type) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str], inject: type
+    ) -> None:
         hints = _hints(function, name)
         fields: list[tuple[str, Any, Any]] = []
         properties: dict[str, dict[str, Any]] = {}
         self.injected: str | None = None
         for parameter in _parameters(function, name):
             hint = hints.get(parameter.name, parameter.annotation)
-            if hint is inject or (get_origin(hint) in (Union, types.UnionType, Annotated) and inject in get_args(hint)):
+            if hint is inject or (
+                get_origin(hint) in (Union, types.UnionType, Annotated) and inject in get_args(hint)
+            ):
                 self.injected = parameter.name
                 continue
             if hint is inspect.Parameter.empty:
                 advice = f"annotate it, e.g. `{parameter.name}: str`"
                 if parameter.name in ("self", "cls") and not fields:
                     advice = "pass the method of an instance, e.g. tools=[shop.sell]"
-                raise InvalidTool(f"tool {name!r}: parameter {parameter.name!r} has no type annotation; {advice}")
+                raise InvalidTool(
+                    f"tool {name!r}: parameter {parameter.name!r} has no type annotation; {advice}"
+                )
             extra: dict[str, Any] = {}
             if text := _annotated_text(hint) or descriptions.get(parameter.name):
                 extra["description"] = text
@@ -91,7 +100,11 @@ class Signature:
             properties[parameter.name] = extra
         schema, struct = _object_schema(name, fields, properties)
         self.shape = Shape(schema, struct)
-        self._scalars = struct if all(hint in _SCALARS and default is msgspec.NODEFAULT for _, hint, default in fields) else None
+        self._scalars = (
+            struct
+            if all(hint in _SCALARS and default is msgspec.NODEFAULT for _, hint, default in fields)
+            else None
+        )
 
     def fitting(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Keyword arguments in one step, where all parameters are plain scalars and the values fit; None: look closer."""
@@ -105,7 +118,11 @@ class Signature:
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, converted; raises `ValueError` where a value does not convert."""
         struct = self.shape.convert(values)
-        return {name: value for name in struct.__struct_fields__ if (value := getattr(struct, name)) is not msgspec.UNSET}
+        return {
+            name: value
+            for name in struct.__struct_fields__
+            if (value := getattr(struct, name)) is not msgspec.UNSET
+        }
 
 
 def schema_of(hint: Any) -> dict[str, Any]:
@@ -139,9 +156,12 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
         return "", {}
     doc = inspect.cleandoc(text)
     sphinx = dict(re.findall(r"^:param (?:[\w.\[\], |]+ )?(\w+):\s*(.+(?:\n[ \t]+.+)*)", doc, re.M))
-    head = re.split(r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+", doc, maxsplit=1, flags=re.M)[
-        0
-    ]
+    head = re.split(
+        r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+",
+        doc,
+        maxsplit=1,
+        flags=re.M,
+    )[0]
     section = re.search(r"^(?:Args|Arguments|Parameters):?[ \t]*\n(-+[ \t]*\n)?(?s:(.*))", doc, re.M)
     described = {name: " ".join(value.split()) for name, value in sphinx.items()}
     if section:
@@ -191,7 +211,9 @@ def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Par
         raise InvalidTool(f"tool {name!r}: {error}; wrap it in a typed function") from error
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InvalidTool(f"tool {name!r}: parameter {str(parameter)!r} cannot be filled by name; use ordinary named parameters")
+            raise InvalidTool(
+                f"tool {name!r}: parameter {str(parameter)!r} cannot be filled by name; use ordinary named parameters"
+            )
     return parameters
 
 
@@ -203,7 +225,9 @@ def _hints(function: Any, name: str) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise InvalidTool(f"tool {name!r}: an annotation cannot be resolved ({error}); define the type at module level") from error
+        raise InvalidTool(
+            f"tool {name!r}: an annotation cannot be resolved ({error}); define the type at module level"
+        ) from error
 
 
 def _json_default(parameter: inspect.Parameter, name: str) -> Any:
@@ -215,9 +239,13 @@ def _json_default(parameter: inspect.Parameter, name: str) -> Any:
         ) from error
 
 
-def _object_schema(name: str, fields: list[tuple[str, Any, Any]], properties: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], Any]:
+def _object_schema(
+    name: str, fields: list[tuple[str, Any, Any]], properties: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any], Any]:
     """One object with the fields as properties, and the type that converts it."""
-    struct = msgspec.defstruct("Arguments", [_field(*item) for item in fields], kw_only=True, forbid_unknown_fields=True)
+    struct = msgspec.defstruct(
+        "Arguments", [_field(*item) for item in fields], kw_only=True, forbid_unknown_fields=True
+    )
     try:
         schema = schema_of(struct)
     except InvalidTool:
@@ -262,7 +290,11 @@ def _tidy(node: Any, *, named: bool = False) -> Any:
     for key, value in node.items():
         if key == "title" or key == "uniqueItems" or (key == "required" and not value):
             continue
-        result[key] = value if key in ("default", "enum", "const", "examples") else _tidy(value, named=key in ("properties", "$defs"))
+        result[key] = (
+            value
+            if key in ("default", "enum", "const", "examples")
+            else _tidy(value, named=key in ("properties", "$defs"))
+        )
     if result.get("contentEncoding") == "base64":
         result["pattern"] = _BASE64
     return result

@@ -39,10 +39,15 @@ def as_sent(value: Any) -> Any:
 
 def scrub_messages(messages: Iterable[dict[str, Any]], secrets: Secrets = ()) -> list[dict[str, Any]]:
     """Messages as plain data without secrets; the texts of one message are also looked at as one."""
-    return [scrub({**message, "content": _jointly_scrubbed(message["content"], secrets)}, secrets) for message in messages]
+    return [
+        scrub({**message, "content": _jointly_scrubbed(message["content"], secrets)}, secrets)
+        for message in messages
+    ]
 
 
-def scrub_events(events: Sequence[AssistantMessageEvent], secrets: Secrets = ()) -> list[AssistantMessageEvent]:
+def scrub_events(
+    events: Sequence[AssistantMessageEvent], secrets: Secrets = ()
+) -> list[AssistantMessageEvent]:
     """A reply without secrets: as many events, of the same kinds, whose deltas together say what may be said."""
     scrubbed = [_scrub_event(event, secrets) for event in events]
     for kind in (TextDelta, ThinkingDelta):
@@ -74,7 +79,9 @@ def _by_block(events: Sequence[AssistantMessageEvent], kind: type[Any]) -> list[
     for place, event in enumerate(events):
         if type(event) is kind:
             delta = cast(Any, event)
-            blocks.setdefault(delta.index, []).append((place, delta.json if kind is ToolCallDelta else delta.text))
+            blocks.setdefault(delta.index, []).append(
+                (place, delta.json if kind is ToolCallDelta else delta.text)
+            )
     return [blocks[index] for index in sorted(blocks)]
 
 
@@ -82,7 +89,9 @@ def _put(events: list[AssistantMessageEvent], block: list[tuple[int, str]], piec
     for (place, before), text in zip(block, pieces, strict=True):
         if text != before:
             delta = cast(Any, events[place])
-            events[place] = replace(delta, json=text) if type(delta) is ToolCallDelta else replace(delta, text=text)
+            events[place] = (
+                replace(delta, json=text) if type(delta) is ToolCallDelta else replace(delta, text=text)
+            )
 
 
 def _hidden_arguments(text: str, secrets: Secrets) -> str:
@@ -96,7 +105,11 @@ def _hidden_arguments(text: str, secrets: Secrets) -> str:
 
 def _jointly_scrubbed(blocks: list[dict[str, Any]], secrets: Secrets) -> list[dict[str, Any]]:
     for kind in ("text", "thinking"):
-        places = [place for place, block in enumerate(blocks) if block.get("type") == kind and isinstance(block.get(kind), str)]
+        places = [
+            place
+            for place, block in enumerate(blocks)
+            if block.get("type") == kind and isinstance(block.get(kind), str)
+        ]
         texts = _jointly([blocks[place][kind] for place in places], secrets)
         changed = {place: {**blocks[place], kind: text} for place, text in zip(places, texts, strict=True)}
         blocks = [changed.get(place, block) for place, block in enumerate(blocks)]
@@ -115,7 +128,11 @@ def _divided(whole: str, hidden: str, pieces: list[str]) -> list[str]:
     if hidden == whole:
         return pieces
     kept = _kept(whole, hidden)
-    cuts = [0, *(_moved(cut, kept, len(hidden)) for cut in list(accumulate(map(len, pieces)))[:-1]), len(hidden)]
+    cuts = [
+        0,
+        *(_moved(cut, kept, len(hidden)) for cut in list(accumulate(map(len, pieces)))[:-1]),
+        len(hidden),
+    ]
     return [hidden[start:end] for start, end in pairwise(cuts)]
 
 
@@ -151,7 +168,10 @@ def _each_text(value: Any, change: Hide) -> Any:
             return change(value)
         case Mapping():
             items = cast("Mapping[Any, Any]", value).items()
-            return {change(name) if isinstance(name, str) else name: _each_text(item, change) for name, item in items}
+            return {
+                change(name) if isinstance(name, str) else name: _each_text(item, change)
+                for name, item in items
+            }
         case list() | tuple():
             return [_each_text(item, change) for item in cast("Sequence[Any]", value)]
         case _:

@@ -23,7 +23,9 @@ _NEAR = 64
 """Characters before a value that hold its name."""
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest)[ \t]+", re.I)
 # A space after `=` ends an assignment, and what follows is a command.
-_NAMED_VALUE = re.compile(r"""(?:["']?=["']?|["']?[ \t]*:[ \t]*["']?(?:(?:bearer|basic|token|digest)[ \t]+)?)\Z""", re.I)
+_NAMED_VALUE = re.compile(
+    r"""(?:["']?=["']?|["']?[ \t]*:[ \t]*["']?(?:(?:bearer|basic|token|digest)[ \t]+)?)\Z""", re.I
+)
 _NAMES_A_PROGRAM = re.compile(
     r"(?:askpass|command|cmd|helper|process|program|script|file|path|exec|shell|editor|pager|hook|proxy|url|host)s?[\"']?\s*[=:]\s*[\"']?\Z",
     re.I,
@@ -60,7 +62,9 @@ _EXPANSION = re.compile(r"\$\{?#?([A-Za-z_]\w*)")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=[\"']?\Z")
 _COMMAND_NAME = re.compile(r"command|cmd|script|exec|program|shell|helper|hook|argv", re.I)
 _IN_AN_ADDRESS = re.compile(r"""(?:\A|[\s"'=])https?://[^\s"']*\Z""", re.I)
-_COMMAND_KEY = re.compile(r"command|cmd|script|code|program|shell|exec|arg|line|input|stdin|patch|content|hook", re.I)
+_COMMAND_KEY = re.compile(
+    r"command|cmd|script|code|program|shell|exec|arg|line|input|stdin|patch|content|hook", re.I
+)
 _EVALUATED = frozenset("$`;|&<>(){}[]*?!#~\\\"'\n\r\t")
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4")
 _SHOWN_CONTROLS = frozenset("\n\t")
@@ -86,7 +90,11 @@ def _shown(value: object, name: str, expanded: frozenset[str], *, secret: bool) 
             shown: dict[str, object] = {}
             for key, item in cast("Mapping[object, object]", value).items():
                 key = str(key)
-                hides = (secret or _is_secret(key, item)) and not _COMMAND_NAME.search(key) and key not in expanded
+                hides = (
+                    (secret or _is_secret(key, item))
+                    and not _COMMAND_NAME.search(key)
+                    and key not in expanded
+                )
                 shown[_shown_name(key)] = _shown(item, key, expanded, secret=hides)
             return shown
         case list() | tuple():
@@ -153,7 +161,11 @@ def _is_expanded(text: str, start: int, expanded: frozenset[str]) -> bool:
 def _may_hide(text: str, start: int, end: int, name: str) -> bool:
     """Whether a part of a text is a mere value: no shell evaluates it, and no program takes it for a place or a program."""
     value, before = text[start:end], text[max(0, start - _ROOM) : start]
-    if not _PLAIN.fullmatch(value) or _NAMES_A_PLACE.match(value) or not any(char.isdigit() for char in value):
+    if (
+        not _PLAIN.fullmatch(value)
+        or _NAMES_A_PLACE.match(value)
+        or not any(char.isdigit() for char in value)
+    ):
         return False
     if ("." in value and len(value) < _LONG) or text[end : end + 1] in ("/", ".", "("):
         return False
@@ -171,9 +183,16 @@ def _is_argument(before: str, *, is_whole: bool) -> bool:
     """Whether what follows would be the argument of a command that does not run its arguments."""
     *others, line = _BEFORE_A_COMMAND.split(before)
     words = [word for word in line.split() if word not in _RESERVED and not _ASSIGNMENT.match(word)]
-    if not words or not (others or is_whole) or before[: len(before) - len(line)].endswith(("<", ">")) or _QUOTES.intersection(words[0]):
+    if (
+        not words
+        or not (others or is_whole)
+        or before[: len(before) - len(line)].endswith(("<", ">"))
+        or _QUOTES.intersection(words[0])
+    ):
         return False
-    return not _RUNS_ITS_ARGUMENTS.fullmatch(words[0]) and not any(_RUNS_WHAT_FOLLOWS.fullmatch(word.strip("\"'")) for word in words[1:])
+    return not _RUNS_ITS_ARGUMENTS.fullmatch(words[0]) and not any(
+        _RUNS_WHAT_FOLLOWS.fullmatch(word.strip("\"'")) for word in words[1:]
+    )
 
 
 def _is_visible(char: str) -> bool:

@@ -15,7 +15,18 @@ import msgspec
 from msgspec import Struct, field
 
 from swink.errors import ErrorKind, NetworkError, StreamError, error_for
-from swink.messages import AssistantMessage, Cost, LlmMessage, ModelSpec, StopReason, Text, Thinking, ToolCall, Usage, clean
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    LlmMessage,
+    ModelSpec,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+    clean,
+)
 from swink.redact import redact_value
 
 DEEPEST = 128
@@ -179,7 +190,9 @@ class StreamFn(Protocol):
     asyncio's: release connections in `finally`.
     """
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]: ...
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]: ...
 
 
 class _Block:
@@ -241,7 +254,13 @@ class Assembly:
         return False
 
     def message(
-        self, model: ModelSpec, stop_reason: StopReason, *, usage: Usage, cost: Cost | None = None, error: Exception | None = None
+        self,
+        model: ModelSpec,
+        stop_reason: StopReason,
+        *,
+        usage: Usage,
+        cost: Cost | None = None,
+        error: Exception | None = None,
     ) -> AssistantMessage:
         """The message as it stands; calls that did not close keep what arrived of them in `partial_json`."""
         return AssistantMessage(
@@ -265,7 +284,9 @@ class Assembly:
         if not self._started:
             raise StreamError(f"stream protocol: {_name(event)} before start")
         if event.index != len(self._blocks):
-            raise StreamError(f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}")
+            raise StreamError(
+                f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}"
+            )
         if type(event) is not ToolCallStart:
             block = _Block(TextDelta if type(event) is TextStart else ThinkingDelta)
         elif isinstance(event.id, str) and isinstance(event.name, str):
@@ -299,7 +320,9 @@ class Assembly:
     def _misplaced(self, event: Any) -> StreamError:
         if self.terminal is not None:
             return StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        return StreamError(f"stream protocol: {_name(event)} for block {event.index}, which is not open for it")
+        return StreamError(
+            f"stream protocol: {_name(event)} for block {event.index}, which is not open for it"
+        )
 
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
@@ -340,7 +363,12 @@ async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelS
         case Done(stop_reason, usage, cost):
             return assembly.message(model, stop_reason, usage=usage, cost=cost)
         case Error(message, kind, retry_after, usage):
-            return assembly.message(model, "error", usage=usage, error=error_for(kind, message, model=str(model), retry_after=retry_after))
+            return assembly.message(
+                model,
+                "error",
+                usage=usage,
+                error=error_for(kind, message, model=str(model), retry_after=retry_after),
+            )
         case None:
             raise NetworkError("the stream ended without a terminal event", model=str(model))
 
@@ -353,7 +381,9 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
-    if not isinstance(value, dict) or (text.count("[") + text.count("{") > DEEPEST and not _is_shallow(value)):
+    if not isinstance(value, dict) or (
+        text.count("[") + text.count("{") > DEEPEST and not _is_shallow(value)
+    ):
         return None
     return cast("dict[str, Any]", value)
 
@@ -390,7 +420,9 @@ def decode_event(data: bytes | str) -> AssistantMessageEvent:
 
 def _content(block: _Block) -> Text | Thinking | ToolCall | None:
     """What arrived of the block; None for text without a word in it, which providers refuse to be sent."""
-    text = "".join([part for part in block.parts if isinstance(part, str)]) if block.text is None else block.text
+    text = (
+        "".join([part for part in block.parts if isinstance(part, str)]) if block.text is None else block.text
+    )
     if not text.isascii():
         text = clean(text)
     if block.takes is TextDelta:

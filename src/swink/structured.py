@@ -19,7 +19,11 @@ class StructuredOutput(Policy):
         shape = Shape.of(hint)
         shape.check()
         self._wrapped = shape.schema.get("type") != "object"
-        self._shape = Shape({"type": "object", "properties": {"value": shape.schema}, "required": ["value"]}) if self._wrapped else shape
+        self._shape = (
+            Shape({"type": "object", "properties": {"value": shape.schema}, "required": ["value"]})
+            if self._wrapped
+            else shape
+        )
         self._convert = shape.convert
         self._allowed = retries + 1
         self.attempts = 0
@@ -27,13 +31,20 @@ class StructuredOutput(Policy):
         self.value: Any = None
         self.received = False
         self.tool = Tool.raw(
-            NAME, "Give the final answer. Call this exactly once, as the last step.", _hoisted(self._shape.schema), self._receive
+            NAME,
+            "Give the final answer. Call this exactly once, as the last step.",
+            _hoisted(self._shape.schema),
+            self._receive,
         )
 
     @property
     def failure(self) -> StructuredOutputFailed | None:
         """The error, once the attempts are used up."""
-        return StructuredOutputFailed(self.attempts, self.last_error) if not self.received and self.attempts >= self._allowed else None
+        return (
+            StructuredOutputFailed(self.attempts, self.last_error)
+            if not self.received and self.attempts >= self._allowed
+            else None
+        )
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""

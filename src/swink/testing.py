@@ -57,12 +57,16 @@ class ScriptedModel:
         self.models: list[ModelSpec] = []
         self.options: list[StreamOptions] = []
 
-    async def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    async def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         self.calls.append(context)
         self.models.append(model)
         self.options.append(options)
         if self._next >= len(self._replies):
-            raise AssertionError(f"the script has {len(self._replies)} replies, but the model was asked once more")
+            raise AssertionError(
+                f"the script has {len(self._replies)} replies, but the model was asked once more"
+            )
         reply = self._replies[self._next]
         self._next += 1
         if callable(reply) and not isinstance(reply, type):
@@ -85,12 +89,16 @@ class ChaosModel:
     violation), "error" (a retryable error), "cancel" (the running task is cancelled), or an exception to raise.
     """
 
-    def __init__(self, stream_fn: StreamFn, disturb: Callable[[int, int], float | str | BaseException | None]) -> None:
+    def __init__(
+        self, stream_fn: StreamFn, disturb: Callable[[int, int], float | str | BaseException | None]
+    ) -> None:
         self._stream_fn = stream_fn
         self._disturb = disturb
         self.requests = 0
 
-    async def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    async def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         request = self.requests
         self.requests += 1
         stream = self._stream_fn(model, context, options)
@@ -149,7 +157,9 @@ class EventCollector:
         assert not problems, "\n".join(problems)
 
 
-def script(reply: Any, usage: Usage = Usage(), number: int = 1) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
+def script(
+    reply: Any, usage: Usage = Usage(), number: int = 1
+) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
     """A reply of a script as stream events."""
     pieces: list[Piece] = list(cast("Iterable[Any]", reply)) if isinstance(reply, list | tuple) else [reply]
     if any(isinstance(piece, Start) for piece in pieces):
@@ -191,7 +201,9 @@ def script(reply: Any, usage: Usage = Usage(), number: int = 1) -> Iterable[Assi
             case Pause() | BaseException():
                 yield piece
             case _:
-                raise TypeError(f"a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, not {type(piece).__name__}")
+                raise TypeError(
+                    f"a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, not {type(piece).__name__}"
+                )
         position += 1
     yield Done("tool_use" if calls else "stop", usage)
 

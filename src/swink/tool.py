@@ -17,7 +17,18 @@ from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clea
 from swink.schema import Shape, Signature, parse_docstring
 from swink.workers import run_in_process, run_in_thread
 
-__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "Transfer", "as_result", "as_tool", "as_tools", "failure", "tool"]
+__all__ = [
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "Transfer",
+    "as_result",
+    "as_tool",
+    "as_tools",
+    "failure",
+    "tool",
+]
 
 _OPTIONS = ("label", "requires_approval", "sequential", "priority", "timeout", "idempotent", "max_result")
 _RESULT_BLOCKS = Text | Image | Extension
@@ -156,7 +167,16 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
             value = await run_in_thread(lambda: execute(call_id, arguments, ctx), {}, name, ctx.cancel)
             return await value if inspect.isawaitable(value) else value
 
-        return _checked(cls(name=name, description=description, shape=shape, body=body, label=options.pop("label", "") or name, **options))
+        return _checked(
+            cls(
+                name=name,
+                description=description,
+                shape=shape,
+                body=body,
+                label=options.pop("label", "") or name,
+                **options,
+            )
+        )
 
     @property
     def parameters_schema(self) -> dict[str, Any]:
@@ -238,7 +258,14 @@ def tool(
     isolation: Literal["process"] | None = None,
     max_result: int = 100_000,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, description: str | None = None, **options: Any) -> Any:
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Any,
+) -> Any:
     """Make a typed function a tool: the schema comes from its annotations, the descriptions from its docstring."""
     if function is None:
 
@@ -254,12 +281,20 @@ def as_tool(value: Any) -> Tool:
     if isinstance(value, Tool):
         return value
     known: Tool | None = getattr(value, "__swink_tool__", None)
-    if known is not None and known.function is value:  # functools.wraps copies the mark to a wrapper, which is another function
+    if (
+        known is not None and known.function is value
+    ):  # functools.wraps copies the mark to a wrapper, which is another function
         return known
-    if callable(getattr(value, "execute", None)) and hasattr(value, "parameters_schema") and not inspect.isclass(value):
+    if (
+        callable(getattr(value, "execute", None))
+        and hasattr(value, "parameters_schema")
+        and not inspect.isclass(value)
+    ):
         for key in ("name", "description"):
             if not isinstance(getattr(value, key, None), str):
-                raise InvalidTool(f"{value!r} has no {key}; a tool has name, description, parameters_schema and execute")
+                raise InvalidTool(
+                    f"{value!r} has no {key}; a tool has name, description, parameters_schema and execute"
+                )
         options = {key: getattr(value, key) for key in _OPTIONS if hasattr(value, key)}
         return Tool.raw(value.name, value.description, value.parameters_schema, value.execute, **options)
     if not callable(value):
@@ -315,10 +350,14 @@ def _shown(value: Any) -> str:
     try:
         return msgspec.json.encode(value, enc_hook=plain).decode()
     except UnicodeEncodeError:  # a lone surrogate somewhere inside, as in the name of a file
-        return clean(json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":")))
+        return clean(
+            json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":"))
+        )
 
 
-def _from_function(function: Callable[..., Any], name: str | None, description: str | None, options: dict[str, Any]) -> Tool:
+def _from_function(
+    function: Callable[..., Any], name: str | None, description: str | None, options: dict[str, Any]
+) -> Tool:
     if isinstance(function, Tool):
         raise InvalidTool(f"{function.name!r} is a tool already; remove one @tool")
     if inspect.isclass(function):
@@ -328,7 +367,11 @@ def _from_function(function: Callable[..., Any], name: str | None, description: 
         raise InvalidTool("a tool needs a name: use a named function or @tool(name=...)")
     text, parameters = parse_docstring(_docstring(function))
     signature = Signature(function, name, parameters, ToolContext)
-    body = _process_body(function, name, signature) if options.get("isolation") == "process" else _body(function, name, signature)
+    body = (
+        _process_body(function, name, signature)
+        if options.get("isolation") == "process"
+        else _body(function, name, signature)
+    )
     label = options.pop("label", "") or name.replace("_", " ")
     return _checked(
         Tool(
@@ -353,10 +396,14 @@ def _docstring(function: Any) -> str | None:
 
 
 def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004
+    )
 
 
-def _body(function: Callable[..., Any], name: str, signature: Signature) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
+def _body(
+    function: Callable[..., Any], name: str, signature: Signature
+) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
     injected = signature.injected
     is_async = _is_async(function)
     if is_async and injected is None:
@@ -373,12 +420,18 @@ def _body(function: Callable[..., Any], name: str, signature: Signature) -> Call
     return body
 
 
-def _process_body(function: Callable[..., Any], name: str, signature: Signature) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
+def _process_body(
+    function: Callable[..., Any], name: str, signature: Signature
+) -> Callable[[str, Any, ToolContext], Awaitable[Any]]:
     module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
     if not inspect.isfunction(function) or "<" in qualname:
-        raise InvalidTool(f"tool {name!r}: isolation='process' needs a function at module level, so that the child can import it")
+        raise InvalidTool(
+            f"tool {name!r}: isolation='process' needs a function at module level, so that the child can import it"
+        )
     if signature.injected is not None:
-        raise InvalidTool(f"tool {name!r}: a ToolContext cannot cross into a process; drop the parameter or the isolation")
+        raise InvalidTool(
+            f"tool {name!r}: a ToolContext cannot cross into a process; drop the parameter or the isolation"
+        )
 
     async def body(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
         return await run_in_process(module, qualname, arguments)
@@ -387,15 +440,22 @@ def _process_body(function: Callable[..., Any], name: str, signature: Signature)
 
 
 def _checked(made: Tool) -> Tool:
-    if not (0 < len(made.name) <= 64) or not all(char.isascii() and (char.isalnum() or char in "_-") for char in made.name):
-        raise InvalidTool(f"tool name {made.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; set it with @tool(name=...)")
+    if not (0 < len(made.name) <= 64) or not all(
+        char.isascii() and (char.isalnum() or char in "_-") for char in made.name
+    ):
+        raise InvalidTool(
+            f"tool name {made.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; set it with @tool(name=...)"
+        )
     return made
 
 
 def copy_json(value: Any) -> Any:
     """A deep copy of JSON data."""
     if isinstance(value, dict):
-        return {key: item if type(item) is str else copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {
+            key: item if type(item) is str else copy_json(item)
+            for key, item in cast("dict[str, Any]", value).items()
+        }
     if isinstance(value, list):
         return [copy_json(item) for item in cast("list[Any]", value)]
     return value

@@ -29,10 +29,14 @@ def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[Transfo
     """The transformers, async ones first."""
     if callable(transform):
         return (transform,)
-    return transform if len(transform) < 2 else sorted(transform, key=lambda function: not _is_async(function))
+    return (
+        transform if len(transform) < 2 else sorted(transform, key=lambda function: not _is_async(function))
+    )
 
 
-def _announce(run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool) -> None:
+def _announce(
+    run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool
+) -> None:
     kept = {id(message) for message in after}
     dropped = sum(id(message) not in kept for message in before)
     known = run.dropped or {}
@@ -43,4 +47,6 @@ def _announce(run: Run, position: int, before: Sequence[Message], after: Sequenc
 
 
 def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004
+    )

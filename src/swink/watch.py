@@ -21,7 +21,18 @@ class Watch:
     look, too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is called.
     """
 
-    __slots__ = ("_abandon", "_assembly", "_every", "_fired", "_idle_since", "_limits", "_patrol", "_seen", "_task", "_variables")
+    __slots__ = (
+        "_abandon",
+        "_assembly",
+        "_every",
+        "_fired",
+        "_idle_since",
+        "_limits",
+        "_patrol",
+        "_seen",
+        "_task",
+        "_variables",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
         self._abandon = abandon
@@ -89,7 +100,9 @@ class _Patrol:
         """Look at all of them then, if not sooner."""
         if due < self._due:
             self._due = due
-            loop.call_at(due, self._look, due, context=Context())  # nobody's: a run's own would live as long as the timer
+            loop.call_at(
+                due, self._look, due, context=Context()
+            )  # nobody's: a run's own would live as long as the timer
 
     def _look(self, due: float) -> None:
         if due != self._due:
@@ -101,7 +114,9 @@ class _Patrol:
             self.look_at(watch.look(now), loop)
 
 
-def call_later(loop: asyncio.AbstractEventLoop, delay: float, function: Callable[..., object], *values: Any) -> asyncio.TimerHandle:
+def call_later(
+    loop: asyncio.AbstractEventLoop, delay: float, function: Callable[..., object], *values: Any
+) -> asyncio.TimerHandle:
     """`loop.call_later` whose handle, once cancelled, no longer holds the caller's context variables."""
     run: Any = copy_context().run
     return loop.call_later(delay, run, function, *values, context=Context())

@@ -42,7 +42,9 @@ class WorkerDied(AgentError):
     """The tool's process ended without a result."""
 
 
-async def run_in_thread(function: Callable[..., Any], arguments: Mapping[str, Any], name: str, cancel: Callable[[], None]) -> Any:
+async def run_in_thread(
+    function: Callable[..., Any], arguments: Mapping[str, Any], name: str, cancel: Callable[[], None]
+) -> Any:
     """Call a blocking function in a daemon thread, with the caller's context variables.
 
     On cancellation `cancel` is called and the function gets a short grace; past it the thread is `Abandoned`, since
@@ -101,7 +103,9 @@ def _main_script() -> tuple[Literal["module", "path"], str]:
     if spec is not None:
         return "module", spec.name
     if path is None:
-        raise MisuseError("isolation='process' needs the tool in a file that the child can import; a prompt or a notebook has none")
+        raise MisuseError(
+            "isolation='process' needs the tool in a file that the child can import; a prompt or a notebook has none"
+        )
     return "path", path
 
 
@@ -161,7 +165,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _plain(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
     """The same where processes have no parents to be ended with."""
-    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
     try:
         answer, _ = await process.communicate(payload)
     finally:
@@ -191,7 +197,9 @@ def _load_main(kind: Literal["module", "path"], name: str) -> None:
     global _loading_main
     _loading_main = True
     loaded = types.ModuleType(_MAIN)
-    loaded.__dict__.update(runpy.run_module(name, run_name=_MAIN) if kind == "module" else runpy.run_path(name, run_name=_MAIN))
+    loaded.__dict__.update(
+        runpy.run_module(name, run_name=_MAIN) if kind == "module" else runpy.run_path(name, run_name=_MAIN)
+    )
     sys.modules[_MAIN] = sys.modules["__main__"] = loaded
     _loading_main = False
 
@@ -201,7 +209,9 @@ def _find_tool(module: str, qualname: str) -> Any:
     for part in qualname.split("."):
         target = getattr(target, part)
     if not hasattr(target, "call_here"):
-        raise MisuseError(f"{module}.{qualname} is not a tool in the child process; decorate the function: @tool(isolation='process')")
+        raise MisuseError(
+            f"{module}.{qualname} is not a tool in the child process; decorate the function: @tool(isolation='process')"
+        )
     return target
 
 
@@ -213,5 +223,9 @@ def _packed(value: Any, failure: BaseException | None) -> bytes:
         return data
     except Exception as error:
         # Pickling runs code of the tool's own types, which may raise anything.
-        text = f"{type(failure).__name__}: {failure}" if failure is not None else f"the result is not picklable: {error}"
+        text = (
+            f"{type(failure).__name__}: {failure}"
+            if failure is not None
+            else f"the result is not picklable: {error}"
+        )
         return pickle.dumps((None, RuntimeError(text)))

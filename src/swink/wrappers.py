@@ -41,15 +41,24 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
             held: list[AssistantMessageEvent] = []
             is_own = position == 0 or (own is not None and _server_of(stream_fn) == own)
             try:
-                async with _closing(stream_fn(model, context, options if is_own else replace(options, api_key=None))) as events:
+                async with _closing(
+                    stream_fn(model, context, options if is_own else replace(options, api_key=None))
+                ) as events:
                     async for event in events:
-                        if not last and not shown and isinstance(event, Error) and error_for(event.kind, event.message).retryable:
+                        if (
+                            not last
+                            and not shown
+                            and isinstance(event, Error)
+                            and error_for(event.kind, event.message).retryable
+                        ):
                             break
                         if shown or last:
                             yield event
                             continue
                         held.append(event)
-                        if len(held) > 1 or isinstance(event, Error):  # more than the start: so this one it is
+                        if len(held) > 1 or isinstance(
+                            event, Error
+                        ):  # more than the start: so this one it is
                             shown = True
                             for item in held:
                                 yield item
@@ -106,7 +115,9 @@ def replayed(path: str | Path) -> StreamFn:
         asked = await asyncio.to_thread(identify, model, context, options)
         queue = waiting.get(asked.key)
         if not queue:
-            difference = await asyncio.to_thread(_difference, asked.shown, recordings, asked_before=queue is not None)
+            difference = await asyncio.to_thread(
+                _difference, asked.shown, recordings, asked_before=queue is not None
+            )
             raise CacheMiss(difference, model=str(model))
         recording = queue.popleft()
         for event in recording.events:
@@ -148,7 +159,9 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     return _like(stream_fn, stream)
 
 
-def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concurrent: int | None = None) -> StreamFn:
+def rate_limited(
+    stream_fn: StreamFn, *, per_minute: float | None = None, concurrent: int | None = None
+) -> StreamFn:
     """At most so many requests a minute, and so many at once; the others wait their turn."""
     gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
     interval = 60.0 / per_minute if per_minute else 0.0
@@ -173,7 +186,9 @@ def rate_limited(stream_fn: StreamFn, *, per_minute: float | None = None, concur
     return _like(stream_fn, stream)
 
 
-async def _identified(model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = "") -> Asked | None:
+async def _identified(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = ""
+) -> Asked | None:
     """What the request is known by; None for one that no cassette can hold."""
     try:
         return await asyncio.to_thread(identify, model, context, options, server, asker)
@@ -188,7 +203,9 @@ def _server_of(stream_fn: StreamFn) -> str | None:
 
 def _asker_of(*stream_fns: StreamFn) -> str:
     """Who asks, as the stream functions themselves say it: with which key, where the options bring none."""
-    return " ".join([asker() for stream_fn in stream_fns if (asker := getattr(stream_fn, "asker", None)) is not None])
+    return " ".join(
+        [asker() for stream_fn in stream_fns if (asker := getattr(stream_fn, "asker", None)) is not None]
+    )
 
 
 def _like(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
@@ -216,7 +233,8 @@ def _difference(request: dict[str, Any], recordings: list[Recording], *, asked_b
     if not recordings:
         return "the cassette is empty"
     nearest = max(
-        (_lines(item.request) for item in recordings), key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio()
+        (_lines(item.request) for item in recordings),
+        key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio(),
     )
     diff = list(difflib.unified_diff(nearest, asked, "recorded", "asked", n=1, lineterm=""))
     return "this request was not recorded; the nearest recording differs:\n" + "\n".join(diff[:60])

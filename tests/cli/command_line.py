@@ -68,7 +68,15 @@ class Place:
         self.home.mkdir()
         self.here.mkdir()
         self.config = self.home / ".config" / "swink"
-        keep = ("PATH", "SYSTEMROOT", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "COVERAGE_PROCESS_START")
+        keep = (
+            "PATH",
+            "SYSTEMROOT",
+            "PIP_INDEX_URL",
+            "PIP_EXTRA_INDEX_URL",
+            "PIP_FIND_LINKS",
+            "PIP_CERT",
+            "COVERAGE_PROCESS_START",
+        )
         self.environ = {name: os.environ[name] for name in keep if name in os.environ}
         self.environ |= {
             "HOME": str(self.home),
@@ -79,7 +87,9 @@ class Place:
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
         }
 
-    def swink(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None, traceback: bool = False) -> Done:
+    def swink(
+        self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None, traceback: bool = False
+    ) -> Done:
         """Run the command to its end; a traceback is a failure of its own."""
         done = subprocess.run(
             [sys.executable, "-m", "swink", *arguments],
@@ -135,7 +145,11 @@ class Screen:
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             os.chdir(place.here)
-            os.execve(sys.executable, [sys.executable, "-m", "swink", *arguments], {**place.environ, "TERM": "xterm", **(env or {})})
+            os.execve(
+                sys.executable,
+                [sys.executable, "-m", "swink", *arguments],
+                {**place.environ, "TERM": "xterm", **(env or {})},
+            )
 
     def wait_for(self, wanted: str) -> str:
         """Everything shown up to a text, counted from the last one waited for."""
@@ -268,12 +282,27 @@ def serving() -> Iterator[Provider]:
                     return
                 if isinstance(piece, Call):
                     function = {"name": piece.name, "arguments": json.dumps(piece.arguments)}
-                    self._delta({"tool_calls": [{"index": calls, "id": f"call_{calls}", "type": "function", "function": function}]})
+                    self._delta(
+                        {
+                            "tool_calls": [
+                                {
+                                    "index": calls,
+                                    "id": f"call_{calls}",
+                                    "type": "function",
+                                    "function": function,
+                                }
+                            ]
+                        }
+                    )
                     calls += 1
                 else:
                     self._delta({"content": piece})
-            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]})
-            self._send({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+            self._send(
+                {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]}
+            )
+            self._send(
+                {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+            )
             self.wfile.write(b"data: [DONE]\n\n")
 
         def _delta(self, delta: dict[str, Any]) -> None:

@@ -46,10 +46,16 @@ def test_ctrl_c_stops_the_reply_and_the_conversation_goes_on(place: Place, provi
     screen.wait_for_prompt()
     screen.type("\x04")
     assert screen.end() == 0
-    assert [message["content"] for message in provider.requests[1]["messages"]] == ["a story", "Once upon", "go on"]
+    assert [message["content"] for message in provider.requests[1]["messages"]] == [
+        "a story",
+        "Once upon",
+        "go on",
+    ]
 
 
-def test_the_chat_asks_again_and_ctrl_c_at_the_question_only_stops_the_reply(place: Place, provider: Provider):
+def test_the_chat_asks_again_and_ctrl_c_at_the_question_only_stops_the_reply(
+    place: Place, provider: Provider
+):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Well then."]]
     screen = Screen(place, "--tool", "tools:delete", "--model", "openai:m", env=provider.env)

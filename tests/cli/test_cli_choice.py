@@ -62,14 +62,18 @@ def test_a_stored_key_counts_like_one_in_the_environment(monkeypatch: pytest.Mon
     assert choice.why == "the key of mistral is stored; another with --model"
 
 
-def test_a_key_of_a_provider_without_a_default_model_is_not_passed_over_in_silence(monkeypatch: pytest.MonkeyPatch):
+def test_a_key_of_a_provider_without_a_default_model_is_not_passed_over_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setenv("GROQ_API_KEY", "x")
     choice = choose_model(None)
     assert choice.model.provider == "local"
     assert choice.why == "there is a key for groq, but which model? --model groq:MODEL"
 
 
-def test_the_configured_model_wins_over_keys_and_the_variable_over_the_file(config: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_configured_model_wins_over_keys_and_the_variable_over_the_file(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     (config / "config.toml").write_text('default_model = "mistral:mistral-small-latest"\n')
     choice = choose_model(None)
@@ -131,7 +135,8 @@ def test_a_model_newer_than_the_catalog_is_taken_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("openai:", "which model of openai"), (":x", "is not a model"), ("zzz:y", "unknown provider 'zzz'")]
+    ("text", "said"),
+    [("openai:", "which model of openai"), (":x", "is not a model"), ("zzz:y", "unknown provider 'zzz'")],
 )
 def test_what_is_no_model_is_refused(text: str, said: str):
     with pytest.raises(UnknownModel, match=said):
@@ -142,8 +147,14 @@ def test_what_is_no_model_is_refused(text: str, said: str):
     ("text", "said"),
     [
         ("foo:bar", "unknown provider 'foo' in 'foo:bar'; swink models list shows what there is"),
-        ("opnai:x", "unknown provider 'opnai' in 'opnai:x'; did you mean openai:x? swink models list shows what there is"),
-        ("foo:gpt-5", "unknown provider 'foo' in 'foo:gpt-5'; did you mean openai:gpt-5? swink models list shows what there is"),
+        (
+            "opnai:x",
+            "unknown provider 'opnai' in 'opnai:x'; did you mean openai:x? swink models list shows what there is",
+        ),
+        (
+            "foo:gpt-5",
+            "unknown provider 'foo' in 'foo:gpt-5'; did you mean openai:gpt-5? swink models list shows what there is",
+        ),
         ("opnai", "unknown provider 'opnai'; did you mean openai? swink models list shows what there is"),
     ],
 )
@@ -169,9 +180,16 @@ def test_an_account_agrees_with_its_adapter(provider: str, monkeypatch: pytest.M
 
 
 def test_default_models_are_known_to_the_catalog():
-    named = [f"{account.provider}:{account.default_model}" for account in ACCOUNTS.values() if account.default_model]
+    named = [
+        f"{account.provider}:{account.default_model}"
+        for account in ACCOUNTS.values()
+        if account.default_model
+    ]
     known = {str(spec) for spec in catalog.models()}
-    assert [name for name in named if name not in known] == ["deepseek:deepseek-chat", "openrouter:openrouter/auto"]
+    assert [name for name in named if name not in known] == [
+        "deepseek:deepseek-chat",
+        "openrouter:openrouter/auto",
+    ]
 
 
 def test_the_environment_wins_over_a_stored_key(monkeypatch: pytest.MonkeyPatch):
@@ -186,7 +204,11 @@ def test_the_environment_wins_over_a_stored_key(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("opnai", "did you mean openai\\? swink keys list"), ("openai-responses", "swink keys set openai"), ("local", "need no key")],
+    [
+        ("opnai", "did you mean openai\\? swink keys list"),
+        ("openai-responses", "swink keys set openai"),
+        ("local", "need no key"),
+    ],
 )
 def test_a_provider_without_a_key_of_its_own_is_refused(name: str, said: str):
     with pytest.raises(MisuseError, match=said):
@@ -205,8 +227,12 @@ def test_a_provider_without_a_key_of_its_own_is_refused(name: str, said: str):
         ("leaves_in_a_test:f", "importing leaves_in_a_test failed: SystemExit"),
     ],
 )
-def test_a_tool_that_cannot_be_had_is_explained(name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "tools_of_a_test.py").write_text('number = 7\ndef weather(city: str) -> str:\n    """Weather."""\n    return city\n')
+def test_a_tool_that_cannot_be_had_is_explained(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "tools_of_a_test.py").write_text(
+        'number = 7\ndef weather(city: str) -> str:\n    """Weather."""\n    return city\n'
+    )
     (tmp_path / "needs_a_module_of_a_test.py").write_text("import missing_thing\n")
     (tmp_path / "leaves_in_a_test.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -40,7 +40,9 @@ def test_every_command_and_option_is_in_the_script(make: Callable[..., str]):
 
 
 def test_no_option_that_takes_a_key_exists():
-    assert not [option.names for command in COMMANDS for option in command.options if "key" in "".join(option.names)]
+    assert not [
+        option.names for command in COMMANDS for option in command.options if "key" in "".join(option.names)
+    ]
 
 
 CASES = [
@@ -58,19 +60,31 @@ CASES = [
 def test_bash_completes(script: Callable[[str], Path]):
     lines = [f"source {script('bash')}"]
     for line, _ in CASES:
-        lines.append(f'COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=(); _swink; echo "${{COMPREPLY[*]}}"')
-    done = subprocess.run(["bash", "--norc", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=30)
+        lines.append(
+            f'COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=(); _swink; echo "${{COMPREPLY[*]}}"'
+        )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=30
+    )
     assert done.stderr == ""
     for (line, wanted), got in zip(CASES, done.stdout.splitlines(), strict=True):
         # readline has already taken what stands before a colon.
         expected = [name.partition(":")[2] or name for name in wanted]
-        assert [word for word in sorted(got.split()) if not word.startswith("-") or line.endswith("--appr")] == expected, line
+        assert [
+            word for word in sorted(got.split()) if not word.startswith("-") or line.endswith("--appr")
+        ] == expected, line
 
 
 @needs("fish")
 def test_fish_completes(script: Callable[[str], Path], tmp_path: Path):
     lines = [f"source {script('fish')}", *(f"echo '== '; complete -C '{line}'" for line, _ in CASES)]
-    done = subprocess.run(["fish", "--no-config", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=30, env=_env(tmp_path))
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=_env(tmp_path),
+    )
     assert done.stderr == ""
     answers = done.stdout.split("== \n")[1:]
     for (line, wanted), got in zip(CASES, answers, strict=True):
@@ -86,7 +100,10 @@ def test_zsh_completes(script: Callable[[str], Path], tmp_path: Path):
     try:
         os.write(terminal, f"autoload -Uz compinit; compinit -u -D; source {path}; echo rea''dy\n".encode())
         _read_until(terminal, "ready\r")
-        for typed, completed in (("swink mo", "swink models "), ("swink run --model openai:gpt-5-", "openai:gpt-5-mini ")):
+        for typed, completed in (
+            ("swink mo", "swink models "),
+            ("swink run --model openai:gpt-5-", "openai:gpt-5-mini "),
+        ):
             os.write(terminal, f"{typed}\t".encode())
             _read_until(terminal, completed)
             os.write(terminal, b"\x15")

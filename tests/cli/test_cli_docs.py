@@ -12,14 +12,24 @@ TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 
 def test_every_command_and_option_is_in_the_docs():
     commands = list(walk(make_parser()))
-    assert [" ".join(command.path) for command in commands if command.path and command.path[0] not in TEXT] == []
-    shown = {name for command in commands for option in command.options for name in option.names if name.startswith("--")}
+    assert [
+        " ".join(command.path) for command in commands if command.path and command.path[0] not in TEXT
+    ] == []
+    shown = {
+        name
+        for command in commands
+        for option in command.options
+        for name in option.names
+        if name.startswith("--")
+    }
     obvious = {"--version", "--port", "--context", "--threads"}
     assert sorted(name for name in shown - obvious if name not in TEXT) == []
 
 
 def test_every_variable_of_an_account_is_in_the_docs():
-    names = {name for account in ACCOUNTS.values() for name in (*account.variables, account.url_variable) if name}
+    names = {
+        name for account in ACCOUNTS.values() for name in (*account.variables, account.url_variable) if name
+    }
     assert sorted(name for name in names if f"`{name}`" not in TEXT) == []
 
 

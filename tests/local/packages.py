@@ -31,7 +31,9 @@ def make_wheel(directory: Path, content: bytes | Path, *, member: str = MEMBER) 
         for name, text in (("METADATA", _METADATA), ("WHEEL", _WHEEL)):
             archive.writestr(f"{info}/{name}", text)
         digest = base64.urlsafe_b64encode(hashlib.sha256(_METADATA.encode()).digest()).rstrip(b"=").decode()
-        archive.writestr(f"{info}/RECORD", f"{info}/METADATA,sha256={digest},{len(_METADATA)}\n{info}/RECORD,,\n")
+        archive.writestr(
+            f"{info}/RECORD", f"{info}/METADATA,sha256={digest},{len(_METADATA)}\n{info}/RECORD,,\n"
+        )
     return wheel
 
 

@@ -13,7 +13,9 @@ SMOL = ModelSpec("local", "smollm2-135m")
 class Spec:
     """A tool as a model sees it."""
 
-    def __init__(self, name: str, description: str, properties: dict[str, Any] | None = None, **schema: Any) -> None:
+    def __init__(
+        self, name: str, description: str, properties: dict[str, Any] | None = None, **schema: Any
+    ) -> None:
         self.name = name
         self.description = description
         self.parameters_schema: dict[str, Any] = {
@@ -40,10 +42,14 @@ async def events_of(
 ) -> list[AssistantMessageEvent]:
     """Every event of one reply."""
     history = [UserMessage(messages)] if isinstance(messages, str) else messages
-    return [event async for event in model(spec, LlmContext(system, history, tools), StreamOptions(**options))]
+    return [
+        event async for event in model(spec, LlmContext(system, history, tools), StreamOptions(**options))
+    ]
 
 
-async def ask(model: LocalStreamFn, messages: str | Sequence[LlmMessage], **options: Any) -> tuple[AssistantMessage, Done | Error]:
+async def ask(
+    model: LocalStreamFn, messages: str | Sequence[LlmMessage], **options: Any
+) -> tuple[AssistantMessage, Done | Error]:
     """One reply as a message, with its terminal; a breach of the protocol raises."""
     assembly = Assembly()
     for event in await events_of(model, messages, **options):

@@ -43,13 +43,19 @@ def test_there_are_twenty_prompts_for_both_tools():
 
 
 async def test_a_named_tool_is_called_whatever_was_asked(model: LocalStreamFn):
-    message, _ = await ask(model, "What is the weather in Paris?", tools=BOTH, tool_choice="calculate", max_tokens=64)
+    message, _ = await ask(
+        model, "What is the weather in Paris?", tools=BOTH, tool_choice="calculate", max_tokens=64
+    )
     assert [call.name for call in message.tool_calls] == ["calculate"]
 
 
 async def test_required_calls_again_after_a_result(model: LocalStreamFn):
     call = ToolCall("1", "weather", {"city": "Rome"})
-    history: list[LlmMessage] = [UserMessage("Weather in Rome?"), AssistantMessage((call,)), ToolResultMessage("1", "weather", "14")]
+    history: list[LlmMessage] = [
+        UserMessage("Weather in Rome?"),
+        AssistantMessage((call,)),
+        ToolResultMessage("1", "weather", "14"),
+    ]
     again, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=64)
     assert len(again.tool_calls) == 1
 
@@ -69,9 +75,19 @@ async def test_structured_output_fits_a_nested_schema(model: LocalStreamFn):
             "age": {"type": "integer", "minimum": 0, "maximum": 150},
             "pets": {"type": "array", "items": {"$ref": "#/$defs/Pet"}, "maxItems": 1},
         },
-        **{"$defs": {"Pet": {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}}},
+        **{
+            "$defs": {
+                "Pet": {
+                    "type": "object",
+                    "properties": {"kind": {"enum": ["cat", "dog"]}},
+                    "required": ["kind"],
+                }
+            }
+        },
     )
-    message, _ = await ask(model, "Anna is 31 and has a cat.", tools=[person], tool_choice="person", max_tokens=80)
+    message, _ = await ask(
+        model, "Anna is 31 and has a cat.", tools=[person], tool_choice="person", max_tokens=80
+    )
     (call,) = message.tool_calls
     jsonschema.validate(call.arguments, person.parameters_schema)
     assert call.arguments["name"] == "Anna"
@@ -119,7 +135,9 @@ async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStre
     assert (result.stop_reason in ("stop", "length"), len(asked)) == (True, 1)
     assert result.text
     assert result.cost == Cost()
-    feeling = await Agent(SMOL, stream_fn=model, options=StreamOptions(max_tokens=40)).run("I am so happy!", output=Mood)
+    feeling = await Agent(SMOL, stream_fn=model, options=StreamOptions(max_tokens=40)).run(
+        "I am so happy!", output=Mood
+    )
     assert isinstance(feeling.output, Mood)
 
 

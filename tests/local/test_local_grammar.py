@@ -37,7 +37,12 @@ EXACT = {
     "date-time": {"type": "string", "format": "date-time"},
     "uuid": {"type": "string", "format": "uuid"},
     "array": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3},
-    "tuple": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string", "maxLength": 3}], "items": False, "minItems": 2},
+    "tuple": {
+        "type": "array",
+        "prefixItems": [{"type": "integer"}, {"type": "string", "maxLength": 3}],
+        "items": False,
+        "minItems": 2,
+    },
     "object": {
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
@@ -55,21 +60,33 @@ EXACT = {
     "nothing said": {},
     "references": {
         "$ref": "#/$defs/P",
-        "$defs": {"P": {"type": "object", "properties": {"q": {"$ref": "#/$defs/Q"}}, "required": ["q"]}, "Q": {"type": "null"}},
+        "$defs": {
+            "P": {"type": "object", "properties": {"q": {"$ref": "#/$defs/Q"}}, "required": ["q"]},
+            "Q": {"type": "null"},
+        },
     },
     "a tree": {
         "$ref": "#/$defs/Node",
         "$defs": {
             "Node": {
                 "type": "object",
-                "properties": {"v": {"type": "boolean"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "maxItems": 2}},
+                "properties": {
+                    "v": {"type": "boolean"},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "maxItems": 2},
+                },
                 "required": ["v", "children"],
             }
         },
     },
     "a tree through allOf": {
         "$ref": "#/$defs/N",
-        "$defs": {"N": {"type": "object", "properties": {"n": {"allOf": [{"$ref": "#/$defs/N"}]}}, "additionalProperties": False}},
+        "$defs": {
+            "N": {
+                "type": "object",
+                "properties": {"n": {"allOf": [{"$ref": "#/$defs/N"}]}},
+                "additionalProperties": False,
+            }
+        },
     },
     "anyOf": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
     "anyOf with siblings": {
@@ -120,14 +137,21 @@ def test_what_a_grammar_cannot_say_is_admitted_and_still_parses(name: str, data:
 
 def test_strings_and_arrays_without_a_limit_get_one():
     assert f"{{0,{MAX_STRING}}}" in grammar_text(schema_grammar({"type": "string"}).node)
-    assert f"{{0,{MAX_ITEMS - 1}}}" in grammar_text(schema_grammar({"type": "array", "items": {"const": 1}}).node)
+    assert f"{{0,{MAX_ITEMS - 1}}}" in grammar_text(
+        schema_grammar({"type": "array", "items": {"const": 1}}).node
+    )
 
 
 def test_a_schema_that_nothing_fits_is_never():
     assert schema_grammar({"type": "object", "properties": {"a": False}, "required": ["a"]}).node == NEVER
     assert (
         schema_grammar(
-            {"$ref": "#/$defs/N", "$defs": {"N": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]}}}
+            {
+                "$ref": "#/$defs/N",
+                "$defs": {
+                    "N": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]}
+                },
+            }
         ).node
         == NEVER
     )
@@ -161,7 +185,19 @@ def test_numbers_stay_within_their_bounds(low, span, above: bool, below: bool, d
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^a|b$", "(ab)?c*", "[^a-y]{2}", "\\w+@\\w+\\.(com|org)", "^[\\w.-]+$", "", "x{3}", "\\S\\s\\D", "[\\]\\-]+?", "é[à-ü]"]
+    "pattern",
+    [
+        "^a|b$",
+        "(ab)?c*",
+        "[^a-y]{2}",
+        "\\w+@\\w+\\.(com|org)",
+        "^[\\w.-]+$",
+        "",
+        "x{3}",
+        "\\S\\s\\D",
+        "[\\]\\-]+?",
+        "é[à-ü]",
+    ],
 )
 @LEAN
 @given(data=st.data())
@@ -172,7 +208,9 @@ def test_texts_of_a_pattern_match_it(pattern: str, data: st.DataObject):
     assert Shape({"pattern": pattern}).violations(value) == []
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)", "\\bword", "(a)\\1", "a{,3}", "[z-a]", "(a", "a**", "(^a)", "a$b", "\\u0041", "["])
+@pytest.mark.parametrize(
+    "pattern", ["(?=a)", "\\bword", "(a)\\1", "a{,3}", "[z-a]", "(a", "a**", "(^a)", "a$b", "\\u0041", "["]
+)
 def test_patterns_beyond_the_reader_are_declined(pattern: str):
     assert pattern_node(pattern) is None
 

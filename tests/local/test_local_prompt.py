@@ -11,8 +11,26 @@ from swink.errors import InvalidTool, StreamError
 from swink.local.calls import CallParser, call_grammar, call_text
 from swink.local.describe import describe_tools
 from swink.local.gguf import Head
-from swink.local.prompt import MAX_CALLS, NO_IMAGE, Answer, Call, Native, chat_messages, native_tools, wanted_reply
-from swink.messages import AssistantMessage, Image, LlmMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from swink.local.prompt import (
+    MAX_CALLS,
+    NO_IMAGE,
+    Answer,
+    Call,
+    Native,
+    chat_messages,
+    native_tools,
+    wanted_reply,
+)
+from swink.messages import (
+    AssistantMessage,
+    Image,
+    LlmMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from swink.stream import LlmContext, StreamOptions
 
 TOOLS = [WEATHER, CALCULATE]
@@ -41,12 +59,18 @@ json_values = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(["weather", "a-b_c", 'odd "name"']), st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.data())
+@given(
+    st.sampled_from(["weather", "a-b_c", 'odd "name"']),
+    st.dictionaries(st.text(max_size=5), json_values, max_size=3),
+    st.data(),
+)
 def test_a_call_is_read_back_however_it_is_cut(name: str, arguments: dict[str, object], data: st.DataObject):
     text = call_text(ToolCall("1", name, arguments))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     parser = CallParser()
-    read = "".join(parser.feed(text[start:end]) for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+    read = "".join(
+        parser.feed(text[start:end]) for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+    )
     assert parser.name == name
     assert parser.complete
     assert json.loads(read) == arguments
@@ -71,7 +95,9 @@ def test_only_tools_with_keywords_beyond_the_grammar_are_checked_afterwards():
 def test_a_question_is_followed_by_a_call_and_a_result_by_an_answer():
     assert wanted_reply(context(UserMessage("?")), StreamOptions()) == Call((WEATHER, CALCULATE))
     assert wanted_reply(context(*rounds(OSLO)), StreamOptions()) == Answer(after_calls=True)
-    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == Call(
+        (WEATHER, CALCULATE)
+    )
     assert wanted_reply(context(UserMessage("?"), tools=[]), StreamOptions()) == Answer()
 
 
@@ -98,12 +124,18 @@ def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, head:
 
 def test_required_calls_that_differ_end_as_well():
     calls = [ToolCall(str(turn), "weather", {"city": str(turn)}) for turn in range(MAX_CALLS)]
-    assert wanted_reply(context(*rounds(*calls[:-1])), StreamOptions(tool_choice="required")) == Call((WEATHER, CALCULATE))
-    assert wanted_reply(context(*rounds(*calls)), StreamOptions(tool_choice="required")) == Answer(after_calls=True)
+    assert wanted_reply(context(*rounds(*calls[:-1])), StreamOptions(tool_choice="required")) == Call(
+        (WEATHER, CALCULATE)
+    )
+    assert wanted_reply(context(*rounds(*calls)), StreamOptions(tool_choice="required")) == Answer(
+        after_calls=True
+    )
 
 
 def test_a_named_tool_is_forced_again_but_varied_when_the_model_repeats_itself():
-    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(tool_choice="weather")) == Call((WEATHER,), varied=True)
+    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(tool_choice="weather")) == Call(
+        (WEATHER,), varied=True
+    )
 
 
 def test_a_template_that_knows_tools_leaves_the_choice_to_the_model_until_it_repeats_itself():
@@ -119,28 +151,46 @@ def test_a_forced_call_is_ours_to_constrain_unless_the_template_has_channels():
     asked = context(*rounds(OSLO))
     assert wanted_reply(asked, StreamOptions(tool_choice="required"), NATIVE) == Call((WEATHER, CALCULATE))
     assert wanted_reply(asked, StreamOptions(tool_choice="weather"), NATIVE) == Call((WEATHER,))
-    assert wanted_reply(asked, StreamOptions(tool_choice="required"), CHANNELS) == Native((WEATHER, CALCULATE), "required")
-    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), CHANNELS) == Native((WEATHER,), "required")
+    assert wanted_reply(asked, StreamOptions(tool_choice="required"), CHANNELS) == Native(
+        (WEATHER, CALCULATE), "required"
+    )
+    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), CHANNELS) == Native(
+        (WEATHER,), "required"
+    )
 
 
 def test_native_tools_go_without_the_keywords_that_llama_cpp_fails_on():
-    tool = Spec("x", "X.", {"pattern": {"type": "string", "pattern": "(?=a)", "maxLength": 5000}, "e": {"enum": [{"format": 1}]}})
+    tool = Spec(
+        "x",
+        "X.",
+        {
+            "pattern": {"type": "string", "pattern": "(?=a)", "maxLength": 5000},
+            "e": {"enum": [{"format": 1}]},
+        },
+    )
     (sent,) = native_tools([tool])
-    assert sent["function"]["parameters"]["properties"] == {"pattern": {"type": "string"}, "e": {"enum": [{"format": 1}]}}
+    assert sent["function"]["parameters"]["properties"] == {
+        "pattern": {"type": "string"},
+        "e": {"enum": [{"format": 1}]},
+    }
 
 
 def test_a_history_becomes_plain_turns_that_alternate():
     history = [*rounds(OSLO), UserMessage("Thanks."), AssistantMessage((Thinking("hm"), Text("Welcome.")))]
     shown = chat_messages(context(*history, system="Be brief."), Answer(), StreamOptions())
     assert [turn["role"] for turn in shown] == ["system", "user", "assistant", "user", "assistant"]
-    assert shown[0]["content"].startswith("Be brief.\n\nYou have these tools:\n- weather(city: string): Current weather of a city.")
+    assert shown[0]["content"].startswith(
+        "Be brief.\n\nYou have these tools:\n- weather(city: string): Current weather of a city."
+    )
     assert shown[2]["content"] == '{"tool":"weather","arguments":{"city":"Oslo"}}'
     assert shown[3]["content"] == "weather returned: ok\nAnswer in words.\n\nThanks."
     assert shown[4]["content"] == "Welcome."
 
 
 def test_with_tools_forbidden_they_are_not_mentioned():
-    assert chat_messages(context(UserMessage("?")), Answer(), StreamOptions(tool_choice="none")) == [{"role": "user", "content": "?"}]
+    assert chat_messages(context(UserMessage("?")), Answer(), StreamOptions(tool_choice="none")) == [
+        {"role": "user", "content": "?"}
+    ]
 
 
 def test_native_histories_keep_calls_and_results_apart():
@@ -162,10 +212,23 @@ def test_tools_are_described_in_few_words():
     tool = Spec(
         "plan",
         "Plan a trip.\n\nLong story.",
-        {"stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}, "description": "Where to."}, "fast": {"type": ["boolean", "null"]}},
+        {
+            "stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}, "description": "Where to."},
+            "fast": {"type": ["boolean", "null"]},
+        },
         required=["stops"],
-        **{"$defs": {"Stop": {"type": "object", "properties": {"city": {"type": "string"}, "by": {"enum": ["train", "bus"]}}}}},
+        **{
+            "$defs": {
+                "Stop": {
+                    "type": "object",
+                    "properties": {"city": {"type": "string"}, "by": {"enum": ["train", "bus"]}},
+                }
+            }
+        },
     )
     line = describe_tools([tool]).splitlines()[1]
-    assert line == '- plan(stops: [{city: string, by: "train"|"bus"}] (Where to.), fast?: boolean|null): Plan a trip.'
+    assert (
+        line
+        == '- plan(stops: [{city: string, by: "train"|"bus"}] (Where to.), fast?: boolean|null): Plan a trip.'
+    )
     assert describe_tools([]) == ""

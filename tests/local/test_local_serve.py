@@ -13,14 +13,20 @@ from swink.local import Embedder, LoadFailed, LocalEmbedder, serve_model, simila
 async def test_vectors_have_length_one_and_come_in_order(weights: object):
     embedder: Embedder = LocalEmbedder(context=64, batch=2)
     cat, car, again, empty = await embedder.embed(["a cat", "a fast red car", "a cat", ""])
-    assert all(math.isclose(math.fsum(value * value for value in vector), 1, rel_tol=1e-6) for vector in (cat, car, again, empty))
+    assert all(
+        math.isclose(math.fsum(value * value for value in vector), 1, rel_tol=1e-6)
+        for vector in (cat, car, again, empty)
+    )
     assert similarity(cat, again) == pytest.approx(1, abs=1e-3)
     assert similarity(cat, car) < 0.99
     assert await embedder.embed([]) == []
     with pytest.raises(ContextWindowOverflow, match="cannot be embedded"):
         await embedder.embed(["word " * 100])
     one, two = await asyncio.gather(embedder.embed(["a cat"]), embedder.embed(["a fast red car"]))
-    assert (similarity(one[0], cat), similarity(two[0], car)) == (pytest.approx(1, abs=1e-3), pytest.approx(1, abs=1e-3))
+    assert (similarity(one[0], cat), similarity(two[0], car)) == (
+        pytest.approx(1, abs=1e-3),
+        pytest.approx(1, abs=1e-3),
+    )
     task = asyncio.create_task(embedder.embed(["never mind"] * 6))
     await asyncio.sleep(0.01)
     task.cancel()
@@ -34,9 +40,13 @@ async def test_the_server_speaks_openai_and_anthropic_until_it_is_stopped(weight
     asked = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "model": served.name}
     key = {"authorization": "Bearer sk-only-for-this-test"}
     async with aiohttp.ClientSession() as session:
-        async with session.post(f"{served.openai_base_url}/chat/completions", json=asked, headers=key) as answer:
+        async with session.post(
+            f"{served.openai_base_url}/chat/completions", json=asked, headers=key
+        ) as answer:
             assert (await answer.json())["choices"][0]["message"]["content"]
-        async with session.post(f"{served.anthropic_base_url}/v1/messages", json=asked, headers=key) as answer:
+        async with session.post(
+            f"{served.anthropic_base_url}/v1/messages", json=asked, headers=key
+        ) as answer:
             assert (await answer.json())["content"][0]["type"] == "text"
         async with session.post(f"{served.openai_base_url}/chat/completions", json=asked) as answer:
             assert answer.status == 401

@@ -12,7 +12,16 @@ from swink.local import LocalStreamFn
 from swink.local.gbnf import grammar_text
 from swink.local.grammar import schema_grammar
 from swink.local.runtime import physical_cores
-from swink.messages import AssistantMessage, Cost, Image, LlmMessage, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Image,
+    LlmMessage,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from swink.stream import Done, Error, Start, StreamFn, TextDelta
 
 TOOL_TEMPLATE = """{% if tools %}{{ '<|im_start|>system\\nTool: ' + tools[0]['function']['name'] + '<|im_end|>\\n' }}{% endif %}\
@@ -36,7 +45,9 @@ async def test_the_next_turn_reads_only_what_is_new(model: LocalStreamFn):
     history = [UserMessage("What is the capital of France?")]
     first, done = await ask(model, history, system="Be brief.", max_tokens=16)
     assert "Paris" in first.text
-    _, later = await ask(model, [*history, first, UserMessage("And Italy?")], system="Be brief.", max_tokens=2)
+    _, later = await ask(
+        model, [*history, first, UserMessage("And Italy?")], system="Be brief.", max_tokens=2
+    )
     assert later.usage.cache_read > done.usage.input + done.usage.cache_read
     assert later.usage.input < 20
     _, uncached = await ask(model, history, system="Be brief.", max_tokens=1, cache=False)
@@ -61,7 +72,9 @@ async def test_a_limit_on_the_length_is_kept(model: LocalStreamFn):
 
 async def test_options_reach_llama_cpp_and_chunks_reach_the_caller(model: LocalStreamFn):
     raw: list[dict[str, object]] = []
-    message, _ = await ask(model, "Hi", max_tokens=24, extra={"grammar": 'root ::= "日本語🙂é"'}, on_raw_payload=raw.append)
+    message, _ = await ask(
+        model, "Hi", max_tokens=24, extra={"grammar": 'root ::= "日本語🙂é"'}, on_raw_payload=raw.append
+    )
     assert message.text == "日本語🙂é"  # characters that are several tokens each
     assert any("usage" in chunk for chunk in raw)
 
@@ -74,7 +87,9 @@ async def test_thinking_is_told_from_words(model: LocalStreamFn):
 
 async def test_llama_cpp_takes_every_grammar(model: LocalStreamFn):
     for name, schema in {**EXACT, **INEXACT, "long": {"type": "string", "minLength": 2500}}.items():
-        _, done = await ask(model, "Hi", max_tokens=1, extra={"grammar": grammar_text(schema_grammar(schema).node)})
+        _, done = await ask(
+            model, "Hi", max_tokens=1, extra={"grammar": grammar_text(schema_grammar(schema).node)}
+        )
         assert isinstance(done, Done), f"{name}: {done}"
 
 
@@ -88,11 +103,19 @@ async def test_an_empty_context_is_refused(model: LocalStreamFn):
         await events_of(model, [])
 
 
-async def test_options_without_meaning_are_reported_once(model: LocalStreamFn, caplog: pytest.LogCaptureFixture):
+async def test_options_without_meaning_are_reported_once(
+    model: LocalStreamFn, caplog: pytest.LogCaptureFixture
+):
     fresh = LocalStreamFn(context=2048, threads=physical_cores())
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            await events_of(fresh, "Hi", spec=replace(SMOL, thinking_level="high"), max_tokens=1, api_key="sk-secret-secret")
+            await events_of(
+                fresh,
+                "Hi",
+                spec=replace(SMOL, thinking_level="high"),
+                max_tokens=1,
+                api_key="sk-secret-secret",
+            )
     assert [record.getMessage() for record in caplog.records] == [
         f"{SMOL}: option 'api_key' is ignored: the model runs in this process",
         f"{SMOL}: option 'thinking_level' is ignored: the model's chat template cannot turn thinking on or off",
@@ -109,9 +132,15 @@ async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: Lo
 async def test_a_template_that_knows_tools_gets_them_natively(weights: object):
     native = LocalStreamFn(context=1024, parallel=1, threads=physical_cores(), chat_template=TOOL_TEMPLATE)
     call = ToolCall("1", "weather", {"city": "Rome"})
-    history: list[LlmMessage] = [UserMessage("Weather in Rome?"), AssistantMessage((call,)), ToolResultMessage(call.id, "weather", "14")]
+    history: list[LlmMessage] = [
+        UserMessage("Weather in Rome?"),
+        AssistantMessage((call,)),
+        ToolResultMessage(call.id, "weather", "14"),
+    ]
     try:
-        message, done = await ask(native, [*history, UserMessage("Weather in Oslo?")], tools=[WEATHER], max_tokens=40)
+        message, done = await ask(
+            native, [*history, UserMessage("Weather in Oslo?")], tools=[WEATHER], max_tokens=40
+        )
         assert isinstance(done, Done)
         assert done.stop_reason == "tool_use"
         assert [(call.name, call.arguments) for call in message.tool_calls] == [("weather", {"city": "Oslo"})]

@@ -6,8 +6,19 @@ from hypothesis import strategies as st
 
 from swink.local.thinking import Piece, ReplyParser
 
-TAGS = ["<think>", "</think>", "<thinking>", "</thinking>", "<|channel>thought", "<channel|>", "<|channel|>analysis<|message|>", "<|end|>"]
-FRAGMENTS = st.sampled_from([*TAGS, "<", "<th", "ink>", "</", "<|chan", "nel", ">", "|>", "\n", "a", "b c", "é", "🙂", "<b>"])
+TAGS = [
+    "<think>",
+    "</think>",
+    "<thinking>",
+    "</thinking>",
+    "<|channel>thought",
+    "<channel|>",
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+]
+FRAGMENTS = st.sampled_from(
+    [*TAGS, "<", "<th", "ink>", "</", "<|chan", "nel", ">", "|>", "\n", "a", "b c", "é", "🙂", "<b>"]
+)
 REPLIES = st.lists(FRAGMENTS, max_size=14).map("".join)
 
 
@@ -38,13 +49,20 @@ def test_where_a_reply_is_cut_makes_no_difference(reply: str, data: st.DataObjec
 def test_bytes_cut_inside_a_character_are_joined(reply: str, data: st.DataObject):
     raw = reply.encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
-    assert parsed([raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]) == parsed([reply])
+    assert parsed(
+        [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    ) == parsed([reply])
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=40), st.integers(1, 5))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=40), st.integers(1, 5)
+)
 def test_text_without_tags_comes_through_unchanged(reply: str, size: int):
-    assert "".join(text for _, text in parsed([reply[at : at + size] for at in range(0, len(reply), size)])) == reply
+    assert (
+        "".join(text for _, text in parsed([reply[at : at + size] for at in range(0, len(reply), size)]))
+        == reply
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -59,7 +77,11 @@ def test_only_tags_and_line_breaks_are_ever_removed(reply: str):
 
 @pytest.mark.parametrize(
     ("opening", "closing"),
-    [("<think>\n", "\n</think>\n\n"), ("<|channel>thought\n", "\n<channel|>"), ("<|channel|>analysis<|message|>", "<|end|>")],
+    [
+        ("<think>\n", "\n</think>\n\n"),
+        ("<|channel>thought\n", "\n<channel|>"),
+        ("<|channel|>analysis<|message|>", "<|end|>"),
+    ],
 )
 def test_thinking_is_told_from_text(opening: str, closing: str):
     expected = [("thinking", "2 and 2" + closing.partition("<")[0]), ("text", "Four.")]

@@ -22,7 +22,15 @@ TOOLS = {
         tool("fine"),
         tool("drafty", {"$schema": "http://json-schema.org/draft-07/schema#", **PLAIN}),
     ],
-    "names": [tool("a b"), tool("a_b"), tool("a.b"), tool("x" * 100), tool("x" * 101), tool("ünïcode"), tool("ok-1")],
+    "names": [
+        tool("a b"),
+        tool("a_b"),
+        tool("a.b"),
+        tool("x" * 100),
+        tool("x" * 101),
+        tool("ünïcode"),
+        tool("ok-1"),
+    ],
 }
 
 
@@ -31,12 +39,20 @@ def answer(message: dict[str, object]) -> object:
     params: dict[str, object] = message.get("params") or {}  # type: ignore[assignment]
     if method == "initialize":
         version = params["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "0"}}
+        return {
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "bare", "version": "0"},
+        }
     if method == "tools/list" and HOW == "pages":
         page = int(str(params.get("cursor") or 0))
         return {"tools": [tool(f"t{page}")], **({"nextCursor": str(page + 1)} if page < 4 else {})}
     if method == "tools/list":
-        return {"tools": TOOLS.get(HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")])}
+        return {
+            "tools": TOOLS.get(
+                HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")]
+            )
+        }
     if method == "tools/call":
         return call(str(params["name"]))
     raise LookupError(method)
@@ -63,7 +79,10 @@ def call(name: str) -> object:
                 {"type": "image", "data": "aGk=", "mimeType": "image/tiff"},
                 {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
                 {"type": "resource", "resource": {"uri": "file:///x", "text": "inside"}},
-                {"type": "resource", "resource": {"uri": "file:///y", "blob": "aGk=", "mimeType": "image/png"}},
+                {
+                    "type": "resource",
+                    "resource": {"uri": "file:///y", "blob": "aGk=", "mimeType": "image/png"},
+                },
                 {"type": "resource", "resource": {"uri": "file:///z", "blob": "aGk="}},
                 {"type": "resource_link", "name": "doc", "uri": "file:///d"},
             ]

@@ -18,16 +18,22 @@ HERE = Path(__file__).parent
 
 
 def bare(how: str = "plain", name: str = "bare", **options: Any) -> StdioServer:
-    return StdioServer(name, sys.executable, [str(HERE / "bare_server.py"), how], **{"requires_approval": False, **options})
+    return StdioServer(
+        name, sys.executable, [str(HERE / "bare_server.py"), how], **{"requires_approval": False, **options}
+    )
 
 
 def sdk(name: str = "sdk", **options: Any) -> StdioServer:
-    return StdioServer(name, sys.executable, [str(HERE / "sdk_server.py")], **{"requires_approval": False, **options})
+    return StdioServer(
+        name, sys.executable, [str(HERE / "sdk_server.py")], **{"requires_approval": False, **options}
+    )
 
 
 @contextmanager
 def http_server(port: int = 0) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    process = subprocess.Popen([sys.executable, str(HERE / "sdk_server.py"), "http", str(port)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "sdk_server.py"), "http", str(port)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     try:
         yield int(process.stdout.readline()), process

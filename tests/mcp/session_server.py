@@ -16,7 +16,9 @@ class SessionServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._server.close()
         await self._server.wait_closed()
 
@@ -28,7 +30,9 @@ class SessionServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        status, answer, extra = self._answer(head.split(" ")[0], headers.get("mcp-session-id"), json.loads(body or "{}"))
+        status, answer, extra = self._answer(
+            head.split(" ")[0], headers.get("mcp-session-id"), json.loads(body or "{}")
+        )
         data = json.dumps(answer).encode() if answer is not None else b""
         writer.write(
             f"HTTP/1.1 {status} x\r\ncontent-type: application/json\r\nconnection: close\r\n{extra}content-length: {len(data)}\r\n\r\n".encode()
@@ -46,7 +50,11 @@ class SessionServer:
             self.opened += 1
             new = f"session-{self.opened}"
             self.sessions.add(new)
-            info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "0"}}
+            info = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "0"},
+            }
             return 200, {"jsonrpc": "2.0", "id": id, "result": info}, f"mcp-session-id: {new}\r\n"
         if session not in self.sessions:
             return 404, None, ""

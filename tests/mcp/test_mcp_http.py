@@ -47,14 +47,22 @@ async def test_cancelling_reaches_the_server(http_url: str, tmp_path: Path):
 
 async def test_many_calls_at_once_get_their_own_answers(http_url: str):
     async with McpServers([web(http_url)]) as servers:
-        texts = [result.text for result in await results(servers, *(call("web_echo", number, text=f"n{number}") for number in range(30)))]
+        texts = [
+            result.text
+            for result in await results(
+                servers, *(call("web_echo", number, text=f"n{number}") for number in range(30))
+            )
+        ]
     assert texts == [f"n{number}" for number in range(30)]
 
 
 async def test_two_clients_of_one_server_do_not_meet(http_url: str):
     async with McpServers([web(http_url)]) as one, McpServers([web(http_url)]) as other:
         answers = await asyncio.gather(
-            *(results(servers, call("web_echo", text=str(number))) for number, servers in enumerate([one, other] * 5))
+            *(
+                results(servers, call("web_echo", text=str(number)))
+                for number, servers in enumerate([one, other] * 5)
+            )
         )
     assert [answer[0].text for answer in answers] == [str(number) for number in range(10)]
 
@@ -85,7 +93,9 @@ async def test_nobody_at_the_address_is_an_error_without_the_key():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(McpError) as raised:
-        async with McpServers([web(f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer hunter2hunter2"})]):
+        async with McpServers(
+            [web(f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer hunter2hunter2"})]
+        ):
             pass
     assert "'web' cannot be reached" in str(raised.value)
     assert "hunter2" not in str(raised.value)
@@ -104,14 +114,22 @@ async def test_headers_go_with_every_request_and_a_refusal_is_reported():
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(McpError, match="cannot be reached"):
-            async with McpServers([web(f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer abc"})]):
+            async with McpServers(
+                [web(f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer abc"})]
+            ):
                 pass
     assert seen
     assert all(b"authorization: bearer abc" in request.lower() for request in seen)
 
 
 @pytest.mark.parametrize(
-    "url", ["http://192.168.0.9/mcp", "http://tools.example/mcp", "http://localhost.evil.example/mcp", "http://0.0.0.0/mcp"]
+    "url",
+    [
+        "http://192.168.0.9/mcp",
+        "http://tools.example/mcp",
+        "http://localhost.evil.example/mcp",
+        "http://0.0.0.0/mcp",
+    ],
 )
 def test_a_header_with_a_secret_does_not_travel_in_clear_text(url: str):
     with pytest.raises(MisuseError, match="use https") as raised:

@@ -34,7 +34,12 @@ async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_p
         ]
         agent = agent_of(
             servers,
-            [call("sdk_add", 1, a=2, b=3), call("sdk_echo", 2, text="grüß"), call("sdk_picture", 3), call("sdk_fail", 4, text="no luck")],
+            [
+                call("sdk_add", 1, a=2, b=3),
+                call("sdk_echo", 2, text="grüß"),
+                call("sdk_picture", 3),
+                call("sdk_fail", 4, text="no luck"),
+            ],
             [call("sdk_slow", 5, seconds=0, mark=str(tmp_path / "mark")), call("sdk_add", 6, a="x")],
             "done",
         )
@@ -42,7 +47,9 @@ async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_p
         agent.subscribe(events)
         await agent.run("Go.")
         events.check()
-        add, echo, picture, fail, slow, invalid = [message for message in agent.messages if message.role == "tool_result"]
+        add, echo, picture, fail, slow, invalid = [
+            message for message in agent.messages if message.role == "tool_result"
+        ]
     assert (add.text, add.details, add.is_error) == ("5", {"structured": {"result": 5}}, False)
     assert echo.text == "grüß"
     (image,) = picture.content
@@ -52,7 +59,9 @@ async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_p
     assert fail.is_error
     assert "no luck" in fail.text
     assert slow.text == "done"
-    assert [event.update for event in events.of(ToolExecutionUpdate)] == [{"progress": 1.0, "total": 2.0, "message": "half way"}]
+    assert [event.update for event in events.of(ToolExecutionUpdate)] == [
+        {"progress": 1.0, "total": 2.0, "message": "half way"}
+    ]
     assert invalid.is_error, "arguments are checked here, before anything is sent"
     assert "required" in invalid.text
     assert leftovers() == []
@@ -69,16 +78,22 @@ async def test_cancelling_a_run_cancels_the_call_in_the_server(tmp_path: Path):
                 break
             await asyncio.sleep(0.02)
         assert mark.read_text() == "cancelled"
-        assert (await results(servers, call("sdk_add", a=1, b=1)))[0].text == "2", "the connection is as good as before"
+        assert (await results(servers, call("sdk_add", a=1, b=1)))[0].text == "2", (
+            "the connection is as good as before"
+        )
 
 
 async def test_mcp_server_time_works():
     if find_spec("mcp_server_time") is None:
         pytest.skip("mcp-server-time is not installed")
-    async with McpServers([StdioServer("time", sys.executable, ["-m", "mcp_server_time"], requires_approval=False)]) as servers:
+    async with McpServers(
+        [StdioServer("time", sys.executable, ["-m", "mcp_server_time"], requires_approval=False)]
+    ) as servers:
         assert {tool.name for tool in servers.tools} == {"time_get_current_time", "time_convert_time"}
         good, bad = await results(
-            servers, call("time_get_current_time", 1, timezone="Europe/Oslo"), call("time_get_current_time", 2, timezone="Mars/Base")
+            servers,
+            call("time_get_current_time", 1, timezone="Europe/Oslo"),
+            call("time_get_current_time", 2, timezone="Mars/Base"),
         )
     assert json.loads(good.text)["timezone"] == "Europe/Oslo"
     assert bad.is_error
@@ -157,7 +172,9 @@ async def test_a_server_that_dies_while_idle_is_started_again_before_the_next_ca
 async def test_a_server_that_cannot_come_back_is_an_error_result(tmp_path: Path):
     script = tmp_path / "server.py"
     script.write_text(Path(bare().args[0]).read_text())
-    async with McpServers([StdioServer("gone", sys.executable, [str(script), "plain"], requires_approval=False)]) as servers:
+    async with McpServers(
+        [StdioServer("gone", sys.executable, [str(script), "plain"], requires_approval=False)]
+    ) as servers:
         await results(servers, call("gone_die"))
         script.unlink()
         (result,) = await results(servers, call("gone_fine"))
@@ -315,8 +332,18 @@ def test_the_usual_configuration_is_read_and_keys_stay_out_of_sight():
     stdio, http = servers_from(
         {
             "mcpServers": {
-                "files": {"command": "npx", "args": ["-y", "server"], "env": {"KEY": "hunter2"}, "disabled": False},
-                "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer hunter2"}, "timeout": 5},
+                "files": {
+                    "command": "npx",
+                    "args": ["-y", "server"],
+                    "env": {"KEY": "hunter2"},
+                    "disabled": False,
+                },
+                "web": {
+                    "type": "http",
+                    "url": "https://example.com/mcp",
+                    "headers": {"Authorization": "Bearer hunter2"},
+                    "timeout": 5,
+                },
             }
         }
     )

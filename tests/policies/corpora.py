@@ -43,7 +43,13 @@ def keys(name: str) -> list[tuple[str, str, list[str]]]:
             parts.append(text)
             return text
 
-        made.append((family, _HOLE.sub(fill, template), [part for part in parts if len(part) >= 20] or sorted(parts, key=len)[-1:]))
+        made.append(
+            (
+                family,
+                _HOLE.sub(fill, template),
+                [part for part in parts if len(part) >= 20] or sorted(parts, key=len)[-1:],
+            )
+        )
     return made
 
 

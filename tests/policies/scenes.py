@@ -33,7 +33,9 @@ class Scene:
             return Tool.raw(name, "Counts its calls.", {"type": "object"}, execute)
 
         listed = [policies] if isinstance(policies, Policy) else list(policies)
-        self.agent = Agent(model, stream_fn=self.model, tools=[made(name) for name in names], policies=listed, **options)
+        self.agent = Agent(
+            model, stream_fn=self.model, tools=[made(name) for name in names], policies=listed, **options
+        )
 
     async def run(self, text: Any = "Go.") -> Any:
         result = await self.agent.run(text)

@@ -15,7 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scenes import PRICED, Scene, call
 
-from swink import Agent, AssistantMessage, AuthError, Policy, Stop, Text, ToolCall, ToolResultMessage, Usage, UserMessage, tool
+from swink import (
+    Agent,
+    AssistantMessage,
+    AuthError,
+    Policy,
+    Stop,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    tool,
+)
 from swink.filelock import locked
 from swink.policies import AuditLogger, BrokenLog, Budget, Head
 from swink.policy import PolicyContext, Turn
@@ -34,9 +46,16 @@ async def test_turns_and_runs_are_written_down(tmp_path: Path):
     scene = Scene(AuditLogger(path, label="agent 7"), [["Looking.", call(1, q="x")], "Found."], answer="42")
     await scene.run("Find it.")
     first, second, end = [json.loads(line) for line in path.read_text().splitlines()]
-    assert (first["event"], first["turn"], first["reason"], first["model"]) == ("turn", 1, "tools_executed", "test:priced")
+    assert (first["event"], first["turn"], first["reason"], first["model"]) == (
+        "turn",
+        1,
+        "tools_executed",
+        "test:priced",
+    )
     assert (first["input"], first["text"], first["label"]) == (["Find it."], "Looking.", "agent 7")
-    assert first["calls"] == [{"id": "call_1", "name": "act", "arguments": {"q": "x"}, "is_error": False, "result": "42"}]
+    assert first["calls"] == [
+        {"id": "call_1", "name": "act", "arguments": {"q": "x"}, "is_error": False, "result": "42"}
+    ]
     assert (second["text"], second["usage"]["total"]) == ("Found.", 2)
     assert (end["event"], end["turns"]) == ("end", 2)
     assert AuditLogger.verify(path).ok
@@ -46,7 +65,9 @@ async def test_secrets_are_redacted_and_long_texts_cut(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     key = "sk-live-abcdefghijklmnop"
     scene = Scene(
-        AuditLogger(path, max_text=50), [[f"Using {key}", call(1, password="hunter2hunter2", note=key)], "x" * 500], answer=f"token {key}"
+        AuditLogger(path, max_text=50),
+        [[f"Using {key}", call(1, password="hunter2hunter2", note=key)], "x" * 500],
+        answer=f"token {key}",
     )
     await scene.run(f"My key is {key}")
     text = path.read_text()
@@ -160,7 +181,9 @@ def test_a_long_record_is_found_again(tmp_path: Path):
 async def test_threads_share_a_log(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     loggers = [AuditLogger(path), AuditLogger(path)]
-    await asyncio.gather(*(loggers[number % 2].write({"event": "note", "number": number}) for number in range(40)))
+    await asyncio.gather(
+        *(loggers[number % 2].write({"event": "note", "number": number}) for number in range(40))
+    )
     assert AuditLogger.verify(path).records == 40
     assert AuditLogger.verify(path).ok
 
@@ -185,7 +208,9 @@ def test_processes_share_a_log(tmp_path: Path):
     assert AuditLogger.verify(path).ok
 
 
-async def test_a_log_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_a_log_that_cannot_be_written_is_reported_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     (tmp_path / "file").write_text("in the way")
     with caplog.at_level(logging.ERROR):
         scene = Scene(AuditLogger(tmp_path / "file" / "audit.jsonl"), ["done"])
@@ -243,11 +268,22 @@ def _cut_the_beginning(path: Path, anchor: Path) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[-1:]))
 
 
-TAMPERING = [_cut_lines, _cut_bytes, _delete, _empty, _forge, _forge_more, _cut_the_middle, _cut_the_beginning]
+TAMPERING = [
+    _cut_lines,
+    _cut_bytes,
+    _delete,
+    _empty,
+    _forge,
+    _forge_more,
+    _cut_the_middle,
+    _cut_the_beginning,
+]
 
 
 @pytest.mark.parametrize("tamper", TAMPERING)
-def test_what_was_taken_away_is_found_at_the_next_append(tmp_path: Path, tamper: Any, caplog: pytest.LogCaptureFixture):
+def test_what_was_taken_away_is_found_at_the_next_append(
+    tmp_path: Path, tamper: Any, caplog: pytest.LogCaptureFixture
+):
     path = tmp_path / "audit.jsonl"
     logger = written(path)
     tamper(path, tmp_path / "none")
@@ -289,7 +325,9 @@ def test_a_log_gets_its_anchor_later_and_a_crash_before_its_first_record_breaks_
     written(path, 1, anchor=anchor)
     assert AuditLogger.verify(path, head=anchor).ok
     path.write_bytes(before)
-    anchor.write_text(json.dumps({"records": 5, "hash": AuditLogger.verify(path).head.hash}))  # as it was without a size
+    anchor.write_text(
+        json.dumps({"records": 5, "hash": AuditLogger.verify(path).head.hash})
+    )  # as it was without a size
     written(path, 1, anchor=anchor)
     assert AuditLogger.verify(path, head=anchor).ok
 
@@ -332,7 +370,11 @@ def test_an_anchor_that_was_damaged_or_deleted_is_found(tmp_path: Path, damage: 
 
 def test_what_others_have_added_meanwhile_breaks_nothing(tmp_path: Path):
     path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
-    first, second, unanchored = AuditLogger(path, anchor=anchor), AuditLogger(path, anchor=anchor), AuditLogger(path)
+    first, second, unanchored = (
+        AuditLogger(path, anchor=anchor),
+        AuditLogger(path, anchor=anchor),
+        AuditLogger(path),
+    )
     for number in range(20):
         for logger in (first, second, unanchored, unanchored):
             logger.append({"event": "note", "number": number, "text": "x" * 20_000})
@@ -400,10 +442,14 @@ async def test_a_lock_that_nobody_releases_does_not_hang_the_run(
     assert events(path) == ["after"]
 
 
-async def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_what_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     os.mkfifo(tmp_path / "pipe")
     with caplog.at_level(logging.ERROR):
-        assert (await asyncio.wait_for(Scene(AuditLogger(tmp_path / "pipe"), ["done"]).run(), 5)).text == "done"
+        assert (
+            await asyncio.wait_for(Scene(AuditLogger(tmp_path / "pipe"), ["done"]).run(), 5)
+        ).text == "done"
     assert "is not a regular file" in caplog.text
 
 
@@ -475,7 +521,9 @@ async def test_a_first_turn_that_failed_is_in_the_log_with_what_was_asked(tmp_pa
 
 
 @pytest.mark.parametrize("script", [[["par", Pause(60)]], [ToolCall("1", "hang")]])
-async def test_a_turn_that_was_aborted_is_in_the_log_when_the_run_has_been_awaited(tmp_path: Path, script: list[Any]):
+async def test_a_turn_that_was_aborted_is_in_the_log_when_the_run_has_been_awaited(
+    tmp_path: Path, script: list[Any]
+):
     path = tmp_path / "audit.jsonl"
     agent = Agent("test:slow", stream_fn=ScriptedModel(script), tools=[hang], policies=[AuditLogger(path)])
     task = asyncio.create_task(agent.run("Do it."))
@@ -493,7 +541,9 @@ def test_a_turn_that_ends_with_the_event_loop_is_in_the_log(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
 
     async def leave() -> None:
-        agent = Agent("test:slow", stream_fn=ScriptedModel([["par", Pause(60)]]), policies=[AuditLogger(path)])
+        agent = Agent(
+            "test:slow", stream_fn=ScriptedModel([["par", Pause(60)]]), policies=[AuditLogger(path)]
+        )
         task = asyncio.create_task(agent.run("Do it."))
         await asyncio.sleep(0.05)
         assert not task.done()
@@ -520,7 +570,12 @@ async def test_a_run_that_was_stopped_before_its_first_turn_is_in_the_log(tmp_pa
 async def test_aborts_at_any_moment_leave_every_turn_in_the_log_once_and_in_order(tmp_path: Path):
     for ticks in range(0, 60, 3):
         path = tmp_path / f"{ticks}.jsonl"
-        agent = Agent("test:model", stream_fn=ScriptedModel([call(1), call(2), "done"]), tools=[], policies=[AuditLogger(path)])
+        agent = Agent(
+            "test:model",
+            stream_fn=ScriptedModel([call(1), call(2), "done"]),
+            tools=[],
+            policies=[AuditLogger(path)],
+        )
         task = asyncio.create_task(agent.run("Do it."))
         for _ in range(ticks):
             await asyncio.sleep(0.0002)
@@ -565,7 +620,12 @@ async def test_nothing_that_json_cannot_hold_costs_a_turn(tmp_path: Path):
     logger = AuditLogger(path)
     message = AssistantMessage([ToolCall("1", "act", odd)], stop_reason="tool_use")
     context = PolicyContext(1, PRICED, "", (), (UserMessage((Text("half \ud800"),)),), Usage(), None, {})
-    await logger.post_turn(context, Turn(message, (ToolResultMessage("1", "act", (Text("\udfff"),), details=object()),), "tools_executed"))
+    await logger.post_turn(
+        context,
+        Turn(
+            message, (ToolResultMessage("1", "act", (Text("\udfff"),), details=object()),), "tools_executed"
+        ),
+    )
     await logger.write({"event": "own", "details": object(), "text": "\ud800"})
     assert events(path) == ["turn", "own"]
     assert AuditLogger.verify(path).ok
@@ -573,7 +633,9 @@ async def test_nothing_that_json_cannot_hold_costs_a_turn(tmp_path: Path):
 
 async def test_lone_surrogates_do_not_cost_a_turn(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
-    scene = Scene(AuditLogger(path), [["text \ud800", call(1)], AuthError("half \udfff")], answer="\ud800 answer")
+    scene = Scene(
+        AuditLogger(path), [["text \ud800", call(1)], AuthError("half \udfff")], answer="\ud800 answer"
+    )
     await scene.agent.run("Do \ud800 it.")
     assert events(path) == ["turn", "turn", "end"]
     assert AuditLogger.verify(path).ok
@@ -582,7 +644,9 @@ async def test_lone_surrogates_do_not_cost_a_turn(tmp_path: Path):
 async def test_a_large_record_does_not_hold_the_event_loop(tmp_path: Path):
     logger = AuditLogger(tmp_path / "audit.jsonl")
     longest, last = 0.0, time.perf_counter()
-    writing = asyncio.create_task(logger.write({"event": "large", "text": ["password=hunter2hunter2 " * 1_000] * 200}))
+    writing = asyncio.create_task(
+        logger.write({"event": "large", "text": ["password=hunter2hunter2 " * 1_000] * 200})
+    )
     while not writing.done():
         await asyncio.sleep(0.001)
         longest, last = max(longest, time.perf_counter() - last), time.perf_counter()

@@ -52,7 +52,10 @@ async def test_a_run_stops_when_a_limit_is_reached(limit: dict[str, Any], usage:
 
 
 async def test_a_run_within_the_limits_is_let_pass():
-    scene = Scene(Budget(max_cost=1.0, max_tokens=100_000, max_input_tokens=90_000, max_output_tokens=10_000), [*CALLS[:3], "done"])
+    scene = Scene(
+        Budget(max_cost=1.0, max_tokens=100_000, max_input_tokens=90_000, max_output_tokens=10_000),
+        [*CALLS[:3], "done"],
+    )
     result = await scene.run()
     assert (result.text, result.reason) == ("done", None)
 
@@ -111,7 +114,9 @@ async def test_what_tools_charge_counts():
 
 
 async def test_every_run_has_its_own_budget():
-    scene = Scene(Budget(max_tokens=50, reserve=False), [CALLS[0], "one", CALLS[1], "two"], usage=Usage(input=20))
+    scene = Scene(
+        Budget(max_tokens=50, reserve=False), [CALLS[0], "one", CALLS[1], "two"], usage=Usage(input=20)
+    )
     assert (await scene.run()).text == "one"
     assert (await scene.run()).text == "two"
 
@@ -143,7 +148,9 @@ async def test_a_session_budget_adds_up_agents_that_run_at_once():
     budget = Budget(max_tokens=3_000, scope="session", expected_output=1_000)
     scenes = [Scene(budget, ["done"], usage=Usage(output=900)) for _ in range(5)]
     results = await asyncio.gather(*(scene.run() for scene in scenes))
-    assert sum(bool(result.text) for result in results) == 2, "two calls are held at once; a third could pass the limit"
+    assert sum(bool(result.text) for result in results) == 2, (
+        "two calls are held at once; a third could pass the limit"
+    )
 
 
 async def test_an_unknown_price_stops_a_run_with_a_cost_limit():
@@ -179,7 +186,9 @@ async def test_an_unpriced_sub_agent_makes_the_cost_unknown_and_stops_the_run():
         return "ok"
 
     model = ScriptedModel([call(name="unpriced"), "done"])
-    result = await Agent(PRICED, stream_fn=model, tools=[unpriced], policies=[Budget(max_cost=1.0)]).run("Go.")
+    result = await Agent(PRICED, stream_fn=model, tools=[unpriced], policies=[Budget(max_cost=1.0)]).run(
+        "Go."
+    )
     assert len(model.calls) == 1
     assert "unknown" in result.reason
 
@@ -225,13 +234,20 @@ async def test_the_context_window_caps_the_estimate():
 
 async def _refused(budget: Budget, text: Any = "Go.", **options: Any) -> bool:
     model = ScriptedModel(["done"])
-    result = await Agent(options.pop("model", PRICED), stream_fn=model, policies=[budget], **options).run(text)
+    result = await Agent(options.pop("model", PRICED), stream_fn=model, policies=[budget], **options).run(
+        text
+    )
     assert bool(model.calls) == (result.reason is None)
     return not model.calls
 
 
 def described(words: int) -> Any:
-    return Tool.raw("big", "A tool. " * words, {"type": "object", "properties": {"x": {"description": "About x. " * words}}}, None)  # type: ignore[arg-type]
+    return Tool.raw(
+        "big",
+        "A tool. " * words,
+        {"type": "object", "properties": {"x": {"description": "About x. " * words}}},
+        None,
+    )  # type: ignore[arg-type]
 
 
 async def test_the_schemas_of_tools_count():
@@ -250,25 +266,34 @@ async def test_tools_that_were_added_after_a_reply_count():
     assert "may need" in (await scene.run()).reason
 
 
-@pytest.mark.parametrize("text", ["\u4f60\u597d\u4e16\u754c", "\u3053\u308c\u306f\u65e5", "\U0001f642\U0001f680", "\uc624\ub298\uc740"])
+@pytest.mark.parametrize(
+    "text",
+    ["\u4f60\u597d\u4e16\u754c", "\u3053\u308c\u306f\u65e5", "\U0001f642\U0001f680", "\uc624\ub298\uc740"],
+)
 async def test_a_character_of_other_scripts_counts_for_more_than_a_letter(text: str):
     assert not await _refused(Budget(max_tokens=4_000), "word" * 2_000)
     assert await _refused(Budget(max_tokens=4_000), (text * 8_000)[:8_000])
 
 
 async def test_an_image_counts():
-    assert await _refused(Budget(max_tokens=4_000), [UserMessage((Image(Base64Source("AAAA")),)) for _ in range(4)])
+    assert await _refused(
+        Budget(max_tokens=4_000), [UserMessage((Image(Base64Source("AAAA")),)) for _ in range(4)]
+    )
 
 
 async def test_the_output_that_is_asked_for_counts():
     assert not await _refused(Budget(max_output_tokens=5_000), options=StreamOptions(max_tokens=4_000))
     assert await _refused(Budget(max_output_tokens=5_000), options=StreamOptions(max_tokens=6_000))
-    assert not await _refused(Budget(max_output_tokens=5_000, expected_output=100), options=StreamOptions(max_tokens=6_000))
+    assert not await _refused(
+        Budget(max_output_tokens=5_000, expected_output=100), options=StreamOptions(max_tokens=6_000)
+    )
 
 
 async def test_the_thinking_budget_counts():
     thinking = ModelSpec("test", "priced", thinking_level="high", price=Price(1.0, 1.0))
-    own = ModelSpec("test", "priced", thinking_level="high", thinking_budgets={"high": 3_000}, price=Price(1.0, 1.0))
+    own = ModelSpec(
+        "test", "priced", thinking_level="high", thinking_budgets={"high": 3_000}, price=Price(1.0, 1.0)
+    )
     assert await _refused(Budget(max_output_tokens=5_000), model=thinking)
     assert not await _refused(Budget(max_output_tokens=5_000), model=own)
 
@@ -276,18 +301,25 @@ async def test_the_thinking_budget_counts():
 async def test_the_dearest_of_the_fallbacks_counts():
     dear = ModelSpec("test", "dear", price=Price(1_000.0, 1_000.0))
     assert not await _refused(Budget(max_cost=0.1))
-    assert await _refused(Budget(max_cost=0.1), fallback_models=[(PRICED, ScriptedModel([])), (dear, ScriptedModel([]))])
+    assert await _refused(
+        Budget(max_cost=0.1), fallback_models=[(PRICED, ScriptedModel([])), (dear, ScriptedModel([]))]
+    )
 
 
 async def test_a_cache_that_is_dear_to_write_counts():
     assert await _refused(
-        Budget(max_cost=0.1), model=ModelSpec("test", "x", price=Price(1.0, 1.0, cache_write=1_000.0)), text="word " * 500
+        Budget(max_cost=0.1),
+        model=ModelSpec("test", "x", price=Price(1.0, 1.0, cache_write=1_000.0)),
+        text="word " * 500,
     )
 
 
 async def test_a_fallback_without_a_price_is_named():
     agent = Agent(
-        PRICED, stream_fn=ScriptedModel([]), fallback_models=[("test:unpriced", ScriptedModel([]))], policies=[Budget(max_cost=1)]
+        PRICED,
+        stream_fn=ScriptedModel([]),
+        fallback_models=[("test:unpriced", ScriptedModel([]))],
+        policies=[Budget(max_cost=1)],
     )
     assert "cost of test:unpriced is unknown" in ((await agent.run("Go.")).reason or "")
 
@@ -296,7 +328,11 @@ async def test_the_model_that_is_asked_next_counts_not_the_one_before():
     model = ScriptedModel([call(), "done"])
     agent = Agent(PRICED, stream_fn=model, tools=[], policies=[Budget(max_cost=0.1)])
     agent.subscribe(
-        lambda event: setattr(agent, "model", ModelSpec("test", "dear", price=Price(1e6, 1e6))) if isinstance(event, TurnEnd) else None
+        lambda event: (
+            setattr(agent, "model", ModelSpec("test", "dear", price=Price(1e6, 1e6)))
+            if isinstance(event, TurnEnd)
+            else None
+        )
     )
     assert "may need" in ((await agent.run("Go.")).reason or "")
     assert len(model.calls) == 1
@@ -323,7 +359,12 @@ async def test_a_session_counts_a_run_that_was_aborted_in_its_tools():
         await asyncio.sleep(60)
         return "never"
 
-    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="spend")], usage=Usage(input=7)), tools=[spend], policies=[budget])
+    agent = Agent(
+        PRICED,
+        stream_fn=ScriptedModel([call(name="spend")], usage=Usage(input=7)),
+        tools=[spend],
+        policies=[budget],
+    )
     task = asyncio.create_task(agent.run("Go."))
     await asyncio.sleep(0.05)
     agent.abort()
@@ -352,14 +393,23 @@ async def test_a_request_that_never_reached_anybody_costs_nothing():
 
 async def test_a_session_counts_what_a_failed_sub_agent_spent():
     budget = Budget(max_tokens=100_000, scope="session", reserve=False)
-    failing = Agent(PRICED, stream_fn=ScriptedModel([[Start(), Error("no", "auth", usage=Usage(input=60))]]), policies=[budget])
+    failing = Agent(
+        PRICED,
+        stream_fn=ScriptedModel([[Start(), Error("no", "auth", usage=Usage(input=60))]]),
+        policies=[budget],
+    )
 
     @tool
     async def ask() -> str:
         """Asks another."""
         return (await failing.run("Help.")).stop_reason
 
-    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="ask"), "done"], usage=Usage(input=5)), tools=[ask], policies=[budget])
+    agent = Agent(
+        PRICED,
+        stream_fn=ScriptedModel([call(name="ask"), "done"], usage=Usage(input=5)),
+        tools=[ask],
+        policies=[budget],
+    )
     await agent.run("Go.")
     assert budget.spent.usage.total >= 70
 
@@ -369,7 +419,9 @@ async def test_a_session_counts_what_a_failed_sub_agent_spent():
 
 async def test_max_turns_counts_requests_that_are_repeated():
     scene = Scene(
-        MaxTurns(4), [NetworkError("down"), CALLS[0], NetworkError("down"), CALLS[1], "done"], retry=ExponentialBackoff(base_delay=0)
+        MaxTurns(4),
+        [NetworkError("down"), CALLS[0], NetworkError("down"), CALLS[1], "done"],
+        retry=ExponentialBackoff(base_delay=0),
     )
     result = await scene.run()
     assert len(scene.model.calls) == 4
@@ -377,7 +429,9 @@ async def test_max_turns_counts_requests_that_are_repeated():
 
 
 async def test_max_turns_ends_a_turn_that_would_be_repeated_for_ever():
-    scene = Scene(MaxTurns(3), [NetworkError("down")] * 50, retry=ExponentialBackoff(max_attempts=50, base_delay=0))
+    scene = Scene(
+        MaxTurns(3), [NetworkError("down")] * 50, retry=ExponentialBackoff(max_attempts=50, base_delay=0)
+    )
     result = await scene.run()
     assert len(scene.model.calls) == 3
     assert (result.stop_reason, result.error_kind) == ("error", "network")
@@ -417,7 +471,12 @@ async def test_a_history_that_is_assigned_during_a_run_costs_nothing():
         ]
         return "ok"
 
-    agent = Agent(PRICED, stream_fn=ScriptedModel([call(name="rewrite"), "done"], usage=Usage(input=5)), tools=[rewrite], policies=[budget])
+    agent = Agent(
+        PRICED,
+        stream_fn=ScriptedModel([call(name="rewrite"), "done"], usage=Usage(input=5)),
+        tools=[rewrite],
+        policies=[budget],
+    )
     await agent.run("Go.")
     assert budget.spent.usage.total == 10
 
@@ -435,7 +494,12 @@ async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budge
         yield Error("cut off", "network", usage=usage)
 
     budget = Budget(max_tokens=5_000, scope="session")
-    agent = Agent(PRICED, stream_fn=breaks_off, policies=[budget], retry=ExponentialBackoff(max_attempts=20, base_delay=0))
+    agent = Agent(
+        PRICED,
+        stream_fn=breaks_off,
+        policies=[budget],
+        retry=ExponentialBackoff(max_attempts=20, base_delay=0),
+    )
     result = await agent.run("go")
     assert asked == 3
     assert result.stop_reason == "error"
@@ -446,7 +510,9 @@ async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budge
 
 async def test_requests_that_fail_before_they_cost_anything_are_retried():
     model = ScriptedModel([NetworkError("refused"), NetworkError("refused"), "done"])
-    agent = Agent(PRICED, stream_fn=model, policies=[Budget(max_tokens=2_000)], retry=ExponentialBackoff(base_delay=0))
+    agent = Agent(
+        PRICED, stream_fn=model, policies=[Budget(max_tokens=2_000)], retry=ExponentialBackoff(base_delay=0)
+    )
     assert (await agent.run("go")).text == "done"
 
 

@@ -66,7 +66,9 @@ async def test_a_store_that_hangs_is_left_after_its_time(caplog: pytest.LogCaptu
     assert "Checkpoint failed" in caplog.text
 
 
-async def test_a_plain_store_that_blocks_holds_neither_the_event_loop_nor_the_run(caplog: pytest.LogCaptureFixture):
+async def test_a_plain_store_that_blocks_holds_neither_the_event_loop_nor_the_run(
+    caplog: pytest.LogCaptureFixture,
+):
     released, started = threading.Event(), []
 
     def slow(data: Any) -> None:
@@ -101,13 +103,19 @@ async def test_a_store_that_is_slow_once_is_used_again():
             time.sleep(0.15)
         saved.append(data)
 
-    scene = Scene(Checkpoint(slow_at_first, timeout=0.05), [call(1), call(2), "done"], answer=lambda _: time.sleep(0.5) or "ok")
+    scene = Scene(
+        Checkpoint(slow_at_first, timeout=0.05),
+        [call(1), call(2), "done"],
+        answer=lambda _: time.sleep(0.5) or "ok",
+    )
     await scene.run()
     assert len(saved) >= 2
     assert len(saved[-1]["messages"]) == 6
 
 
-async def test_an_async_store_that_ignores_its_cancellation_does_not_hold_the_run(caplog: pytest.LogCaptureFixture):
+async def test_an_async_store_that_ignores_its_cancellation_does_not_hold_the_run(
+    caplog: pytest.LogCaptureFixture,
+):
     released = asyncio.Event()
 
     async def stubborn(data: Any) -> None:
@@ -116,7 +124,9 @@ async def test_an_async_store_that_ignores_its_cancellation_does_not_hold_the_ru
                 await released.wait()
 
     with caplog.at_level(logging.ERROR):
-        assert (await asyncio.wait_for(Scene(Checkpoint(stubborn, timeout=0.05), [call(1), "done"]).run(), 5)).text == "done"
+        assert (
+            await asyncio.wait_for(Scene(Checkpoint(stubborn, timeout=0.05), [call(1), "done"]).run(), 5)
+        ).text == "done"
     assert "did not save within" in caplog.text
     released.set()
     await asyncio.sleep(0.01)

@@ -67,7 +67,9 @@ async def test_what_a_judge_used_is_counted():
 
 
 @pytest.mark.parametrize("reply", ["perhaps", "", NetworkError("down"), [Pause(5), "SAFE"]])
-async def test_a_judge_that_fails_leaves_the_word_to_the_patterns(reply: Any, caplog: pytest.LogCaptureFixture):
+async def test_a_judge_that_fails_leaves_the_word_to_the_patterns(
+    reply: Any, caplog: pytest.LogCaptureFixture
+):
     guard, _ = judged(reply, judge_timeout=0.05)
     with caplog.at_level(logging.WARNING):
         assert (await Scene(guard, ["done"]).run(SUBTLE)).text == "done"
@@ -116,7 +118,12 @@ async def test_appended_messages_are_looked_at():
 
 
 async def test_a_result_in_a_given_history_never_reaches_the_model_bare():
-    history = [UserMessage("x"), AssistantMessage([ToolCall("1", "act", {})]), ToolResultMessage("1", "act", KNOWN), AssistantMessage("ok")]
+    history = [
+        UserMessage("x"),
+        AssistantMessage([ToolCall("1", "act", {})]),
+        ToolResultMessage("1", "act", KNOWN),
+        AssistantMessage("ok"),
+    ]
     model = ScriptedModel(["done"])
     await Agent(PRICED, stream_fn=model, policies=[PromptInjectionGuard()], messages=history).run("And?")
     assert all(message.text != KNOWN for context in model.calls for message in context.messages)
@@ -177,7 +184,10 @@ async def test_patterns_of_ones_own_are_added():
 async def test_a_filter_sees_thinking_and_error_texts():
     guard = ContentFilter(["secret"])
     assert (
-        guard.pre_commit(AssistantMessage("", stop_reason="error", error_message="the s3cret is out")).message.error_message == "[filtered]"
+        guard.pre_commit(
+            AssistantMessage("", stop_reason="error", error_message="the s3cret is out")
+        ).message.error_message
+        == "[filtered]"
     )  # type: ignore[union-attr]
     assert guard.pre_commit(AssistantMessage("", stop_reason="error", error_message="fine")) is None
 

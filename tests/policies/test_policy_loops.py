@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import Scene, call
 
-from swink import AssistantMessage, Policy, Replace, Rewrite, Skip, Text, ToolCall, ToolResultMessage, UserMessage
+from swink import (
+    AssistantMessage,
+    Policy,
+    Replace,
+    Rewrite,
+    Skip,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from swink.errors import MisuseError
 from swink.policies import LoopDetection
 from swink.policies.loops import NUDGE
@@ -25,13 +35,19 @@ async def test_the_same_calls_are_nudged_then_stopped():
 
 
 async def test_a_nudge_that_helps_lets_the_run_go_on():
-    scene = Scene(LoopDetection(3), [*(call(number, q="x") for number in range(3)), call(4, q="y"), call(5, q="x"), "done"])
+    scene = Scene(
+        LoopDetection(3),
+        [*(call(number, q="x") for number in range(3)), call(4, q="y"), call(5, q="x"), "done"],
+    )
     result = await scene.run()
     assert (result.text, result.reason) == ("done", None)
 
 
 async def test_a_new_loop_gets_a_nudge_of_its_own():
-    scene = Scene(LoopDetection(2), [call(1, q="x"), call(2, q="x"), call(3, q="y"), call(4, q="y"), call(5, q="z"), "done"])
+    scene = Scene(
+        LoopDetection(2),
+        [call(1, q="x"), call(2, q="x"), call(3, q="y"), call(4, q="y"), call(5, q="z"), "done"],
+    )
     result = await scene.run()
     assert result.text == "done"
     assert [message.text for message in result.messages].count(NUDGE) == 2
@@ -68,7 +84,9 @@ async def test_fresh_ids_key_order_call_order_and_number_spelling_do_not_fool_it
 async def test_an_ignored_argument_does_not_fool_it():
     turns = [call(number, q="x", request_id=str(number)) for number in range(5)]
     assert (await Scene(LoopDetection(3, action="stop"), [*turns, "done"]).run()).text == "done"
-    assert (await Scene(LoopDetection(3, action="stop", ignore=["request_id"]), [*turns, "done"]).run()).reason
+    assert (
+        await Scene(LoopDetection(3, action="stop", ignore=["request_id"]), [*turns, "done"]).run()
+    ).reason
 
 
 async def test_repeated_text_never_counts():
@@ -78,7 +96,10 @@ async def test_repeated_text_never_counts():
 
 
 async def test_the_user_may_ask_for_the_same_again_and_again():
-    scene = Scene(LoopDetection(2, action="stop"), [item for number in range(5) for item in (call(number, q="x"), "done")])
+    scene = Scene(
+        LoopDetection(2, action="stop"),
+        [item for number in range(5) for item in (call(number, q="x"), "done")],
+    )
     for _ in range(5):
         assert (await scene.run()).text == "done"
 
@@ -111,15 +132,25 @@ class Meddling(Policy):
         return Inject(f"Reminder {self.count}: be careful.") if self.slot == "pre_turn" and ctx.turn else None
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Any:
-        verdicts = {"skip": Skip("not now"), "rewrite": Rewrite({"n": self.count}), "pre_dispatch": Inject(f"Before {self.count}.")}
+        verdicts = {
+            "skip": Skip("not now"),
+            "rewrite": Rewrite({"n": self.count}),
+            "pre_dispatch": Inject(f"Before {self.count}."),
+        }
         return verdicts.get(self.slot)
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> Any:
         reply = turn.message
         if self.agent is not None and reply.tool_calls:
             getattr(self.agent, self.slot)(f"Queued {self.count}.")
-        changed = msgspec.structs.replace(reply, content=(*reply.tool_calls, Text(f"Note {self.count}."))) if reply.tool_calls else reply
-        return {"post_turn": Inject([f"Again {self.count}.", "And more."]), "replace": Replace(changed)}.get(self.slot)
+        changed = (
+            msgspec.structs.replace(reply, content=(*reply.tool_calls, Text(f"Note {self.count}.")))
+            if reply.tool_calls
+            else reply
+        )
+        return {"post_turn": Inject([f"Again {self.count}.", "And more."]), "replace": Replace(changed)}.get(
+            self.slot
+        )
 
     def post_loop(self, ctx: PolicyContext) -> Any:
         return Inject(f"Go on {self.count}.") if self.slot == "post_loop" and ctx.turn < 40 else None
@@ -133,7 +164,19 @@ class Meddling(Policy):
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize(
-    "slot", ["pre_turn", "pre_dispatch", "skip", "rewrite", "post_turn", "replace", "post_loop", "pre_commit", "steer", "append_messages"]
+    "slot",
+    [
+        "pre_turn",
+        "pre_dispatch",
+        "skip",
+        "rewrite",
+        "post_turn",
+        "replace",
+        "post_loop",
+        "pre_commit",
+        "steer",
+        "append_messages",
+    ],
 )
 async def test_no_other_policy_resets_the_count(slot: str, first: bool):
     replies = [call(number, q="x") for number in range(30)]
@@ -145,11 +188,20 @@ async def test_no_other_policy_resets_the_count(slot: str, first: bool):
     meddling.agent = scene.agent if slot in ("steer", "append_messages") else None
     result = await scene.run()
     assert "loop detected" in (result.reason or "")
-    assert sum(bool(message.tool_calls) for message in scene.agent.messages if isinstance(message, AssistantMessage)) == 4
+    assert (
+        sum(
+            bool(message.tool_calls)
+            for message in scene.agent.messages
+            if isinstance(message, AssistantMessage)
+        )
+        == 4
+    )
 
 
 async def test_a_nudge_that_a_guard_rewrites_is_given_once_all_the_same():
-    scene = Scene([Meddling("pre_commit"), LoopDetection(2)], [*(call(number, q="x") for number in range(10)), "done"])
+    scene = Scene(
+        [Meddling("pre_commit"), LoopDetection(2)], [*(call(number, q="x") for number in range(10)), "done"]
+    )
     result = await scene.run()
     assert len(scene.ran) == 3
     assert "loop detected" in result.reason
@@ -157,13 +209,19 @@ async def test_a_nudge_that_a_guard_rewrites_is_given_once_all_the_same():
 
 async def test_one_detector_serves_many_agents_at_once():
     detector = LoopDetection(3)
-    scenes = [Scene(detector, [*(call(number, q="x") for number in range(3 + extra)), "done"]) for extra in (0, 5, 0, 5)]
+    scenes = [
+        Scene(detector, [*(call(number, q="x") for number in range(3 + extra)), "done"])
+        for extra in (0, 5, 0, 5)
+    ]
     results = await asyncio.gather(*(scene.run() for scene in scenes))
     assert [bool(result.reason) for result in results] == [False, True, False, True]
 
 
 async def test_blanks_do_not_fool_it():
-    turns = [call(number, q=f"{' ' * number}ls   -la{' ' * number}", text=f"a{' ' * number}\nb") for number in range(5)]
+    turns = [
+        call(number, q=f"{' ' * number}ls   -la{' ' * number}", text=f"a{' ' * number}\nb")
+        for number in range(5)
+    ]
     assert (await Scene(LoopDetection(3, action="stop"), [*turns, "done"]).run()).reason
 
 
@@ -176,9 +234,13 @@ async def test_arguments_that_are_no_json_are_counted_and_do_not_break_it():
     context = PolicyContext(1, None, "", [], (), None, None, {})  # type: ignore[arg-type]
     messages: list[Any] = [UserMessage("go")]
     for number in range(3):
-        messages += [AssistantMessage([ToolCall(f"c{number}", "act", {"v": object()})]), ToolResultMessage(f"c{number}", "act", "ok")]
+        messages += [
+            AssistantMessage([ToolCall(f"c{number}", "act", {"v": object()})]),
+            ToolResultMessage(f"c{number}", "act", "ok"),
+        ]
     verdict = LoopDetection(3).post_turn(
-        msgspec.structs.replace(context, messages=messages), Turn(messages[-2], (messages[-1],), "tools_executed")
+        msgspec.structs.replace(context, messages=messages),
+        Turn(messages[-2], (messages[-1],), "tools_executed"),
     )
     assert isinstance(verdict, Inject)
 
@@ -186,14 +248,20 @@ async def test_arguments_that_are_no_json_are_counted_and_do_not_break_it():
 async def test_polling_is_let_pass_while_the_answers_change():
     answers = iter(range(100))
     turns = [call(number, q="status") for number in range(6)]
-    polling = Scene(LoopDetection(3, action="stop", same_results=True), [*turns, "done"], answer=lambda _: str(next(answers)))
+    polling = Scene(
+        LoopDetection(3, action="stop", same_results=True),
+        [*turns, "done"],
+        answer=lambda _: str(next(answers)),
+    )
     assert (await polling.run()).text == "done"
     stuck = Scene(LoopDetection(3, action="stop", same_results=True), [*turns, "done"], answer="pending")
     assert (await stuck.run()).reason
 
 
 async def test_calls_that_fail_the_same_way_count():
-    scene = Scene(LoopDetection(3, action="stop"), [*(call(number, name="missing") for number in range(9)), "done"])
+    scene = Scene(
+        LoopDetection(3, action="stop"), [*(call(number, name="missing") for number in range(9)), "done"]
+    )
     assert (await scene.run()).reason
     assert len(scene.model.calls) == 3
 
@@ -215,7 +283,10 @@ def test_it_fires_exactly_when_the_newest_turns_repeat(turns: list[int], repeats
     messages: list[Any] = [UserMessage("go")]
     for number, value in enumerate(turns):
         id = f"{salt}-{number}"
-        messages += [AssistantMessage([ToolCall(id, "act", {"v": value})]), ToolResultMessage(id, "act", "ok")]
+        messages += [
+            AssistantMessage([ToolCall(id, "act", {"v": value})]),
+            ToolResultMessage(id, "act", "ok"),
+        ]
     context = PolicyContext(len(turns), None, "", messages, (), None, None, {})  # type: ignore[arg-type]
     verdict = LoopDetection(repeats).post_turn(context, Turn(messages[-2], (messages[-1],), "tools_executed"))
     same = len(turns) >= repeats and len(set(turns[-repeats:])) == 1

@@ -31,7 +31,9 @@ async def run_page(page: str) -> None:
         await execute(block, page, names)
 
 
-async def test_the_page_on_policies_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+async def test_the_page_on_policies_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.chdir(tmp_path)
     await run_page("policies.md")
     said = capsys.readouterr().out
@@ -64,7 +66,11 @@ async def test_the_page_on_mcp_runs(capsys: pytest.CaptureFixture[str]):
     assert '"timezone": "Europe/Oslo"' in capsys.readouterr().out
 
 
-POLICIES = [item for name in policies.__all__ if isinstance(item := getattr(policies, name), type) and issubclass(item, Policy)]
+POLICIES = [
+    item
+    for name in policies.__all__
+    if isinstance(item := getattr(policies, name), type) and issubclass(item, Policy)
+]
 
 
 def test_every_policy_is_among_those_whose_examples_run():
@@ -83,8 +89,12 @@ def test_every_policy_is_among_those_whose_examples_run():
     }
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, policies.RecommendedPolicies], ids=lambda policy: policy.__name__)
-async def test_the_example_in_the_docstring_runs(policy: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "policy", [*POLICIES, policies.RecommendedPolicies], ids=lambda policy: policy.__name__
+)
+async def test_the_example_in_the_docstring_runs(
+    policy: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     await asyncio.to_thread((tmp_path / "audit.jsonl").write_bytes, b"")
     await asyncio.to_thread((tmp_path / "audit.head").write_text, '{"records":0,"hash":"' + "0" * 64 + '"}')

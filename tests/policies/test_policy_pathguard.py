@@ -197,9 +197,20 @@ def test_a_path_argument_may_be_a_list_with_blanks(root: Path, name: str):
     assert skipped(PathGuard(root), **{name: "my notes.txt link/secret"})
 
 
-@pytest.mark.parametrize("name", ["content", "text", "command", "query", "pattern", "input", "message", "code", "old", "title"])
 @pytest.mark.parametrize(
-    "text", ["link/secret", "link", "file_link", "../outside/secret", "/etc/passwd", " /etc/passwd", "file:///etc/passwd"]
+    "name", ["content", "text", "command", "query", "pattern", "input", "message", "code", "old", "title"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "link/secret",
+        "link",
+        "file_link",
+        "../outside/secret",
+        "/etc/passwd",
+        " /etc/passwd",
+        "file:///etc/passwd",
+    ],
 )
 def test_a_text_that_is_nothing_but_a_path_of_something_outside_is_one(root: Path, name: str, text: str):
     assert skipped(PathGuard(root), **{name: text})
@@ -318,7 +329,11 @@ cat "$HOME/.profile" | grep '/usr/bin' > /dev/null
         {"image": base64.b64encode(bytes(range(256)) * 20).decode()},
         {"src": "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 20).decode()},
         {"integrity": "sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC"},
-        {"dsn": "postgres://user:word@db.example/name", "bucket": "s3://bucket/key", "broker": "redis://:word@localhost:6379/0"},
+        {
+            "dsn": "postgres://user:word@db.example/name",
+            "bucket": "s3://bucket/key",
+            "broker": "redis://:word@localhost:6379/0",
+        },
         {"formula": r"\frac{1}{2}", "tex": r"\alpha", "shrug": r"\_(o)_/"},
         {"cron": "*/5 * * * *", "accept": "text/html;q=0.9"},
         {"data": "function f(a) {\n  // a comment\n  return a.split('/'); /x/.test(a)\n}\n/** more */"},
@@ -339,14 +354,21 @@ def test_ordinary_calls_are_let_pass(root: Path, arguments: dict[str, Any]):
     assert not skipped(PathGuard(root), **arguments)
 
 
-@pytest.mark.parametrize("name", ["content_file", "message_path", "bodyFile", "text_output", "description-folder"])
+@pytest.mark.parametrize(
+    "name", ["content_file", "message_path", "bodyFile", "text_output", "description-folder"]
+)
 def test_the_last_word_of_a_name_says_what_the_argument_is(root: Path, name: str):
     assert skipped(PathGuard(root), **{name: str(root.parent / "outside" / "new")})
     assert not skipped(PathGuard(root), file_content="/nowhere/at/all", output_message="/nowhere/at/all")
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a/../../../outside/secret", "data:x/../../outside/secret", "https://h/%2e%2e/%2e%2e/%2e%2e/outside/new"]
+    "url",
+    [
+        "http://a/../../../outside/secret",
+        "data:x/../../outside/secret",
+        "https://h/%2e%2e/%2e%2e/%2e%2e/outside/new",
+    ],
 )
 @pytest.mark.parametrize("name", ["path", "url", "value"])
 def test_a_url_that_climbs_out_as_a_path_is_one(root: Path, name: str, url: str):
@@ -354,14 +376,36 @@ def test_a_url_that_climbs_out_as_a_path_is_one(root: Path, name: str, url: str)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["link/*", "link/**/*", "../*", "../outside/s*", "/etc/*", "/**/*.pem", "/usr/*/*/nowhere", "sub/chain/[s]ecret"]
+    "pattern",
+    [
+        "link/*",
+        "link/**/*",
+        "../*",
+        "../outside/s*",
+        "/etc/*",
+        "/**/*.pem",
+        "/usr/*/*/nowhere",
+        "sub/chain/[s]ecret",
+    ],
 )
 def test_a_pattern_for_what_lies_outside_is_not_run(root: Path, pattern: str):
     assert skipped(PathGuard(root), pattern=pattern)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["/*", "/**", "//.*", "/api/.*", "^/etc/.*", "**/*.py", "/.*/.*", "sub/*", "inner_link/*", "/*/*/*/*/*/nowhere"]
+    "pattern",
+    [
+        "/*",
+        "/**",
+        "//.*",
+        "/api/.*",
+        "^/etc/.*",
+        "**/*.py",
+        "/.*/.*",
+        "sub/*",
+        "inner_link/*",
+        "/*/*/*/*/*/nowhere",
+    ],
 )
 def test_patterns_for_text_are_let_pass(root: Path, pattern: str):
     began = time.perf_counter()
@@ -415,7 +459,11 @@ def test_much_is_judged_in_time_and_off_the_event_loop(root: Path):
     assert time.perf_counter() - begun < 20
 
 
-@given(st.lists(st.sampled_from(["..", ".", "sub", "a", "~", "/", "", "sub/", "file:", " "]), max_size=8).map("/".join))
+@given(
+    st.lists(st.sampled_from(["..", ".", "sub", "a", "~", "/", "", "sub/", "file:", " "]), max_size=8).map(
+        "/".join
+    )
+)
 def test_what_passes_is_inside_once_resolved(path: str):
     policy = PathGuard("/nonexistent/root")
     if not skipped(policy, path=path) and path:

@@ -36,9 +36,24 @@ from swink.testing import history_problems
 
 SECRETS = {
     "email": ["jane.doe@example.com", "a+b@mail.example.co.uk", "J_D-1@x.io", "пётр@example.com"],
-    "phone": ["+1 212 555 0123", "+44 20 7946 0958", "(212) 555-0123", "212-555-0123", "212.555.0123", "+15551234567", "1-800-555-0199"],
+    "phone": [
+        "+1 212 555 0123",
+        "+44 20 7946 0958",
+        "(212) 555-0123",
+        "212-555-0123",
+        "212.555.0123",
+        "+15551234567",
+        "1-800-555-0199",
+    ],
     "ssn": ["078-05-1120", "219 09 9999"],
-    "card": ["4111111111111111", "4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005", "3782 822463 10005", "6011111111111117"],
+    "card": [
+        "4111111111111111",
+        "4111 1111 1111 1111",
+        "5500-0000-0000-0004",
+        "378282246310005",
+        "3782 822463 10005",
+        "6011111111111117",
+    ],
     "ipv4": ["203.0.113.7", "10.0.0.1", "192.168.1.254", "255.255.255.255"],
     "ipv6": [
         "2001:db8::8a2e:370:7334",
@@ -73,7 +88,19 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("kind", "secret"), ALL)
 def test_every_kind_is_found_in_its_surroundings(kind: str, secret: str):
-    for frame in ("@", "see @.", "(@)", '{"x":"@"}', "is:@, and", "12 @ 34", "<@>", "'@'", "@\n@", "@, @", "a @: b"):
+    for frame in (
+        "@",
+        "see @.",
+        "(@)",
+        '{"x":"@"}',
+        "is:@, and",
+        "12 @ 34",
+        "<@>",
+        "'@'",
+        "@\n@",
+        "@, @",
+        "a @: b",
+    ):
         text = PiiRedactor().redact(frame.replace("@", secret))
         assert secret not in text, frame
         assert f"[{kind}]" in text or "[redacted]" in text or kind == "ipv6", text
@@ -95,7 +122,10 @@ def test_kinds_are_chosen():
 
 
 def test_what_may_stay_stays():
-    assert PiiRedactor(keep=["help@example.com"]).redact("help@example.com, me@example.com") == "help@example.com, [email]"
+    assert (
+        PiiRedactor(keep=["help@example.com"]).redact("help@example.com, me@example.com")
+        == "help@example.com, [email]"
+    )
 
 
 def kept(message: Any, **options: Any) -> Any:
@@ -104,7 +134,13 @@ def kept(message: Any, **options: Any) -> Any:
 
 
 def test_signed_thinking_that_would_change_is_dropped_and_other_thinking_is_redacted():
-    blocks = [Thinking("mail a@b.io", "sig"), Thinking("fine", "sig2"), Thinking("mail a@b.io"), Thinking("a@b.io", "x", True), Text("ok")]
+    blocks = [
+        Thinking("mail a@b.io", "sig"),
+        Thinking("fine", "sig2"),
+        Thinking("mail a@b.io"),
+        Thinking("a@b.io", "x", True),
+        Text("ok"),
+    ]
     assert kept(AssistantMessage(blocks)).content == (
         Thinking("fine", "sig2"),
         Thinking("mail [email]"),
@@ -114,11 +150,18 @@ def test_signed_thinking_that_would_change_is_dropped_and_other_thinking_is_reda
 
 
 def test_details_extensions_custom_messages_and_error_texts_are_redacted():
-    result = kept(ToolResultMessage("1", "t", [Extension("x", {"m": "a@b.io"})], details={"a@b.io": ["a@b.io", 4111111111111111, 7]}))
+    result = kept(
+        ToolResultMessage(
+            "1", "t", [Extension("x", {"m": "a@b.io"})], details={"a@b.io": ["a@b.io", 4111111111111111, 7]}
+        )
+    )
     assert result.content[0].data == {"m": "[email]"}
     assert result.details == {"[email]": ["[email]", "[card]", 7]}
     assert kept(CustomMessage("note", {"from": "a@b.io"})).data == {"from": "[email]"}
-    assert kept(AssistantMessage("", stop_reason="error", error_message="no a@b.io")).error_message == "no [email]"
+    assert (
+        kept(AssistantMessage("", stop_reason="error", error_message="no a@b.io")).error_message
+        == "no [email]"
+    )
 
 
 def test_an_untouched_message_is_the_same_object():
@@ -129,7 +172,11 @@ def test_an_untouched_message_is_the_same_object():
 async def test_nothing_personal_is_stored_or_sent_on_any_turn():
     secret = "jane@example.com"
     replies = [[Thinking(f"ask {secret}"), f"Writing to {secret}", call(1, to=secret)], f"Wrote to {secret}"]
-    scene = Scene(PiiRedactor(), replies, answer=lambda arguments: ToolResult(f"sent to {arguments['to']}", {"to": arguments["to"]}))
+    scene = Scene(
+        PiiRedactor(),
+        replies,
+        answer=lambda arguments: ToolResult(f"sent to {arguments['to']}", {"to": arguments["to"]}),
+    )
     result = await scene.run(f"I am {secret}")
     sent = "".join(str(context.messages) for context in scene.model.calls)
     assert secret not in encode_messages(scene.agent.messages).decode()
@@ -160,9 +207,14 @@ class Yielding(Policy):
 
 async def test_agents_that_share_a_redactor_do_not_get_each_others_values():
     redactor = PiiRedactor()
-    scenes = [Scene([Yielding(), redactor], [call(1, to=f"user{number}@example.com"), "done"]) for number in range(20)]
+    scenes = [
+        Scene([Yielding(), redactor], [call(1, to=f"user{number}@example.com"), "done"])
+        for number in range(20)
+    ]
     await asyncio.gather(*(scene.run() for scene in scenes))
-    assert [scene.ran for scene in scenes] == [[("act", {"to": f"user{number}@example.com"})] for number in range(20)]
+    assert [scene.ran for scene in scenes] == [
+        [("act", {"to": f"user{number}@example.com"})] for number in range(20)
+    ]
 
 
 async def test_values_of_a_reply_that_was_never_dispatched_are_not_given_to_a_later_call():
@@ -174,7 +226,9 @@ async def test_values_of_a_reply_that_was_never_dispatched_are_not_given_to_a_la
     assert scene.ran == [("act", {"to": "[email]"})]
 
 
-pieces = st.sampled_from([text for _, text in ALL] + HARMLESS + ["password=hunter22", "Bearer abcdefgh12", "[email]", "[card]"])
+pieces = st.sampled_from(
+    [text for _, text in ALL] + HARMLESS + ["password=hunter22", "Bearer abcdefgh12", "[email]", "[card]"]
+)
 glue = st.text(alphabet=" .,:;-@/[]()<>\n0123456789abcdefgx", max_size=4)
 texts = st.one_of(st.lists(st.one_of(pieces, glue), max_size=6).map("".join), st.text(max_size=30))
 
@@ -187,15 +241,28 @@ def test_redacting_twice_changes_nothing(text: str, kinds: set[Any]):
     assert redactor.redact(once) == once
 
 
-@given(st.lists(st.tuples(st.text(min_size=1, max_size=6), texts, texts), max_size=4, unique_by=lambda item: item[0]), texts)
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1, max_size=6), texts, texts), max_size=4, unique_by=lambda item: item[0]
+    ),
+    texts,
+)
 @settings(max_examples=100, deadline=None)
 def test_pairing_names_and_signatures_are_never_touched(calls: list[tuple[str, str, str]], text: str):
-    message = AssistantMessage([Text(text), *(ToolCall(id, "act", {"x": x}, signature="s") for id, x, _ in calls)])
-    history = [UserMessage(text or "x"), message, *(ToolResultMessage(id, "act", answer) for id, _, answer in calls)]
+    message = AssistantMessage(
+        [Text(text), *(ToolCall(id, "act", {"x": x}, signature="s") for id, x, _ in calls)]
+    )
+    history = [
+        UserMessage(text or "x"),
+        message,
+        *(ToolResultMessage(id, "act", answer) for id, _, answer in calls),
+    ]
     assert not history_problems(history)
     redacted = [kept(item) for item in history]
     assert not history_problems(redacted)
-    assert [(c.id, c.name, c.signature) for c in redacted[1].tool_calls] == [(c.id, c.name, c.signature) for c in message.tool_calls]
+    assert [(c.id, c.name, c.signature) for c in redacted[1].tool_calls] == [
+        (c.id, c.name, c.signature) for c in message.tool_calls
+    ]
     assert [kept(item) for item in redacted] == redacted
 
 
@@ -248,7 +315,17 @@ def test_an_odd_object_is_redacted_by_its_attributes():
 
 
 @pytest.mark.parametrize(
-    "details", [Person("Jane", {}), Record("x"), Odd("fine"), [10**6000], float("nan"), b"a@b.io", {"k": (1, None)}, range(3)]
+    "details",
+    [
+        Person("Jane", {}),
+        Record("x"),
+        Odd("fine"),
+        [10**6000],
+        float("nan"),
+        b"a@b.io",
+        {"k": (1, None)},
+        range(3),
+    ],
 )
 def test_clean_details_stay_the_object_they_were(details: Any):
     message = ToolResultMessage("1", "t", "ok", details=details)

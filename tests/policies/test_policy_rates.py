@@ -48,7 +48,11 @@ def test_key_formats_are_redacted(name: str, share: float):
 
 @pytest.mark.parametrize(("name", "share"), [("evasions", 0.96), ("evasions_aside", 0.96)])
 def test_listed_words_are_found_in_disguise(name: str, share: float):
-    found = [ContentFilter([family[5:]]).finds(text) is not None for family, text in samples(name) if family.startswith("word ")]
+    found = [
+        ContentFilter([family[5:]]).finds(text) is not None
+        for family, text in samples(name)
+        if family.startswith("word ")
+    ]
     assert sum(found) >= share * len(found)
 
 
@@ -65,7 +69,11 @@ def test_words_that_only_resemble_a_listed_one_are_let_pass(text: str):
 
 def test_source_files_raise_no_alarm():
     """On the standard library of whichever Python runs this; a handful of files may differ between versions."""
-    paths = [path for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")) if path.stat().st_size < 25_000][:120]
+    paths = [
+        path
+        for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
+        if path.stat().st_size < 25_000
+    ][:120]
     paths += sorted((ROOT / "src" / "swink").glob("*.py"))
     guard = PromptInjectionGuard()
     alarms = [path.name for path in paths if guard.finds(path.read_text("utf-8"))]

@@ -32,7 +32,12 @@ from swink.policies import (
 def everything(tmp_path: Path) -> RecommendedPolicies:
     extra = [ToolAllowList("read", "act"), ContentFilter(["secret"])]
     return RecommendedPolicies(
-        tmp_path, max_turns=20, deny=["bash", "db_*"], audit=tmp_path / "a.jsonl", checkpoint=lambda data: None, also=extra
+        tmp_path,
+        max_turns=20,
+        deny=["bash", "db_*"],
+        audit=tmp_path / "a.jsonl",
+        checkpoint=lambda data: None,
+        also=extra,
     )
 
 
@@ -54,7 +59,17 @@ async def test_each_policy_of_the_set_is_proven_to_bite(tmp_path: Path):
     assert all(item.bites for item in probes)
 
 
-SLOTS = ("pre_turn", "pre_dispatch", "pre_retry", "post_turn", "post_loop", "post_run", "pre_commit", "write", "append")
+SLOTS = (
+    "pre_turn",
+    "pre_dispatch",
+    "pre_retry",
+    "post_turn",
+    "post_loop",
+    "post_run",
+    "pre_commit",
+    "write",
+    "append",
+)
 
 
 @pytest.mark.parametrize("index", range(11))
@@ -100,7 +115,9 @@ async def test_a_loop_detection_that_other_policies_reset_is_named(monkeypatch: 
     assert "beside another policy" in ((await probe(Forgetful())).problem or "")
 
 
-async def test_an_audit_log_that_does_not_miss_what_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_an_audit_log_that_does_not_miss_what_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.policies.chain._missing", lambda *_: [])
     assert "a deleted log was not noticed" in ((await probe(AuditLogger(tmp_path / "a.jsonl"))).problem or "")
 
@@ -128,11 +145,15 @@ async def test_the_set_lets_ordinary_work_pass(tmp_path: Path):
     assert AuditLogger.verify(tmp_path / "audit.jsonl").ok
 
 
-async def test_a_model_without_a_price_is_reported_once_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_a_model_without_a_price_is_reported_once_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     policies = list(RecommendedPolicies(tmp_path))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            scene = Scene(policies, [call(1, path="a.txt"), call(2, path="b.txt"), "done"], model="test:unpriced")
+            scene = Scene(
+                policies, [call(1, path="a.txt"), call(2, path="b.txt"), "done"], model="test:unpriced"
+            )
             assert (await scene.run()).text == "done"
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1

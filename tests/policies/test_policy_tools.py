@@ -11,7 +11,9 @@ from swink.policies import ToolAllowList, ToolDenyList
 async def _ran(policy: Any, names: list[str]) -> tuple[list[str], list[str]]:
     scene = Scene(policy, [[call(number, name) for number, name in enumerate(names)], "done"], names=names)
     await scene.run()
-    return [name for name, _ in scene.ran], [message.text for message in scene.agent.messages if message.role == "tool_result"]
+    return [name for name, _ in scene.ran], [
+        message.text for message in scene.agent.messages if message.role == "tool_result"
+    ]
 
 
 async def test_a_deny_list_skips_by_name_glob_and_regex_and_tells_the_model():
@@ -33,4 +35,7 @@ async def test_an_allow_list_does_not_break_structured_output():
 
 
 async def test_an_empty_allow_list_allows_nothing():
-    assert await _ran(ToolAllowList(), ["read"]) == ([], ["tool call not run: 'read' is not allowed here; allowed: none"])
+    assert await _ran(ToolAllowList(), ["read"]) == (
+        [],
+        ["tool call not run: 'read' is not allowed here; allowed: none"],
+    )

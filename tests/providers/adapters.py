@@ -62,7 +62,13 @@ class Adapter(msgspec.Struct, frozen=True):
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+    }
 
 
 def _call_chunk(number: int, **function: str) -> dict[str, Any]:
@@ -117,7 +123,10 @@ def _claude_message(reason: str, *blocks: list[dict[str, Any]]) -> list[bytes]:
 
 
 CLAUDE_TEXT = _claude_message(
-    "end_turn", _claude_block(0, {"type": "text", "text": ""}, *({"type": "text_delta", "text": piece} for piece in PIECES))
+    "end_turn",
+    _claude_block(
+        0, {"type": "text", "text": ""}, *({"type": "text_delta", "text": piece} for piece in PIECES)
+    ),
 )
 CLAUDE_CALLS = _claude_message(
     "tool_use",
@@ -133,7 +142,10 @@ CLAUDE_CALLS = _claude_message(
 
 _COMPLETED = {
     "type": "response.completed",
-    "response": {"status": "completed", "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}},
+    "response": {
+        "status": "completed",
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+    },
 }
 
 
@@ -160,24 +172,40 @@ RESPONSES_CALLS = [
 
 def _gemini(*parts: dict[str, Any], **more: Any) -> bytes:
     candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}
-    return sse({"candidates": [candidate], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}})
+    return sse(
+        {
+            "candidates": [candidate],
+            "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+        }
+    )
 
 
 GEMINI_TEXT = [*[_gemini({"text": piece}) for piece in PIECES], _gemini({"text": ""}, finishReason="STOP")]
 GEMINI_CALLS = [
-    *[_gemini({"functionCall": {"id": f"fc-{number}", "name": "weather", "args": {"city": city}}}) for number, city in enumerate(CITIES)],
+    *[
+        _gemini({"functionCall": {"id": f"fc-{number}", "name": "weather", "args": {"city": city}}})
+        for number, city in enumerate(CITIES)
+    ],
     _gemini({"text": ""}, finishReason="STOP"),
 ]
 
 
 def _ollama(message: dict[str, Any], **more: Any) -> bytes:
-    return json.dumps({"model": "m", "message": {"role": "assistant", "content": "", **message}, "done": False, **more}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"model": "m", "message": {"role": "assistant", "content": "", **message}, "done": False, **more}
+        ).encode()
+        + b"\n"
+    )
 
 
 _OLLAMA_DONE = _ollama({}, done=True, done_reason="stop", prompt_eval_count=10, eval_count=5)
 OLLAMA_TEXT = [*[_ollama({"content": piece}) for piece in PIECES], _OLLAMA_DONE]
 OLLAMA_CALLS = [
-    *[_ollama({"tool_calls": [{"function": {"name": "weather", "arguments": {"city": city}}}]}) for city in CITIES],
+    *[
+        _ollama({"tool_calls": [{"function": {"name": "weather", "arguments": {"city": city}}}]})
+        for city in CITIES
+    ],
     _OLLAMA_DONE,
 ]
 
@@ -213,7 +241,13 @@ CONVERSE_CALLS = _converse(
 )
 PROXY_TEXT = [
     encode_reply(event)
-    for event in (Start(), TextStart(0), *(TextDelta(0, piece) for piece in PIECES), TextEnd(0), Done("stop", Usage(10, 5)))
+    for event in (
+        Start(),
+        TextStart(0),
+        *(TextDelta(0, piece) for piece in PIECES),
+        TextEnd(0),
+        Done("stop", Usage(10, 5)),
+    )
 ]
 PROXY_CALLS = [
     encode_reply(event)

@@ -50,7 +50,9 @@ class Connection:
 
     def reset(self) -> None:
         """Drop the connection the hard way: the client gets a reset, not an end."""
-        self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         self._writer.transport.abort()
 
 
@@ -132,7 +134,9 @@ class FaultServer:
 
 async def _request(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
-    lengths = [int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+    lengths = [
+        int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+    ]
     return head + (await reader.readexactly(lengths[0]) if lengths else b"")
 
 

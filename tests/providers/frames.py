@@ -31,7 +31,9 @@ def encode_frame(headers: dict[str, object], payload: bytes) -> bytes:
 def event_frame(name: str, data: object) -> bytes:
     """An event as Bedrock sends it."""
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
-    return encode_frame(headers, data if isinstance(data, bytes) else json.dumps(data, ensure_ascii=False).encode())
+    return encode_frame(
+        headers, data if isinstance(data, bytes) else json.dumps(data, ensure_ascii=False).encode()
+    )
 
 
 def exception_frame(name: str, message: str) -> bytes:

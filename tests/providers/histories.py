@@ -52,7 +52,9 @@ def foreign_history(provider: str, model: str) -> list[LlmMessage]:
         ToolResultMessage(second, "shot", [Text("Here."), PICTURE], details={"private": True}),
         AssistantMessage([Text("")], provider, model),
         UserMessage([Text("Go on."), Extension("something", {"x": 1})]),
-        AssistantMessage([Thinking("cut"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"),
+        AssistantMessage(
+            [Thinking("cut"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"
+        ),
         UserMessage("Still there?"),
     ]
 

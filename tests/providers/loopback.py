@@ -38,7 +38,11 @@ class Tool(msgspec.Struct, frozen=True):
 WEATHER = Tool(
     "weather",
     "Current weather.",
-    {"type": "object", "properties": {"city": {"type": "string", "description": "Name of the city."}}, "required": ["city"]},
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Name of the city."}},
+        "required": ["city"],
+    },
 )
 
 
@@ -72,10 +76,17 @@ class LoopbackServer:
         self._queue: list[Reply] = []
 
     def reply(
-        self, body: bytes = b"", *, status: int = 200, headers: dict[str, str] | None = None, chunks: Sequence[bytes] | None = None
+        self,
+        body: bytes = b"",
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        chunks: Sequence[bytes] | None = None,
     ) -> None:
         """Queue an answer; `chunks` are written one by one, each its own HTTP chunk."""
-        self._queue.append(Reply(status, {"content-type": "text/event-stream", **(headers or {})}, list(chunks or [body])))
+        self._queue.append(
+            Reply(status, {"content-type": "text/event-stream", **(headers or {})}, list(chunks or [body]))
+        )
 
     async def __aenter__(self) -> "LoopbackServer":
         app = web.Application(client_max_size=2**26)
@@ -107,7 +118,9 @@ class LoopbackServer:
 class MemoryResponse:
     """An answer from memory; `failure` is raised where the bytes end."""
 
-    def __init__(self, status: int, headers: dict[str, str], chunks: Iterable[bytes], failure: Exception | None) -> None:
+    def __init__(
+        self, status: int, headers: dict[str, str], chunks: Iterable[bytes], failure: Exception | None
+    ) -> None:
         self.status = status
         self.headers = headers
         self.closed = False
@@ -185,7 +198,9 @@ async def read(
 ) -> Read:
     """Ask once and read the reply to its end; breaking the stream protocol raises."""
     history = [UserMessage(messages)] if isinstance(messages, str) else messages
-    stream: AsyncGenerator[AssistantMessageEvent, None] = fn(model, LlmContext(system, history, tools), options or StreamOptions())
+    stream: AsyncGenerator[AssistantMessageEvent, None] = fn(
+        model, LlmContext(system, history, tools), options or StreamOptions()
+    )
     events: list[AssistantMessageEvent] = []
     async with aclosing(stream):
         async for event in stream:
@@ -201,7 +216,11 @@ def assemble(events: Sequence[AssistantMessageEvent], model: ModelSpec) -> Read:
     terminal = assembly.terminal
     assert terminal is not None, "the stream ended without a terminal"
     if isinstance(terminal, Done):
-        return Read(list(events), assembly.message(model, terminal.stop_reason, usage=terminal.usage, cost=terminal.cost), terminal)
+        return Read(
+            list(events),
+            assembly.message(model, terminal.stop_reason, usage=terminal.usage, cost=terminal.cost),
+            terminal,
+        )
     error = error_for(terminal.kind, terminal.message)
     return Read(list(events), assembly.message(model, "error", usage=terminal.usage, error=error), terminal)
 
@@ -243,7 +262,9 @@ async def check_any_cut(fn: Any, model: ModelSpec, body: bytes) -> None:
     """The same events come out however the bytes are cut."""
     whole = (await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))).events
     for size in (1, 2, 3, 5, 17, 64, 1000):
-        events = (await read(fn, model, options=StreamOptions(transport=MemoryTransport(cut(body, size))))).events
+        events = (
+            await read(fn, model, options=StreamOptions(transport=MemoryTransport(cut(body, size))))
+        ).events
         assert events == whole, f"in pieces of {size} bytes"
 
 

@@ -78,8 +78,22 @@ def aimock_server(fixtures: list[dict[str, Any]]) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="swink-aimock-") as directory:
         path = Path(directory) / "fixtures.json"
         path.write_text(json.dumps({"fixtures": fixtures}), "utf-8")
-        command = [node, str(cli), "--host", "127.0.0.1", "--port", "0", "--fixtures", str(path), "--chunk-size", "6", "--strict"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        command = [
+            node,
+            str(cli),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--fixtures",
+            str(path),
+            "--chunk-size",
+            "6",
+            "--strict",
+        ]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
             reader = _Lines(process)
             try:
                 yield reader.url()
@@ -135,8 +149,19 @@ def _aimock(npm: list[str]) -> Path:
     if not (home / cli).exists():
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
-            command = [*npm, "install", "--prefix", fresh, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-            done = subprocess.run([*command, f"{AIMOCK}@{AIMOCK_VERSION}"], capture_output=True, text=True, timeout=100)
+            command = [
+                *npm,
+                "install",
+                "--prefix",
+                fresh,
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--loglevel=error",
+            ]
+            done = subprocess.run(
+                [*command, f"{AIMOCK}@{AIMOCK_VERSION}"], capture_output=True, text=True, timeout=100
+            )
             if done.returncode:
                 reason = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[0]
                 raise Unavailable(f"npm cannot install {AIMOCK}: {reason}")

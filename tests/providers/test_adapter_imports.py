@@ -8,7 +8,19 @@ import pytest
 from swink.catalog import PROVIDERS
 
 MODULES = {target.partition(":")[0] for target in PROVIDERS.values() if target.startswith("swink.providers.")}
-HEAVY = ("aiohttp", "httpx", "anthropic", "openai", "google", "mistralai", "ollama", "boto3", "botocore", "pydantic", "requests")
+HEAVY = (
+    "aiohttp",
+    "httpx",
+    "anthropic",
+    "openai",
+    "google",
+    "mistralai",
+    "ollama",
+    "boto3",
+    "botocore",
+    "pydantic",
+    "requests",
+)
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -22,5 +34,16 @@ def test_an_adapter_comes_alone(module: str):
 
 
 def test_the_catalog_names_all_ten():
-    names = ["anthropic", "openai", "responses", "azure", "xai", "mistral", "ollama", "gemini", "bedrock", "proxy"]
+    names = [
+        "anthropic",
+        "openai",
+        "responses",
+        "azure",
+        "xai",
+        "mistral",
+        "ollama",
+        "gemini",
+        "bedrock",
+        "proxy",
+    ]
     assert {f"swink.providers.{name}" for name in names} == MODULES

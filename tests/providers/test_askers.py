@@ -18,7 +18,9 @@ async def test_an_answer_is_for_the_key_that_asked(adapter: Adapter, server: Loo
     for _ in range(2):
         server.reply(b"".join(adapter.text), headers={"content-type": adapter.media_type})
     for key in (KEY, "zq-of-another-8a1d", KEY, "zq-of-another-8a1d"):
-        got = await read(rate_limited(cached(fallback(adapter.make(server.url, key)), tmp_path / "c")), adapter.model)
+        got = await read(
+            rate_limited(cached(fallback(adapter.make(server.url, key)), tmp_path / "c")), adapter.model
+        )
         assert got.message.text == "Hello, world"
     assert len(server.requests) == 2, "each key asks once"
     assert KEY not in (tmp_path / "c").read_text()
@@ -36,6 +38,13 @@ async def test_a_key_of_the_environment_and_headers_tell_askers_apart(monkeypatc
 
 
 async def test_what_else_makes_another_model_of_the_same_name_tells_askers_apart():
-    deployments = {AzureStreamFn(base_url="https://x.openai.azure.com", api_key="k", deployment=name).asker() for name in "ab"}
-    accounts = {BedrockStreamFn(region=region, credentials=Credentials(name, "s")).asker() for region in ("eu-1", "us-1") for name in "ab"}
+    deployments = {
+        AzureStreamFn(base_url="https://x.openai.azure.com", api_key="k", deployment=name).asker()
+        for name in "ab"
+    }
+    accounts = {
+        BedrockStreamFn(region=region, credentials=Credentials(name, "s")).asker()
+        for region in ("eu-1", "us-1")
+        for name in "ab"
+    }
     assert (len(deployments), len(accounts)) == (2, 4)

@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 import openai
 import pytest
-from loopback import LoopbackServer, MemoryTransport, check_any_cut, check_truncation, framed, own_fixtures, read, recorded, sse
+from loopback import (
+    LoopbackServer,
+    MemoryTransport,
+    check_any_cut,
+    check_truncation,
+    framed,
+    own_fixtures,
+    read,
+    recorded,
+    sse,
+)
 
 from swink.errors import AuthError, MisuseError, NetworkError
 from swink.messages import ModelSpec, Text, Usage
@@ -41,7 +51,9 @@ async def request_of(fn: AzureStreamFn, **options: Any) -> Request:
 async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: LoopbackServer):
     server.reply(BODIES[name])
     result = await read(AzureStreamFn(base_url=server.url, api_key="k", api_version="2024-10-21"), MODEL)
-    client = openai.AsyncAzureOpenAI(azure_endpoint=server.url, api_key="k", api_version="2024-10-21", max_retries=0)
+    client = openai.AsyncAzureOpenAI(
+        azure_endpoint=server.url, api_key="k", api_version="2024-10-21", max_retries=0
+    )
     text, usage, finish = "", None, None
     async with client:
         async for chunk in await client.chat.completions.create(
@@ -53,7 +65,10 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
                 finish = choice.finish_reason or finish
     assert usage is not None
     assert (result.message.text, result.message.stop_reason) == (text, finish)
-    assert (result.terminal.usage.input, result.terminal.usage.output) == (usage.prompt_tokens, usage.completion_tokens)
+    assert (result.terminal.usage.input, result.terminal.usage.output) == (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+    )
     ours, theirs = server.requests
     assert ours.path == theirs.path
     assert ours.headers["api-key"] == theirs.headers["api-key"] == "k"
@@ -68,15 +83,25 @@ async def test_any_cut_gives_the_same_events_and_none_is_a_silent_success(name: 
 
 async def test_a_filtered_reply_says_by_what_and_keeps_what_arrived():
     result = await read(
-        AzureStreamFn(base_url=RESOURCE, api_key="k"), MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["filtered"]))
+        AzureStreamFn(base_url=RESOURCE, api_key="k"),
+        MODEL,
+        options=StreamOptions(transport=MemoryTransport(BODIES["filtered"])),
     )
-    assert result.terminal == Error("the provider's content filter stopped the reply (violence)", "content_filtered", usage=Usage(12, 3))
+    assert result.terminal == Error(
+        "the provider's content filter stopped the reply (violence)", "content_filtered", usage=Usage(12, 3)
+    )
     assert result.message.content == (Text("Once"),)
 
 
 async def test_a_filtered_prompt_is_content_filtered(server: LoopbackServer):
-    error = {"code": "content_filter", "message": "The response was filtered", "innererror": {"code": "ResponsibleAIPolicyViolation"}}
-    server.reply(msgspec.json.encode({"error": error}), status=400, headers={"content-type": "application/json"})
+    error = {
+        "code": "content_filter",
+        "message": "The response was filtered",
+        "innererror": {"code": "ResponsibleAIPolicyViolation"},
+    }
+    server.reply(
+        msgspec.json.encode({"error": error}), status=400, headers={"content-type": "application/json"}
+    )
     result = await read(AzureStreamFn(base_url=server.url, api_key="k"), MODEL)
     assert result.terminal == Error("HTTP 400: The response was filtered", "content_filtered")
 
@@ -96,7 +121,11 @@ async def test_a_filtered_prompt_is_content_filtered(server: LoopbackServer):
             f"{RESOURCE}/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21",
         ),
         (f"{RESOURCE}/openai/v1/", {}, f"{RESOURCE}/openai/v1/chat/completions"),
-        (f"{RESOURCE}/openai/v1", {"api_version": "preview"}, f"{RESOURCE}/openai/v1/chat/completions?api-version=preview"),
+        (
+            f"{RESOURCE}/openai/v1",
+            {"api_version": "preview"},
+            f"{RESOURCE}/openai/v1/chat/completions?api-version=preview",
+        ),
         (
             f"{RESOURCE}/openai/deployments/d1",
             {"api_version": "2024-10-21"},
@@ -156,7 +185,10 @@ def token_answer(server: LoopbackServer, token: str = "tok-1", seconds: Any = 36
 async def test_a_token_is_fetched_with_client_credentials_and_sent_as_bearer(server: LoopbackServer):
     token_answer(server)
     server.reply(BODIES["text"])
-    fn = AzureStreamFn(base_url=server.url, credentials=ClientCredentials("tenant", "client", "hush-hush", authority=server.url))
+    fn = AzureStreamFn(
+        base_url=server.url,
+        credentials=ClientCredentials("tenant", "client", "hush-hush", authority=server.url),
+    )
     await read(fn, MODEL)
     await read(fn, MODEL)
     fetch, *asks = server.requests
@@ -169,7 +201,12 @@ async def test_a_token_is_fetched_with_client_credentials_and_sent_as_bearer(ser
 
 
 async def test_credentials_come_from_the_environment(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch):
-    for name, value in (("TENANT_ID", "t"), ("CLIENT_ID", "c"), ("CLIENT_SECRET", "hush-hush"), ("AUTHORITY_HOST", server.url)):
+    for name, value in (
+        ("TENANT_ID", "t"),
+        ("CLIENT_ID", "c"),
+        ("CLIENT_SECRET", "hush-hush"),
+        ("AUTHORITY_HOST", server.url),
+    ):
         monkeypatch.setenv(f"AZURE_{name}", value)
     token_answer(server)
     server.reply(BODIES["text"])
@@ -214,12 +251,18 @@ async def test_a_token_is_renewed_before_it_runs_out(server: LoopbackServer):
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        (401, b'{"error": "invalid_client", "error_description": "AADSTS7000215: hush-hush is wrong"}', AuthError),
+        (
+            401,
+            b'{"error": "invalid_client", "error_description": "AADSTS7000215: hush-hush is wrong"}',
+            AuthError,
+        ),
         (503, b"", NetworkError),
         (200, b"<html>", AuthError),
     ],
 )
-async def test_a_refused_token_is_typed_and_tells_no_secret(status: int, body: bytes, error: type[Exception], server: LoopbackServer):
+async def test_a_refused_token_is_typed_and_tells_no_secret(
+    status: int, body: bytes, error: type[Exception], server: LoopbackServer
+):
     server.reply(body, status=status)
     credentials = ClientCredentials("t", "c", "hush-hush", authority=server.url)
     with pytest.raises(error) as caught:
@@ -232,12 +275,18 @@ async def test_a_token_provider_may_be_plain_or_async():
     async def later() -> str:
         return "tok-b"
 
-    assert (await request_of(AzureStreamFn(base_url=RESOURCE, token_provider=lambda: "tok-a"))).headers["authorization"] == "Bearer tok-a"
-    assert (await request_of(AzureStreamFn(base_url=RESOURCE, token_provider=later))).headers["authorization"] == "Bearer tok-b"
+    assert (await request_of(AzureStreamFn(base_url=RESOURCE, token_provider=lambda: "tok-a"))).headers[
+        "authorization"
+    ] == "Bearer tok-a"
+    assert (await request_of(AzureStreamFn(base_url=RESOURCE, token_provider=later))).headers[
+        "authorization"
+    ] == "Bearer tok-b"
 
 
 async def test_a_key_of_the_callers_wins_over_a_token():
-    request = await request_of(AzureStreamFn(base_url=RESOURCE, token_provider=lambda: "tok"), api_key="given")
+    request = await request_of(
+        AzureStreamFn(base_url=RESOURCE, token_provider=lambda: "tok"), api_key="given"
+    )
     assert request.headers["api-key"] == "given"
     assert "authorization" not in request.headers
 
@@ -263,7 +312,15 @@ def test_credentials_serve_one_event_loop_after_another():
 
 async def test_the_error_of_a_model_that_is_not_deployed_is_model_retired(server: LoopbackServer):
     server.reply(
-        sse({"error": {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."}})[6:], status=404
+        sse(
+            {
+                "error": {
+                    "code": "DeploymentNotFound",
+                    "message": "The API deployment for this resource does not exist.",
+                }
+            }
+        )[6:],
+        status=404,
     )
     result = await read(AzureStreamFn(base_url=server.url, api_key="k"), MODEL)
     assert isinstance(result.terminal, Error)

@@ -70,7 +70,14 @@ async def replay(body, *, model=CLAUDE, headers=STREAM, **transport):
 
 async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
     memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    got = await read(adapter(), model, messages, system=system, tools=tools, options=StreamOptions(transport=memory, **options))
+    got = await read(
+        adapter(),
+        model,
+        messages,
+        system=system,
+        tools=tools,
+        options=StreamOptions(transport=memory, **options),
+    )
     if not memory.requests:
         return got.terminal
     check_bedrock(memory.sent, model)
@@ -90,7 +97,9 @@ def boto_reads(url):
     """What boto3 makes of the reply: text, thinking, redacted thinking, calls, stop reason, usage."""
     client = boto_client(url)
     text, thinking, redacted, calls, stop, usage = "", "", b"", {}, None, {}
-    for event in client.converse_stream(modelId=CLAUDE.model_id, messages=[{"role": "user", "content": [{"text": "Hello"}]}])["stream"]:
+    for event in client.converse_stream(
+        modelId=CLAUDE.model_id, messages=[{"role": "user", "content": [{"text": "Hello"}]}]
+    )["stream"]:
         match event:
             case {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": call}}}:
                 calls[index] = [call["toolUseId"], call["name"], ""]
@@ -121,21 +130,33 @@ OUTCOMES = {
 async def test_the_adapter_reads_what_boto3_reads(server, name):
     body = FIXTURES[name] if name in FIXTURES else framed_events(RECORDED[name])
     # boto3 refuses a start of nothing, which Bedrock has been seen to send.
-    server.reply(body.replace(event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {}}), b""), headers=STREAM)
+    server.reply(
+        body.replace(event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {}}), b""),
+        headers=STREAM,
+    )
     server.reply(body, headers=STREAM)
     text, thinking, redacted, calls, stop, usage = await asyncio.to_thread(boto_reads, server.url)
     got = await read(BedrockStreamFn(base_url=server.url, region="us-east-1", credentials=KEYS), CLAUDE)
     assert (got.message.text, got.message.thinking) == (text, thinking)
-    hidden = [block.signature for block in got.message.content if isinstance(block, Thinking) and block.redacted]
+    hidden = [
+        block.signature for block in got.message.content if isinstance(block, Thinking) and block.redacted
+    ]
     assert b"".join(base64.b64decode(data) for data in hidden) == redacted
     assert [(call.id, call.name) for call in got.calls] == [(id, name) for id, name, _ in calls]
     for call, (_, _, arguments) in zip(got.calls, calls, strict=True):
-        assert call.partial_json == arguments if call.partial_json else call.arguments == json.loads(arguments or "{}")
+        assert (
+            call.partial_json == arguments
+            if call.partial_json
+            else call.arguments == json.loads(arguments or "{}")
+        )
     outcome = got.terminal.stop_reason if isinstance(got.terminal, Done) else got.terminal.kind
     assert outcome == OUTCOMES[stop]
     counted = got.terminal.usage
     assert (counted.input, counted.output) == (usage.get("inputTokens", 0), usage.get("outputTokens", 0))
-    assert (counted.cache_read, counted.cache_write) == (usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0))
+    assert (counted.cache_read, counted.cache_write) == (
+        usage.get("cacheReadInputTokens", 0),
+        usage.get("cacheWriteInputTokens", 0),
+    )
     assert counted.total == usage.get("totalTokens", 0)
 
 
@@ -147,7 +168,11 @@ def test_recorded_streams_are_there():
 
 async def test_thinking_blocks_and_usage_are_exactly_these():
     got = await replay(FIXTURES["thinking"])
-    assert got.message.content == (Thinking("Let me count.", "c2lnbmF0dXJl"), Thinking("", "b3BhcXVl", True), Text("Three."))
+    assert got.message.content == (
+        Thinking("Let me count.", "c2lnbmF0dXJl"),
+        Thinking("", "b3BhcXVl", True),
+        Text("Three."),
+    )
     assert got.terminal == Done("stop", Usage(51, 94, 10, 20, 175, {"cache_write_1h": 15}))
 
 
@@ -160,7 +185,10 @@ async def test_a_call_cut_off_by_length_stays_incomplete():
 async def test_redacted_thinking_in_pieces_is_joined_as_bytes():
     pieces = [base64.b64encode(piece).decode() for piece in (b"a", b"bc")]
     body = b"".join(
-        event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"redactedContent": piece}}})
+        event_frame(
+            "contentBlockDelta",
+            {"contentBlockIndex": 0, "delta": {"reasoningContent": {"redactedContent": piece}}},
+        )
         for piece in pieces
     )
     got = await replay(body + event_frame("messageStop", {"stopReason": "end_turn"}))
@@ -168,7 +196,10 @@ async def test_redacted_thinking_in_pieces_is_joined_as_bytes():
 
 
 async def test_tools_that_the_provider_runs_itself_are_not_ours():
-    start = {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "s1", "name": "web", "type": "server_tool_use"}}}
+    start = {
+        "contentBlockIndex": 0,
+        "start": {"toolUse": {"toolUseId": "s1", "name": "web", "type": "server_tool_use"}},
+    }
     body = (
         event_frame("contentBlockStart", start)
         + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": "{}"}}})
@@ -185,7 +216,13 @@ async def test_tools_that_the_provider_runs_itself_are_not_ours():
 
 
 HISTORY = [
-    UserMessage([Text("What is this?"), Image(Base64Source("aGk=", "image/png")), Image(UrlSource("s3://bucket/a.jpg"))]),
+    UserMessage(
+        [
+            Text("What is this?"),
+            Image(Base64Source("aGk=", "image/png")),
+            Image(UrlSource("s3://bucket/a.jpg")),
+        ]
+    ),
     AssistantMessage(
         [
             Thinking("Let me see.", "c2ln"),
@@ -198,11 +235,22 @@ HISTORY = [
         CLAUDE.model_id,
         "tool_use",
     ),
-    ToolResultMessage("call|1", "weather", [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))], details={"private": 1}),
+    ToolResultMessage(
+        "call|1",
+        "weather",
+        [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))],
+        details={"private": 1},
+    ),
     ToolResultMessage("tooluse_2", "now", [], True),
     UserMessage("And tomorrow?"),
     AssistantMessage([Thinking("cut off", "c2ln")], "bedrock", CLAUDE.model_id, "aborted"),
-    UserMessage([Text("Well?"), Extension("bedrock", {"guardContent": {"text": {"text": "x"}}}), Extension("other", 1)]),
+    UserMessage(
+        [
+            Text("Well?"),
+            Extension("bedrock", {"guardContent": {"text": {"text": "x"}}}),
+            Extension("other", 1),
+        ]
+    ),
 ]
 NOW = Tool("now", "", {"type": "object"})
 POINT = {"cachePoint": {"type": "default"}}
@@ -210,7 +258,10 @@ POINT = {"cachePoint": {"type": "default"}}
 
 async def test_the_request_is_exactly_this():
     memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    extra = {"inferenceConfig": {"topP": 0.9, "temperature": 2}, "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"}}
+    extra = {
+        "inferenceConfig": {"topP": 0.9, "temperature": 2},
+        "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
+    }
     options = StreamOptions(0.5, 3000, "option-key", tool_choice="weather", transport=memory, extra=extra)
     await read(adapter(), CLAUDE, HISTORY, system="Be brief.", tools=[WEATHER, NOW], options=options)
     [request] = memory.requests
@@ -251,11 +302,20 @@ async def test_the_request_is_exactly_this():
                     {
                         "toolResult": {
                             "toolUseId": first_id,
-                            "content": [{"text": "18 °C"}, {"image": {"format": "jpeg", "source": {"bytes": "eW8="}}}],
+                            "content": [
+                                {"text": "18 °C"},
+                                {"image": {"format": "jpeg", "source": {"bytes": "eW8="}}},
+                            ],
                             "status": "success",
                         }
                     },
-                    {"toolResult": {"toolUseId": "tooluse_2", "content": [{"text": "(no output)"}], "status": "error"}},
+                    {
+                        "toolResult": {
+                            "toolUseId": "tooluse_2",
+                            "content": [{"text": "(no output)"}],
+                            "status": "error",
+                        }
+                    },
                     {"text": "And tomorrow?"},
                     {"text": "Well?"},
                     {"guardContent": {"text": {"text": "x"}}},
@@ -266,7 +326,13 @@ async def test_the_request_is_exactly_this():
         "system": [{"text": "Be brief."}, POINT],
         "toolConfig": {
             "tools": [
-                {"toolSpec": {"name": "weather", "description": "Current weather.", "inputSchema": {"json": WEATHER.parameters_schema}}},
+                {
+                    "toolSpec": {
+                        "name": "weather",
+                        "description": "Current weather.",
+                        "inputSchema": {"json": WEATHER.parameters_schema},
+                    }
+                },
                 {"toolSpec": {"name": "now", "inputSchema": {"json": {"type": "object", "properties": {}}}}},
                 POINT,
             ],
@@ -292,8 +358,12 @@ async def test_boto3_sends_the_same_bytes(server):
 
 
 async def test_another_models_thinking_is_left_out():
-    foreign = AssistantMessage([Thinking("t", "s"), Text("Hi"), ToolCall("c", "weather")], "anthropic", "claude")
-    sent = await sent_for([UserMessage("Hi"), foreign, ToolResultMessage("c", "weather", "ok")], tools=[WEATHER])
+    foreign = AssistantMessage(
+        [Thinking("t", "s"), Text("Hi"), ToolCall("c", "weather")], "anthropic", "claude"
+    )
+    sent = await sent_for(
+        [UserMessage("Hi"), foreign, ToolResultMessage("c", "weather", "ok")], tools=[WEATHER]
+    )
     assert [next(iter(block)) for block in sent["messages"][1]["content"]] == ["text", "toolUse"]
 
 
@@ -306,23 +376,41 @@ async def test_caching_is_asked_for_only_where_it_is_known():
         (LLAMA, 0),
     ]:
         history = [UserMessage("a"), AssistantMessage("b"), UserMessage("c")]
-        assert json.dumps(await sent_for(history, model=model, system="S", tools=[WEATHER])).count("cachePoint") == points, model
-        assert "cachePoint" not in json.dumps(await sent_for(history, model=model, system="S", tools=[WEATHER], cache=False))
+        assert (
+            json.dumps(await sent_for(history, model=model, system="S", tools=[WEATHER])).count("cachePoint")
+            == points
+        ), model
+        assert "cachePoint" not in json.dumps(
+            await sent_for(history, model=model, system="S", tools=[WEATHER], cache=False)
+        )
 
 
 async def test_tools_of_the_history_are_named_even_if_none_is_offered():
-    history = [UserMessage("Hi"), AssistantMessage([ToolCall("c", "weather")]), ToolResultMessage("c", "weather", "ok")]
+    history = [
+        UserMessage("Hi"),
+        AssistantMessage([ToolCall("c", "weather")]),
+        ToolResultMessage("c", "weather", "ok"),
+    ]
     for keywords in ({}, {"tools": [WEATHER], "tool_choice": "none"}):
         sent = await sent_for(history, model=LLAMA, **keywords)
         schema = {"json": {"type": "object", "properties": {}}}
         assert sent["toolConfig"] == {
-            "tools": [{"toolSpec": {"name": "weather", "inputSchema": schema, "description": "No longer available."}}]
+            "tools": [
+                {
+                    "toolSpec": {
+                        "name": "weather",
+                        "inputSchema": schema,
+                        "description": "No longer available.",
+                    }
+                }
+            ]
         }
     assert "toolConfig" not in await sent_for("Hi", tools=[WEATHER], tool_choice="none")
 
 
 @pytest.mark.parametrize(
-    ("choice", "wanted"), [("auto", {"auto": {}}), ("required", {"any": {}}), ("weather", {"tool": {"name": "weather"}})]
+    ("choice", "wanted"),
+    [("auto", {"auto": {}}), ("required", {"any": {}}), ("weather", {"tool": {"name": "weather"}})],
 )
 async def test_tool_choice(choice, wanted):
     assert (await sent_for("Hi", tools=[WEATHER], tool_choice=choice))["toolConfig"]["toolChoice"] == wanted
@@ -331,7 +419,12 @@ async def test_tool_choice(choice, wanted):
 @pytest.mark.parametrize(
     ("model", "options", "fields", "limits"),
     [
-        (ModelSpec("bedrock", CLAUDE.model_id, "medium"), {}, {"thinking": {"type": "enabled", "budget_tokens": 5000}}, None),
+        (
+            ModelSpec("bedrock", CLAUDE.model_id, "medium"),
+            {},
+            {"thinking": {"type": "enabled", "budget_tokens": 5000}},
+            None,
+        ),
         (
             ModelSpec("bedrock", CLAUDE.model_id, "medium"),
             {"max_tokens": 2000},
@@ -358,7 +451,12 @@ async def test_tool_choice(choice, wanted):
         ),
         (ModelSpec("bedrock", "openai.gpt-oss-120b-1:0", "high"), {}, {"reasoning_effort": "high"}, None),
         (ModelSpec("bedrock", LLAMA.model_id, "high"), {}, None, None),
-        (ModelSpec("bedrock", CLAUDE.model_id, "high"), {"tool_choice": "required", "temperature": 0.5}, None, {"temperature": 0.5}),
+        (
+            ModelSpec("bedrock", CLAUDE.model_id, "high"),
+            {"tool_choice": "required", "temperature": 0.5},
+            None,
+            {"temperature": 0.5},
+        ),
         (
             ModelSpec("bedrock", CLAUDE.model_id, "low"),
             {"temperature": 0.5},
@@ -377,7 +475,11 @@ async def test_what_cannot_be_honoured_is_reported_once(caplog):
     fn = adapter()
     for _ in range(2):
         memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-        await read(fn, ModelSpec("bedrock", LLAMA.model_id, "high"), options=StreamOptions(session_id="s", transport=memory))
+        await read(
+            fn,
+            ModelSpec("bedrock", LLAMA.model_id, "high"),
+            options=StreamOptions(session_id="s", transport=memory),
+        )
     assert caplog.text.count("'session_id'") == 1
     assert caplog.text.count("'thinking_level'") == 1
 
@@ -394,14 +496,21 @@ async def test_images_that_bedrock_cannot_take_are_a_clear_error(source):
 
 async def test_the_signature_holds_for_what_arrives(server):
     server.reply(FIXTURES["text"], headers=STREAM)
-    for name in ("anthropic.claude-3-haiku-20240307-v1:0", "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.x-v1:0"):
+    for name in (
+        "anthropic.claude-3-haiku-20240307-v1:0",
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.x-v1:0",
+    ):
         fn = BedrockStreamFn(base_url=server.url, region="eu-west-1", credentials=KEYS)
         assert isinstance((await read(fn, ModelSpec("bedrock", name))).terminal, Done)
         arrived = server.requests[-1]
         names = arrived.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
-        request = AWSRequest("POST", server.url + arrived.path, {name: arrived.headers[name] for name in names}, arrived.body)
+        request = AWSRequest(
+            "POST", server.url + arrived.path, {name: arrived.headers[name] for name in names}, arrived.body
+        )
         request.context["timestamp"] = arrived.headers["x-amz-date"]
-        auth = SigV4Auth(BotoCredentials(KEYS.access_key, KEYS.secret_key, KEYS.session_token), "bedrock", "eu-west-1")
+        auth = SigV4Auth(
+            BotoCredentials(KEYS.access_key, KEYS.secret_key, KEYS.session_token), "bedrock", "eu-west-1"
+        )
         wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
         assert arrived.headers["authorization"].endswith(f"Signature={wanted}")
         assert arrived.headers["x-amz-security-token"] == KEYS.session_token
@@ -421,9 +530,16 @@ async def test_keys_come_from_options_then_constructor_then_environment(monkeypa
     assert "Credential=AKENV/" in (await request_of(BedrockStreamFn())).headers["authorization"]
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "from-environment")
     assert (await request_of(BedrockStreamFn())).headers["authorization"] == "Bearer from-environment"
-    assert (await request_of(BedrockStreamFn(api_key="constructor"))).headers["authorization"] == "Bearer constructor"
-    assert (await request_of(BedrockStreamFn(api_key="constructor"), api_key="option")).headers["authorization"] == "Bearer option"
-    assert "Credential=AKIDEXAMPLE/" in (await request_of(BedrockStreamFn(credentials=KEYS))).headers["authorization"]
+    assert (await request_of(BedrockStreamFn(api_key="constructor"))).headers[
+        "authorization"
+    ] == "Bearer constructor"
+    assert (await request_of(BedrockStreamFn(api_key="constructor"), api_key="option")).headers[
+        "authorization"
+    ] == "Bearer option"
+    assert (
+        "Credential=AKIDEXAMPLE/"
+        in (await request_of(BedrockStreamFn(credentials=KEYS))).headers["authorization"]
+    )
     assert "authorization" not in (await request_of(BedrockStreamFn(api_key=""))).headers
 
 
@@ -437,7 +553,9 @@ async def test_credentials_may_be_a_function(monkeypatch):
 
 
 async def test_a_profile_gives_keys_and_region(tmp_path):
-    (tmp_path / "credentials").write_text("[work]\naws_access_key_id = AKWORK\naws_secret_access_key = secret\n")
+    (tmp_path / "credentials").write_text(
+        "[work]\naws_access_key_id = AKWORK\naws_secret_access_key = secret\n"
+    )
     (tmp_path / "config").write_text("[profile work]\nregion = ap-south-1\n")
     request = await request_of(BedrockStreamFn(profile="work"))
     assert request.url.startswith("https://bedrock-runtime.ap-south-1.amazonaws.com/model/")
@@ -461,9 +579,13 @@ async def test_what_is_missing_is_said(keywords, kind, says):
 
 async def test_a_bearer_from_the_environment_does_not_go_elsewhere(monkeypatch):
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "from-environment")
-    assert (await request_of(BedrockStreamFn(region="us-east-1", base_url="https://elsewhere.example"))).kind == "auth"
+    assert (
+        await request_of(BedrockStreamFn(region="us-east-1", base_url="https://elsewhere.example"))
+    ).kind == "auth"
     endpoint = "https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com"
-    assert (await request_of(BedrockStreamFn(base_url=endpoint))).headers["authorization"] == "Bearer from-environment"
+    assert (await request_of(BedrockStreamFn(base_url=endpoint))).headers[
+        "authorization"
+    ] == "Bearer from-environment"
 
 
 async def test_endpoints(monkeypatch):
@@ -510,14 +632,21 @@ async def test_every_stop_reason_has_its_outcome(reason, outcome):
 
 
 def test_every_stop_reason_of_the_service_model_is_in_the_table():
-    [mark] = [mark for mark in test_every_stop_reason_has_its_outcome.pytestmark if mark.name == "parametrize"]
+    [mark] = [
+        mark for mark in test_every_stop_reason_has_its_outcome.pytestmark if mark.name == "parametrize"
+    ]
     assert set(SERVICE.shape_for("StopReason").enum) <= {reason for reason, _ in mark.args[1]}
 
 
 async def test_a_malformed_call_comes_back_to_the_model_as_its_own_error():
     body = (
-        event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c", "name": "weather"}}})
-        + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"city": '}}})
+        event_frame(
+            "contentBlockStart",
+            {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c", "name": "weather"}}},
+        )
+        + event_frame(
+            "contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"city": '}}}
+        )
         + event_frame("contentBlockStop", {"contentBlockIndex": 0})
         + event_frame("messageStop", {"stopReason": "malformed_tool_use"})
     )
@@ -534,7 +663,12 @@ EXCEPTIONS = [
         400,
         "context_window_exceeded",
     ),
-    ("validationException", "prompt is too long: 210000 tokens > 200000 maximum", 400, "context_window_exceeded"),
+    (
+        "validationException",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        400,
+        "context_window_exceeded",
+    ),
     ("validationException", "Malformed input request", 400, "stream"),
     ("validationException", "The provided model identifier is invalid.", 400, "model_retired"),
     ("accessDeniedException", "You don't have access to the model with the specified model ID.", 403, "auth"),
@@ -554,7 +688,8 @@ EXCEPTIONS = [
 @pytest.mark.parametrize(("name", "message", "status", "kind"), EXCEPTIONS)
 async def test_an_exception_has_its_kind(name, message, status, kind):
     in_stream = await replay(
-        event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "par"}}) + exception_frame(name, message)
+        event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "par"}})
+        + exception_frame(name, message)
     )
     assert (in_stream.terminal.kind, in_stream.message.text) == (kind, "par")
     assert message in in_stream.terminal.message
@@ -563,30 +698,47 @@ async def test_an_exception_has_its_kind(name, message, status, kind):
         ({"x-amzn-errortype": f"{capital}:http://internal.amazon.com/coral/"}, {"message": message}),
         ({}, {"__type": f"com.amazon.coral#{capital}", "Message": message}),
     ]:
-        refused = await replay(json.dumps(body).encode(), status=status, headers={"content-type": "application/json", **headers})
+        refused = await replay(
+            json.dumps(body).encode(), status=status, headers={"content-type": "application/json", **headers}
+        )
         assert refused.events == [Start(), refused.terminal]
         assert refused.terminal.kind == kind
         assert message in refused.terminal.message
 
 
 async def test_an_error_page_and_a_wait_are_understood():
-    page = await replay(b"<html><body>Bad Gateway</body></html>", status=502, headers={"content-type": "text/html"})
+    page = await replay(
+        b"<html><body>Bad Gateway</body></html>", status=502, headers={"content-type": "text/html"}
+    )
     assert page.terminal.kind == "network"
     assert "Bad Gateway" in page.terminal.message
-    slow = await replay(b'{"message":"slow down"}', status=429, headers={"x-amzn-errortype": "ThrottlingException", "retry-after": "3"})
+    slow = await replay(
+        b'{"message":"slow down"}',
+        status=429,
+        headers={"x-amzn-errortype": "ThrottlingException", "retry-after": "3"},
+    )
     assert (slow.terminal.kind, slow.terminal.retry_after) == ("throttled", 3)
     gateway = await replay(b'{"error":{"message":"slow down"}}', status=429)
     assert (gateway.terminal.kind, gateway.terminal.message) == ("throttled", "HTTP 429: slow down")
 
 
 async def test_an_error_frame_is_an_error():
-    frame = encode_frame({":message-type": "error", ":error-code": "InternalFailure", ":error-message": "gone"}, b"")
+    frame = encode_frame(
+        {":message-type": "error", ":error-code": "InternalFailure", ":error-message": "gone"}, b""
+    )
     terminal = (await replay(frame)).terminal
     assert (terminal.kind, terminal.message) == ("network", "gone")
 
 
 @pytest.mark.parametrize(
-    "payload", [b"{half", b"[]", b'{"contentBlockIndex": "x"}', b'{"delta": {"text": 5}}', b'{"delta": {"text": "\xff"}}']
+    "payload",
+    [
+        b"{half",
+        b"[]",
+        b'{"contentBlockIndex": "x"}',
+        b'{"delta": {"text": 5}}',
+        b'{"delta": {"text": "\xff"}}',
+    ],
 )
 async def test_a_malformed_event_is_an_error_that_shows_it(payload):
     got = await replay(event_frame("contentBlockDelta", payload))
@@ -619,7 +771,9 @@ async def test_the_raw_payload_is_shown():
 @pytest.mark.parametrize("name", ["thinking", "parallel-calls"])
 async def test_cut_anywhere_it_is_a_network_error_or_whole(name):
     body = FIXTURES[name]
-    metadata = body.rindex(b":event-type") - 13  # where the frame of the metadata begins, without which a reply may end
+    metadata = (
+        body.rindex(b":event-type") - 13
+    )  # where the frame of the metadata begins, without which a reply may end
     for at in range(len(body)):
         got = (await replay(body[:at])).terminal
         if at == metadata:
@@ -663,7 +817,13 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
         calls = [block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block]
         assert calls == [block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block]
         assert len(set(calls)) == len(calls) == 3
-        assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user", "assistant", "user"]
+        assert [message["role"] for message in sent["messages"]] == [
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+            "user",
+        ]
         assert "Let me see." not in json.dumps(sent)
 
 

@@ -94,7 +94,11 @@ async def test_a_header_with_a_secret_is_a_key_too(make, name: str):
 
 async def test_a_signature_and_a_token_are_keys_too(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK", raising=False)
-    signing = BedrockStreamFn(base_url="http://10.0.0.1", region="us-east-1", credentials=Credentials("AKIDEXAMPLE", "secret", "session"))
+    signing = BedrockStreamFn(
+        base_url="http://10.0.0.1",
+        region="us-east-1",
+        credentials=Credentials("AKIDEXAMPLE", "secret", "session"),
+    )
     assert (await sent_by(signing, ADAPTERS["bedrock"].model))[0] == []
     entra = AzureStreamFn(base_url="http://10.0.0.1", token_provider=lambda: KEY)
     requests, end = await sent_by(entra, ADAPTERS["azure"].model)
@@ -129,7 +133,10 @@ def test_what_only_looks_like_this_machine_is_not(host: str):
     assert not is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.255.0.3", "127.1", "2130706433", "::1", "::ffff:127.0.0.1", "localhost", "localhost."])
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "127.255.0.3", "127.1", "2130706433", "::1", "::ffff:127.0.0.1", "localhost", "localhost."],
+)
 def test_every_spelling_of_this_machine_is_known(host: str):
     assert is_loopback(host)
 
@@ -167,7 +174,9 @@ def test_no_key_shows_in_a_pretty_print():
 # Keys of the environment that belong to an address of the environment
 
 
-async def test_the_environments_key_for_azure_is_of_the_resource_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
+async def test_the_environments_key_for_azure_is_of_the_resource_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+):
     for name in ("AZURE_OPENAI_AD_TOKEN", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com")
@@ -187,7 +196,9 @@ async def test_the_environments_key_for_azure_is_of_the_resource_that_the_enviro
     assert KEY in str(requests[0].headers)
 
 
-async def test_the_environments_token_is_of_the_proxy_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
+async def test_the_environments_token_is_of_the_proxy_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setenv("SWINK_PROXY_URL", "https://proxy.example")
     monkeypatch.setenv("SWINK_PROXY_TOKEN", KEY)
     requests, end = await sent_by(ProxyStreamFn(base_url="https://other.example"), ADAPTERS["proxy"].model)
@@ -197,7 +208,12 @@ async def test_the_environments_token_is_of_the_proxy_that_the_environment_names
 
 
 @pytest.mark.parametrize(
-    "url", ["https://evil.example/x.amazonaws.com/", "https://amazonaws.com.evil.example", "https://evilamazonaws.com"]
+    "url",
+    [
+        "https://evil.example/x.amazonaws.com/",
+        "https://amazonaws.com.evil.example",
+        "https://evilamazonaws.com",
+    ],
 )
 async def test_the_environments_keys_for_aws_go_to_aws(url: str, monkeypatch: pytest.MonkeyPatch):
     model = ADAPTERS["bedrock"].model
@@ -214,5 +230,7 @@ async def test_the_environments_keys_for_aws_go_to_aws(url: str, monkeypatch: py
     for own in ("https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com", None):
         requests, _ = await sent_by(BedrockStreamFn(base_url=own, region="us-east-1"), model)
         assert requests[0].headers["x-amz-security-token"] == KEY
-    requests, _ = await sent_by(BedrockStreamFn(base_url=url, region="us-east-1", credentials=Credentials("AKID", "own")), model)
+    requests, _ = await sent_by(
+        BedrockStreamFn(base_url=url, region="us-east-1", credentials=Credentials("AKID", "own")), model
+    )
     assert "AKID/" in requests[0].headers["authorization"]

@@ -67,10 +67,14 @@ CALL = [
 ]
 
 
-def replaying(text: list[Any] = HELLO, call: list[Any] = CALL) -> Callable[..., AsyncIterator[AssistantMessageEvent]]:
+def replaying(
+    text: list[Any] = HELLO, call: list[Any] = CALL
+) -> Callable[..., AsyncIterator[AssistantMessageEvent]]:
     """A stream function without a provider: these events for the one prompt, those for the other."""
 
-    async def fn(model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    async def fn(
+        model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         for event in call if context.messages[-1].text == TOOL_PROMPT else text:
             await asyncio.sleep(0)
             if isinstance(event, BaseException):
@@ -131,11 +135,20 @@ async def test_a_broken_reply_is_named(events: list[Any], says: str):
     [
         (HELLO, "the reply calls no tool"),
         ([*CALL[:-1], Done("stop")], "it should be tool_use"),
-        ([Start(), ToolCallStart(0, "", "weather"), ToolCallEnd(0), Done("tool_use")], "without an id or a name"),
+        (
+            [Start(), ToolCallStart(0, "", "weather"), ToolCallEnd(0), Done("tool_use")],
+            "without an id or a name",
+        ),
         ([Start(), ToolCallStart(0, "c", "shot"), ToolCallEnd(0), Done("tool_use")], "the call is of 'shot'"),
-        ([*CALL[:2], ToolCallDelta(0, '{"city": '), *CALL[4:]], "do not add up to a JSON object: '{\"city\": '"),
+        (
+            [*CALL[:2], ToolCallDelta(0, '{"city": '), *CALL[4:]],
+            "do not add up to a JSON object: '{\"city\": '",
+        ),
         ([*CALL[:2], ToolCallDelta(0, "{}"), *CALL[4:]], "not those of the schema"),
-        ([*CALL[:5], ToolCallStart(1, "c1", "weather"), ToolCallEnd(1), Done("tool_use")], "have the same id"),
+        (
+            [*CALL[:5], ToolCallStart(1, "c1", "weather"), ToolCallEnd(1), Done("tool_use")],
+            "have the same id",
+        ),
     ],
 )
 async def test_a_broken_call_is_named(events: list[Any], says: str):
@@ -159,7 +172,9 @@ async def test_a_swallowed_cancellation_is_named():
         for event in HELLO:
             yield event
 
-    assert "it raises RuntimeError instead of letting the cancellation through" in await problems_of(fn, tools=False)
+    assert "it raises RuntimeError instead of letting the cancellation through" in await problems_of(
+        fn, tools=False
+    )
 
 
 async def test_a_stream_that_goes_on_after_its_cancellation_is_named():
@@ -223,7 +238,10 @@ async def test_replies_that_share_state_are_named():
         (HELLO, "it does not fail"),
         ([Error("no", "network")], "error before start"),
         ([Start(), Error("no", "broken")], "does not survive JSON"),
-        ([*HELLO[:-1], Error("no", "network")], "it should be a start and an error, but is Start, TextStart, TextDelta, TextEnd, Error"),
+        (
+            [*HELLO[:-1], Error("no", "network")],
+            "it should be a start and an error, but is Start, TextStart, TextDelta, TextEnd, Error",
+        ),
         ([OSError("refused")], "it raises OSError, not an error event or an AgentError: refused"),
         ([Start(), Error("the key s3cret is wrong", "auth")], "the error shows the secret"),
         ([AuthError("the key s3cret is wrong")], "the error shows the secret"),
@@ -231,7 +249,9 @@ async def test_replies_that_share_state_are_named():
     ],
 )
 async def test_a_broken_failure_is_named(events: list[Any], says: str):
-    assert says in await problems_of(replaying(), failing=replaying(events), secret="s3cret", tools=False, cancellations=0)
+    assert says in await problems_of(
+        replaying(), failing=replaying(events), secret="s3cret", tools=False, cancellations=0
+    )
 
 
 async def test_a_repr_with_the_key_is_named():
@@ -242,12 +262,16 @@ async def test_a_repr_with_the_key_is_named():
         def __call__(self, *arguments: Any) -> AsyncIterator[AssistantMessageEvent]:
             return replaying()(*arguments)
 
-    assert "its repr shows the secret" in await problems_of(Fn(), secret="s3cret", tools=False, cancellations=0)
+    assert "its repr shows the secret" in await problems_of(
+        Fn(), secret="s3cret", tools=False, cancellations=0
+    )
 
 
 async def test_every_breach_is_listed_once():
     said = await problems_of(replaying(HELLO[:-1], HELLO))
-    assert said.count("ends without done or error") == 3  # as text, in a conversation of another provider's, several at once
+    assert (
+        said.count("ends without done or error") == 3
+    )  # as text, in a conversation of another provider's, several at once
     assert "calls no tool" in said
 
 
@@ -264,7 +288,14 @@ async def test_an_iterator_that_is_no_generator_is_accepted():
                 return event
             raise StopAsyncIteration
 
-    assert await problems_of(lambda model, context, options: Events(CALL if context.messages[-1].text == TOOL_PROMPT else HELLO)) == ""
+    assert (
+        await problems_of(
+            lambda model, context, options: Events(
+                CALL if context.messages[-1].text == TOOL_PROMPT else HELLO
+            )
+        )
+        == ""
+    )
 
 
 def test_the_events_of_one_reply_can_be_checked_alone():

@@ -63,14 +63,23 @@ def converse(usage: dict[str, Any]) -> bytes:
 
 
 def ollama(**counts: int) -> bytes:
-    return json.dumps({"message": {"role": "assistant", "content": "x"}, "done": True, "done_reason": "stop", **counts}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"message": {"role": "assistant", "content": "x"}, "done": True, "done_reason": "stop", **counts}
+        ).encode()
+        + b"\n"
+    )
 
 
 def proxied(done: Done) -> bytes:
-    return b"".join(encode_reply(event) for event in (Start(), TextStart(0), TextDelta(0, "x"), TextEnd(0), done))
+    return b"".join(
+        encode_reply(event) for event in (Start(), TextStart(0), TextDelta(0, "x"), TextEnd(0), done)
+    )
 
 
-async def reply(provider: str, body: bytes, price: Price | None = PRICE, *, model_id: str = "some-model", fn: Any = None) -> AgentResult:
+async def reply(
+    provider: str, body: bytes, price: Price | None = PRICE, *, model_id: str = "some-model", fn: Any = None
+) -> AgentResult:
     """A run of an agent whose model gives this body."""
     adapter = ADAPTERS[provider]
     transport = MemoryTransport(body, headers={"content-type": adapter.media_type})
@@ -91,7 +100,12 @@ CASES: dict[str, tuple[str, bytes, Usage, tuple[float, float, float, float]]] = 
     "anthropic": (
         "anthropic",
         claude(
-            {"input_tokens": 1000, "cache_read_input_tokens": 4000, "cache_creation_input_tokens": 2000, "output_tokens": 1},
+            {
+                "input_tokens": 1000,
+                "cache_read_input_tokens": 4000,
+                "cache_creation_input_tokens": 2000,
+                "output_tokens": 1,
+            },
             {"output_tokens": 500, "output_tokens_details": {"thinking_tokens": 300}},
         ),
         Usage(1000, 500, 4000, 2000, 7500, {"reasoning": 300}),
@@ -128,7 +142,14 @@ CASES: dict[str, tuple[str, bytes, Usage, tuple[float, float, float, float]]] = 
     ),
     "azure": (
         "azure",
-        chat({"prompt_tokens": 5000, "completion_tokens": 500, "total_tokens": 5500, "prompt_tokens_details": {"cached_tokens": 4000}}),
+        chat(
+            {
+                "prompt_tokens": 5000,
+                "completion_tokens": 500,
+                "total_tokens": 5500,
+                "prompt_tokens_details": {"cached_tokens": 4000},
+            }
+        ),
         Usage(1000, 500, 4000, 0, 5500),
         (0.002, 0.005, 0.0008, 0.0),
     ),
@@ -149,7 +170,9 @@ CASES: dict[str, tuple[str, bytes, Usage, tuple[float, float, float, float]]] = 
     ),
     "mistral": (
         "mistral",
-        chat({"prompt_tokens": 5000, "completion_tokens": 500, "total_tokens": 5500, "num_cached_tokens": 4000}),
+        chat(
+            {"prompt_tokens": 5000, "completion_tokens": 500, "total_tokens": 5500, "num_cached_tokens": 4000}
+        ),
         Usage(1000, 500, 4000, 0, 5500),
         (0.002, 0.005, 0.0008, 0.0),
     ),
@@ -183,7 +206,12 @@ CASES: dict[str, tuple[str, bytes, Usage, tuple[float, float, float, float]]] = 
         Usage(1000, 500, 4000, 2000, 7500),
         (0.002, 0.005, 0.0008, 0.005),
     ),
-    "ollama": ("ollama", ollama(prompt_eval_count=1000, eval_count=500), Usage(1000, 500), (0.002, 0.005, 0.0, 0.0)),
+    "ollama": (
+        "ollama",
+        ollama(prompt_eval_count=1000, eval_count=500),
+        Usage(1000, 500),
+        (0.002, 0.005, 0.0, 0.0),
+    ),
     "proxy": (
         "proxy",
         proxied(Done("stop", Usage(1000, 500, 4000, 2000, extra={"reasoning": 300}))),
@@ -203,7 +231,12 @@ async def test_every_token_is_charged_once_at_its_own_price(name: str):
     result = await reply(provider, body)
     assert result.usage == usage
     assert result.cost is not None
-    assert (result.cost.input, result.cost.output, result.cost.cache_read, result.cost.cache_write) == pytest.approx(sums)
+    assert (
+        result.cost.input,
+        result.cost.output,
+        result.cost.cache_read,
+        result.cost.cache_write,
+    ) == pytest.approx(sums)
     assert result.cost.total == pytest.approx(sum(sums))
 
 
@@ -237,8 +270,21 @@ async def test_without_a_price_of_the_callers_the_catalogs_holds():
     ("provider", "body"),
     [
         # 0.0123 dollars in ticks of a ten-billionth.
-        ("xai", chat({"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500, "cost_in_usd_ticks": 123_000_000})),
-        ("openai", chat({"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500, "cost": 0.0123})),
+        (
+            "xai",
+            chat(
+                {
+                    "prompt_tokens": 1000,
+                    "completion_tokens": 500,
+                    "total_tokens": 1500,
+                    "cost_in_usd_ticks": 123_000_000,
+                }
+            ),
+        ),
+        (
+            "openai",
+            chat({"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500, "cost": 0.0123}),
+        ),
         ("proxy", proxied(Done("stop", Usage(1000, 500), Cost(total=0.0123)))),
     ],
 )
@@ -250,12 +296,24 @@ async def test_what_the_provider_says_it_cost_wins(provider: str, body: bytes):
 
 async def test_caches_of_other_servers_are_counted_too():
     deepseek = OpenAIStreamFn(preset="deepseek", api_key=KEY)
-    hits = {"prompt_tokens": 5000, "completion_tokens": 500, "total_tokens": 5500, "prompt_cache_hit_tokens": 4000}
+    hits = {
+        "prompt_tokens": 5000,
+        "completion_tokens": 500,
+        "total_tokens": 5500,
+        "prompt_cache_hit_tokens": 4000,
+    }
     assert (await reply("openai", chat(hits), fn=deepseek)).cost == PRICE.cost(Usage(1000, 500, 4000))
     openrouter = OpenAIStreamFn(preset="openrouter", api_key=KEY)
     details = {"cached_tokens": 4000, "cache_write_tokens": 600}
-    written = {"prompt_tokens": 5600, "completion_tokens": 500, "total_tokens": 6100, "prompt_tokens_details": details}
-    assert (await reply("openai", chat(written), fn=openrouter)).cost == PRICE.cost(Usage(1000, 500, 4000, 600))
+    written = {
+        "prompt_tokens": 5600,
+        "completion_tokens": 500,
+        "total_tokens": 6100,
+        "prompt_tokens_details": details,
+    }
+    assert (await reply("openai", chat(written), fn=openrouter)).cost == PRICE.cost(
+        Usage(1000, 500, 4000, 600)
+    )
 
 
 async def test_a_reply_that_breaks_off_is_charged_for_what_was_counted():
@@ -271,7 +329,11 @@ async def test_costs_of_several_turns_add_up():
     _, body, usage, sums = CASES["openai"]
     adapter = ADAPTERS["openai"]
     options = StreamOptions(transport=MemoryTransport(body))
-    agent = Agent(ModelSpec("openai", "m", price=PRICE), stream_fn=adapter.make("https://p.example", KEY), options=options)
+    agent = Agent(
+        ModelSpec("openai", "m", price=PRICE),
+        stream_fn=adapter.make("https://p.example", KEY),
+        options=options,
+    )
     agent.follow_up("And again?")
     result = await agent.run("Hello")
     assert result.usage == usage + usage

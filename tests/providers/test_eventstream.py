@@ -73,7 +73,9 @@ def test_a_cut_frame_is_pending():
 
 
 @pytest.mark.parametrize(
-    ("total", "headers_length"), [(15, 0), (0, 0), (20, 8), (30 * 2**20, 0), (200 * 1024, 129 * 1024)], ids=lambda value: str(value)
+    ("total", "headers_length"),
+    [(15, 0), (0, 0), (20, 8), (30 * 2**20, 0), (200 * 1024, 129 * 1024)],
+    ids=lambda value: str(value),
 )
 def test_lengths_that_cannot_be_are_refused_at_once(total, headers_length):
     prelude = struct.pack(">II", total, headers_length)
@@ -83,7 +85,15 @@ def test_lengths_that_cannot_be_are_refused_at_once(total, headers_length):
 
 
 @pytest.mark.parametrize(
-    "headers", [b"\x01a\x0a", b"\x01a\x07\x00\xffshort", b"\x05ab", b"\x01a\x07\x00\x01\xff", b"\x01a\x00\x01a\x00", b"\x01a\x05\x00"]
+    "headers",
+    [
+        b"\x01a\x0a",
+        b"\x01a\x07\x00\xffshort",
+        b"\x05ab",
+        b"\x01a\x07\x00\x01\xff",
+        b"\x01a\x00\x01a\x00",
+        b"\x01a\x05\x00",
+    ],
 )
 def test_headers_that_lie_are_refused(headers):
     prelude = struct.pack(">II", 16 + len(headers), len(headers))

@@ -10,11 +10,30 @@ import pytest
 from loopback import Read, assemble, sse
 
 from swink.errors import NetworkError
-from swink.messages import AssistantMessage, Image, ModelSpec, Text, ToolCall, ToolResultMessage, UrlSource, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Image,
+    ModelSpec,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+    UserMessage,
+)
 from swink.providers.convert import CallIds, paired, prepare
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.reply import Reply
-from swink.stream import Done, Error, LlmContext, Start, StreamOptions, TextDelta, TextEnd, ThinkingEnd, ToolCallEnd
+from swink.stream import (
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamOptions,
+    TextDelta,
+    TextEnd,
+    ThinkingEnd,
+    ToolCallEnd,
+)
 
 MODEL = ModelSpec("openai", "m")
 CONTEXT = LlmContext("", [UserMessage("x")])
@@ -42,7 +61,11 @@ class Server:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+                length = next(
+                    int(line.split(b":")[1])
+                    for line in head.lower().split(b"\r\n")
+                    if line.startswith(b"content-length")
+                )
                 await reader.readexactly(length)
                 self.asked.set()
                 await self._talk(writer)
@@ -217,7 +240,11 @@ def test_two_calls_of_one_id_stay_two():
 
 
 async def test_a_history_that_needs_nothing_is_sent_as_it_is():
-    history = [UserMessage("x"), AssistantMessage("y"), UserMessage((Text("z"), Image(UrlSource("https://x/y.png"))))]
+    history = [
+        UserMessage("x"),
+        AssistantMessage("y"),
+        UserMessage((Text("z"), Image(UrlSource("https://x/y.png")))),
+    ]
     prepared = await prepare(history)
     assert all(before is after or before == after for before, after in zip(history, prepared, strict=True))
     assert prepared[0] is history[0]

@@ -42,7 +42,9 @@ each = pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
 
 
 @asynccontextmanager
-async def facing(adapter: Adapter, talk: Talk, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[Any, FaultServer]]:
+async def facing(
+    adapter: Adapter, talk: Talk, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Any, FaultServer]]:
     """A stream function and the server it talks to. On the way out: its connections are closed, and no task is left."""
     before = asyncio.all_tasks()
     async with FaultServer(talk, tls=tls) as server:
@@ -66,7 +68,12 @@ async def ask(fn: Any, adapter: Adapter, timeout: Timeout | None = None) -> Read
 
 def agent_for(fn: Any, adapter: Adapter, timeout: Timeout | None = None) -> Agent:
     limits = timeout or Timeout(idle=SHORT, first=SHORT, connect=SOON)
-    return Agent(adapter.model, stream_fn=fn, options=StreamOptions(timeout=limits), retry=ExponentialBackoff(max_attempts=1))
+    return Agent(
+        adapter.model,
+        stream_fn=fn,
+        options=StreamOptions(timeout=limits),
+        retry=ExponentialBackoff(max_attempts=1),
+    )
 
 
 async def run(fn: Any, adapter: Adapter) -> AgentResult:
@@ -99,7 +106,9 @@ async def test_a_healthy_server_is_understood(adapter: Adapter):
 @each
 async def test_a_refused_connection_is_a_network_error(adapter: Adapter):
     with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets the port, and nobody answers on it
+        reserved.bind(
+            ("127.0.0.1", 0)
+        )  # bound and not listening: nobody else gets the port, and nobody answers on it
         fn = adapter.make(f"http://127.0.0.1:{reserved.getsockname()[1]}", KEY)
         error = failed(await ask(fn, adapter), "network")
         await fn.aclose()
@@ -255,7 +264,10 @@ THROTTLED = {
 @pytest.mark.parametrize("form", THROTTLED)
 async def test_throttling_says_how_long_to_wait(adapter: Adapter, form: str):
     headers, seconds = THROTTLED[form]
-    async with facing(adapter, answering(429, b'{"error": {"message": "slow down"}}', **headers())) as (fn, _):
+    async with facing(adapter, answering(429, b'{"error": {"message": "slow down"}}', **headers())) as (
+        fn,
+        _,
+    ):
         result = await ask(fn, adapter)
     error = failed(result, "throttled")
     assert [type(event).__name__ for event in result.events] == ["Start", "Error"]
@@ -266,7 +278,9 @@ async def test_throttling_says_how_long_to_wait(adapter: Adapter, form: str):
 @each
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 529])
 async def test_trouble_on_the_other_side_is_a_network_error(adapter: Adapter, status: int):
-    async with facing(adapter, answering(status, b'{"error": {"message": "overloaded"}}', retry_after="3")) as (fn, _):
+    async with facing(
+        adapter, answering(status, b'{"error": {"message": "overloaded"}}', retry_after="3")
+    ) as (fn, _):
         result = await ask(fn, adapter)
     error = failed(result, "network")
     assert [type(event).__name__ for event in result.events] == ["Start", "Error"]
@@ -305,8 +319,12 @@ async def test_a_page_instead_of_a_stream_says_that_the_url_is_wrong(adapter: Ad
 
 @each
 @pytest.mark.parametrize("media_type", ["application/json", "text/plain", "application/octet-stream", ""])
-async def test_an_answer_that_is_something_else_is_an_error_and_no_empty_reply(adapter: Adapter, media_type: str):
-    async with facing(adapter, answering(200, b'{"hello": ["world"], "padding": "0123456789abcdef"}', media_type)) as (fn, _):
+async def test_an_answer_that_is_something_else_is_an_error_and_no_empty_reply(
+    adapter: Adapter, media_type: str
+):
+    async with facing(
+        adapter, answering(200, b'{"hello": ["world"], "padding": "0123456789abcdef"}', media_type)
+    ) as (fn, _):
         result = await ask(fn, adapter)
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind in ("stream", "network")
@@ -371,7 +389,10 @@ async def test_a_refusal_without_an_end_is_cut_short(adapter: Adapter):
 @pytest.mark.parametrize("status", [200, 500])
 async def test_a_gzip_bomb_goes_off_nowhere(adapter: Adapter, status: int, packed: bytes):
     before = peak()
-    async with facing(adapter, answering(status, packed, adapter.media_type, content_encoding="gzip")) as (fn, server):
+    async with facing(adapter, answering(status, packed, adapter.media_type, content_encoding="gzip")) as (
+        fn,
+        server,
+    ):
         result = await ask(fn, adapter)
         await server.all_closed()
     assert isinstance(result.terminal, Error)

@@ -48,12 +48,21 @@ def _no_settings_from_outside(monkeypatch):
 
 async def replay(body, *, tools=(), model=MODEL, messages="Hello", **transport):
     memory = MemoryTransport(body, **transport)
-    return await read(GeminiStreamFn(api_key="k"), model, messages, tools=tools, options=StreamOptions(transport=memory))
+    return await read(
+        GeminiStreamFn(api_key="k"), model, messages, tools=tools, options=StreamOptions(transport=memory)
+    )
 
 
 async def sent_for(messages, *, model=MODEL, system="", tools=(), **options):
     memory = MemoryTransport(FIXTURES["text"])
-    await read(GeminiStreamFn(api_key="k"), model, messages, system=system, tools=tools, options=StreamOptions(transport=memory, **options))
+    await read(
+        GeminiStreamFn(api_key="k"),
+        model,
+        messages,
+        system=system,
+        tools=tools,
+        options=StreamOptions(transport=memory, **options),
+    )
     return memory.sent
 
 
@@ -67,8 +76,12 @@ def chunk(*parts, finish=None, **more):
 
 def sdk_reads(url):
     """What Google's SDK makes of the reply: text, thinking, calls, finish reason, usage."""
-    with genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url, api_version="v1beta")) as client:
-        responses = list(client.models.generate_content_stream(model="gemini-3-pro-preview", contents="Hello"))
+    with genai.Client(
+        api_key="k", http_options=types.HttpOptions(base_url=url, api_version="v1beta")
+    ) as client:
+        responses = list(
+            client.models.generate_content_stream(model="gemini-3-pro-preview", contents="Hello")
+        )
     text, thinking, calls, finish, counts = "", "", [], None, {}
     for response in responses:
         counts |= response.usage_metadata.model_dump(exclude_none=True) if response.usage_metadata else {}
@@ -97,7 +110,12 @@ def add_call(calls, call):
     for piece in call.partial_args or []:
         value = piece.number_value if piece.number_value is not None else piece.bool_value
         steps = re.findall(r"\.(\w+)|\[(\d+)\]|\['([^']*)'\]", piece.json_path)
-        put(calls[-1][2], [int(index) if index else name or quoted for name, index, quoted in steps], piece.string_value, value)
+        put(
+            calls[-1][2],
+            [int(index) if index else name or quoted for name, index, quoted in steps],
+            piece.string_value,
+            value,
+        )
 
 
 def put(target, path, string, value):
@@ -125,7 +143,9 @@ async def test_the_adapter_reads_what_the_sdk_reads(server, name):
     text, thinking, calls, finish, usage = await asyncio.to_thread(sdk_reads, server.url)
     got = await read(GeminiStreamFn(base_url=server.url, api_key="k"), MODEL)
     assert (got.message.text, got.message.thinking) == (text, thinking)
-    assert [(call.name, call.arguments) for call in got.calls] == [(name, arguments) for _, name, arguments in calls]
+    assert [(call.name, call.arguments) for call in got.calls] == [
+        (name, arguments) for _, name, arguments in calls
+    ]
     assert all(call.id == id for call, (id, *_) in zip(got.calls, calls, strict=True) if id)
     assert len({call.id for call in got.calls}) == len(calls)
     outcome = got.terminal.stop_reason if isinstance(got.terminal, Done) else got.terminal.kind
@@ -180,8 +200,17 @@ async def test_a_signed_call_goes_back_signed_and_with_its_id():
     sent = await sent_for([UserMessage("Hi"), got.message, *results])
     assert sent["contents"][1]["parts"] == [
         {"text": "Two cities."},
-        {"functionCall": {"id": "fc-1", "name": "weather", "args": {"city": "Oslo"}}, "thoughtSignature": "Zmlyc3QgY2FsbA=="},
-        {"functionCall": {"id": "fc-2", "name": "weather", "args": {"city": "Bergen", "days": [1, 2.5, None, True]}}},
+        {
+            "functionCall": {"id": "fc-1", "name": "weather", "args": {"city": "Oslo"}},
+            "thoughtSignature": "Zmlyc3QgY2FsbA==",
+        },
+        {
+            "functionCall": {
+                "id": "fc-2",
+                "name": "weather",
+                "args": {"city": "Bergen", "days": [1, 2.5, None, True]},
+            }
+        },
     ]
     assert [part["functionResponse"]["id"] for part in sent["contents"][2]["parts"]] == ["fc-1", "fc-2"]
 
@@ -192,8 +221,15 @@ async def test_every_signature_of_the_recorded_streams_survives_a_round_trip():
         wanted = re.findall(r'"thoughtSignature":"([^"]+)"', path.read_text())
         got = await replay(framed(path))
         results = [ToolResultMessage(call.id, call.name, "ok") for call in got.calls]
-        stored = json.loads(json.dumps(await sent_for([UserMessage("Hi"), got.message, *results, UserMessage("Go on")])))
-        back = [part["thoughtSignature"] for content in stored["contents"] for part in content["parts"] if "thoughtSignature" in part]
+        stored = json.loads(
+            json.dumps(await sent_for([UserMessage("Hi"), got.message, *results, UserMessage("Go on")]))
+        )
+        back = [
+            part["thoughtSignature"]
+            for content in stored["contents"]
+            for part in content["parts"]
+            if "thoughtSignature" in part
+        ]
         assert back == wanted, path.name
 
 
@@ -210,16 +246,26 @@ async def test_a_signed_thought_is_a_block_of_its_own():
 
 async def test_another_models_thinking_and_signatures_are_left_out():
     foreign = AssistantMessage(
-        [Thinking("t", "s"), Thinking("", "text:x", True), Text("Hi"), ToolCall("toolu_1", "weather", {"city": "Oslo"}, None, "sig")],
+        [
+            Thinking("t", "s"),
+            Thinking("", "text:x", True),
+            Text("Hi"),
+            ToolCall("toolu_1", "weather", {"city": "Oslo"}, None, "sig"),
+        ],
         "anthropic",
         "claude",
     )
     history = [UserMessage("Hi"), foreign, ToolResultMessage("toolu_1", "weather", "18 °C")]
     newer, older = await sent_for(history), await sent_for(history, model=OLDER)
-    assert (await sent_for(history, model=ModelSpec("gemini", "gemini-flash-latest")))["contents"] == newer["contents"]
+    assert (await sent_for(history, model=ModelSpec("gemini", "gemini-flash-latest")))["contents"] == newer[
+        "contents"
+    ]
     call = {"functionCall": {"id": "toolu_1", "name": "weather", "args": {"city": "Oslo"}}}
     assert older["contents"][1]["parts"] == [{"text": "Hi"}, call]
-    assert newer["contents"][1]["parts"] == [{"text": "Hi"}, {**call, "thoughtSignature": "skip_thought_signature_validator"}]
+    assert newer["contents"][1]["parts"] == [
+        {"text": "Hi"},
+        {**call, "thoughtSignature": "skip_thought_signature_validator"},
+    ]
 
 
 async def test_a_message_of_thinking_alone_is_left_out():
@@ -233,7 +279,12 @@ async def test_a_message_of_thinking_alone_is_left_out():
 
 HISTORY = [
     UserMessage(
-        [Text("What is this?"), Image(Base64Source("aGk=", "image/png")), Image(UrlSource("https://x.example/a.png")), Text("   ")]
+        [
+            Text("What is this?"),
+            Image(Base64Source("aGk=", "image/png")),
+            Image(UrlSource("https://x.example/a.png")),
+            Text("   "),
+        ]
     ),
     AssistantMessage(
         [
@@ -246,14 +297,18 @@ HISTORY = [
         MODEL.model_id,
         "tool_use",
     ),
-    ToolResultMessage("a", "weather", [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))], details={"private": 1}),
+    ToolResultMessage(
+        "a", "weather", [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))], details={"private": 1}
+    ),
     ToolResultMessage("swink-1", "now", "clock is broken", True),
     UserMessage("And tomorrow?"),
     AssistantMessage([Text("  ")], "gemini", MODEL.model_id),
     UserMessage(
         [
             Text("Well?"),
-            Extension("gemini", {"videoMetadata": {"fps": 2}, "fileData": {"fileUri": "https://y.example/v"}}),
+            Extension(
+                "gemini", {"videoMetadata": {"fps": 2}, "fileData": {"fileUri": "https://y.example/v"}}
+            ),
             Extension("other", 1),
         ]
     ),
@@ -272,10 +327,24 @@ async def test_the_request_is_exactly_this():
         extra={"generationConfig": {"topP": 0.9, "temperature": 2}, "labels": {"a": "b"}},
     )
     model = ModelSpec("gemini", "gemini-3-pro-preview", "high")
-    await read(GeminiStreamFn(api_key="constructor-key"), model, HISTORY, system="Be brief.", tools=[WEATHER, NOW], options=options)
+    await read(
+        GeminiStreamFn(api_key="constructor-key"),
+        model,
+        HISTORY,
+        system="Be brief.",
+        tools=[WEATHER, NOW],
+        options=options,
+    )
     [request] = memory.requests
-    assert request.url == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
-    assert request.headers == {"content-type": "application/json", "accept": "text/event-stream", "x-goog-api-key": "option-key"}
+    assert (
+        request.url
+        == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
+    )
+    assert request.headers == {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "x-goog-api-key": "option-key",
+    }
     assert memory.sent == {
         "contents": [
             {
@@ -291,7 +360,10 @@ async def test_the_request_is_exactly_this():
                 "parts": [
                     {"text": "Let me see.", "thought": True, "thoughtSignature": "dGhvdWdodA=="},
                     {"text": "Looking."},
-                    {"functionCall": {"id": "a", "name": "weather", "args": {"city": "Oslo"}}, "thoughtSignature": "Y2FsbA=="},
+                    {
+                        "functionCall": {"id": "a", "name": "weather", "args": {"city": "Oslo"}},
+                        "thoughtSignature": "Y2FsbA==",
+                    },
                     {"functionCall": {"name": "now", "args": {}}},
                 ],
             },
@@ -322,8 +394,16 @@ async def test_the_request_is_exactly_this():
         "tools": [
             {
                 "functionDeclarations": [
-                    {"name": "weather", "description": "Current weather.", "parametersJsonSchema": WEATHER.parameters_schema},
-                    {"name": "now", "description": "The time.", "parametersJsonSchema": {"type": "object", "properties": {}}},
+                    {
+                        "name": "weather",
+                        "description": "Current weather.",
+                        "parametersJsonSchema": WEATHER.parameters_schema,
+                    },
+                    {
+                        "name": "now",
+                        "description": "The time.",
+                        "parametersJsonSchema": {"type": "object", "properties": {}},
+                    },
                 ]
             }
         ],
@@ -350,8 +430,12 @@ async def test_the_sdk_sends_the_same_contents(server):
             tool_config=types.ToolConfig.model_validate_json(json.dumps(sent["toolConfig"])),
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
-        with genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url, api_version="v1beta")) as client:
-            list(client.models.generate_content_stream(model=MODEL.model_id, contents=contents, config=config))
+        with genai.Client(
+            api_key="k", http_options=types.HttpOptions(base_url=server.url, api_version="v1beta")
+        ) as client:
+            list(
+                client.models.generate_content_stream(model=MODEL.model_id, contents=contents, config=config)
+            )
 
     await asyncio.to_thread(send)
     for name in ("contents", "tools", "toolConfig"):
@@ -361,7 +445,9 @@ async def test_the_sdk_sends_the_same_contents(server):
 def camel(value):
     """The SDK writes some names with underscores, which the API takes as well."""
     if isinstance(value, dict):
-        return {re.sub(r"_(\w)", lambda found: found[1].upper(), key): camel(item) for key, item in value.items()}
+        return {
+            re.sub(r"_(\w)", lambda found: found[1].upper(), key): camel(item) for key, item in value.items()
+        }
     return [camel(item) for item in value] if isinstance(value, list) else value
 
 
@@ -383,7 +469,10 @@ async def test_pictures_in_results_stand_beside_them_before_gemini_3():
                 {"functionResponse": {"id": "b", "name": "shot", "response": {"output": "(no output)"}}},
             ],
         },
-        {"role": "user", "parts": [{"inlineData": {"mimeType": "image/jpeg", "data": "eW8="}}, {"text": "Well?"}]},
+        {
+            "role": "user",
+            "parts": [{"inlineData": {"mimeType": "image/jpeg", "data": "eW8="}}, {"text": "Well?"}],
+        },
     ]
     assert (await sent_for(history[:-1], model=OLDER))["contents"][3]["parts"] == [
         {"inlineData": {"mimeType": "image/jpeg", "data": "eW8="}}
@@ -412,7 +501,9 @@ async def test_googles_own_tools_stand_beside_ours():
     ],
 )
 async def test_tool_choice(choice, config):
-    assert (await sent_for("Hi", tools=[NOW], tool_choice=choice))["toolConfig"] == {"functionCallingConfig": config}
+    assert (await sent_for("Hi", tools=[NOW], tool_choice=choice))["toolConfig"] == {
+        "functionCallingConfig": config
+    }
 
 
 @pytest.mark.parametrize(
@@ -441,7 +532,10 @@ async def test_thinking_levels(name, level, config):
 
 async def test_a_budget_of_the_callers_wins_and_leaves_room_for_the_answer():
     chosen = ModelSpec("gemini", "gemini-3-pro-preview", "low", {"low": 77})
-    assert (await sent_for("Hi", model=chosen))["generationConfig"]["thinkingConfig"] == {"includeThoughts": True, "thinkingBudget": 77}
+    assert (await sent_for("Hi", model=chosen))["generationConfig"]["thinkingConfig"] == {
+        "includeThoughts": True,
+        "thinkingBudget": 77,
+    }
     sent = await sent_for("Hi", model=ModelSpec("gemini", "gemini-2.5-flash", "high"), max_tokens=2000)
     assert sent["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 1000
 
@@ -472,7 +566,9 @@ async def test_without_a_key_it_says_which_variable_to_set():
 async def test_a_key_from_the_environment_does_not_go_elsewhere(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "secret-key")
     memory = MemoryTransport(FIXTURES["text"])
-    got = await read(GeminiStreamFn(base_url="https://elsewhere.example"), MODEL, options=StreamOptions(transport=memory))
+    got = await read(
+        GeminiStreamFn(base_url="https://elsewhere.example"), MODEL, options=StreamOptions(transport=memory)
+    )
     assert got.terminal.kind == "auth"
     assert memory.requests == []
 
@@ -486,7 +582,11 @@ def test_the_key_shows_nowhere_and_clear_text_is_refused():
 async def test_options_without_an_equivalent_are_reported_once(caplog):
     fn = GeminiStreamFn(api_key="k")
     for _ in range(2):
-        await read(fn, MODEL, options=StreamOptions(session_id="s", cache=False, transport=MemoryTransport(FIXTURES["text"])))
+        await read(
+            fn,
+            MODEL,
+            options=StreamOptions(session_id="s", cache=False, transport=MemoryTransport(FIXTURES["text"])),
+        )
     assert caplog.text.count("'session_id'") == 1
     assert caplog.text.count("'cache'") == 1
 
@@ -494,7 +594,11 @@ async def test_options_without_an_equivalent_are_reported_once(caplog):
 async def test_the_raw_payload_is_shown():
     seen = []
     memory = MemoryTransport(FIXTURES["text"])
-    await read(GeminiStreamFn(api_key="k"), MODEL, options=StreamOptions(transport=memory, on_raw_payload=seen.append))
+    await read(
+        GeminiStreamFn(api_key="k"),
+        MODEL,
+        options=StreamOptions(transport=memory, on_raw_payload=seen.append),
+    )
     assert [event["responseId"] for event in seen] == ["r1"] * 3
 
 
@@ -533,11 +637,17 @@ async def test_every_finish_reason_has_its_outcome(reason, outcome):
     assert (terminal.stop_reason if isinstance(terminal, Done) else terminal.kind) == outcome
     assert got.message.text == "par"
     if isinstance(terminal, Error):
-        assert reason in terminal.message or "malformed" in terminal.message or "could not read" in terminal.message
+        assert (
+            reason in terminal.message
+            or "malformed" in terminal.message
+            or "could not read" in terminal.message
+        )
 
 
 def test_every_finish_reason_of_the_sdk_is_in_the_table():
-    [mark] = [mark for mark in test_every_finish_reason_has_its_outcome.pytestmark if mark.name == "parametrize"]
+    [mark] = [
+        mark for mark in test_every_finish_reason_has_its_outcome.pytestmark if mark.name == "parametrize"
+    ]
     assert {reason.value for reason in types.FinishReason} <= {reason for reason, _ in mark.args[1]}
 
 
@@ -557,7 +667,10 @@ async def test_a_malformed_call_comes_back_to_the_model_as_its_own_error():
     [call] = got.calls
     assert call.name == "weather"
     assert call.partial_json == "Malformed function call: print(default_api.weather(city='Oslo)"
-    sent = await sent_for([UserMessage("Hi"), got.message, ToolResultMessage(call.id, call.name, "not JSON", True)], tools=[WEATHER])
+    sent = await sent_for(
+        [UserMessage("Hi"), got.message, ToolResultMessage(call.id, call.name, "not JSON", True)],
+        tools=[WEATHER],
+    )
     assert sent["contents"][1]["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
     check_gemini(sent)
 
@@ -580,7 +693,12 @@ async def test_servers_that_only_speak_like_gemini_may_name_the_call_as_their_re
 async def test_other_candidates_and_parts_without_a_block_are_read_past():
     body = sse(
         {"candidates": [{"index": 1, "content": {"parts": [{"text": "second"}]}, "finishReason": "SAFETY"}]},
-        chunk({"executableCode": {"code": "1"}}, {"inlineData": {"mimeType": "image/png", "data": ""}}, {"text": "first"}, finish="STOP"),
+        chunk(
+            {"executableCode": {"code": "1"}},
+            {"inlineData": {"mimeType": "image/png", "data": ""}},
+            {"text": "first"},
+            finish="STOP",
+        ),
     )
     assert (await replay(body)).message.text == "first"
 
@@ -592,10 +710,18 @@ async def test_other_candidates_and_parts_without_a_block_are_read_past():
     ("status", "message", "kind"),
     [
         (400, "API key not valid. Please pass a valid API key.", "auth"),
-        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "context_window_exceeded"),
+        (
+            400,
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            "context_window_exceeded",
+        ),
         (400, "Unable to submit request", "stream"),
         (403, "Permission denied", "auth"),
-        (404, "models/gemini-1.0-pro is not found for API version v1beta, or is not supported", "model_retired"),
+        (
+            404,
+            "models/gemini-1.0-pro is not found for API version v1beta, or is not supported",
+            "model_retired",
+        ),
         (429, "Resource exhausted", "throttled"),
         (500, "An internal error has occurred", "network"),
         (503, "The model is overloaded. Please try again later.", "network"),
@@ -659,7 +785,11 @@ async def test_a_malformed_event_is_an_error_that_shows_it(event):
     [
         [{"jsonPath": "$", "stringValue": "x"}],
         [{"jsonPath": "city", "stringValue": "x"}],
-        [{"jsonPath": "$.a[0]", "numberValue": 1}, {"jsonPath": "$.b", "numberValue": 1}, {"jsonPath": "$.a[1]", "numberValue": 1}],
+        [
+            {"jsonPath": "$.a[0]", "numberValue": 1},
+            {"jsonPath": "$.b", "numberValue": 1},
+            {"jsonPath": "$.a[1]", "numberValue": 1},
+        ],
         [{"jsonPath": "$.a[1]", "numberValue": 1}, {"jsonPath": "$.a[0]", "numberValue": 1}],
         [{"jsonPath": "$.a[9999999999]", "numberValue": 1}],
         [{"jsonPath": "$.a.b", "numberValue": 1}, {"jsonPath": "$.a[0]", "numberValue": 1}],
@@ -667,7 +797,10 @@ async def test_a_malformed_event_is_an_error_that_shows_it(event):
 )
 async def test_streamed_arguments_that_cannot_be_written_are_an_error(pieces):
     got = await replay(
-        sse(chunk({"functionCall": {"name": "f", "willContinue": True}}), chunk({"functionCall": {"partialArgs": pieces}}, finish="STOP"))
+        sse(
+            chunk({"functionCall": {"name": "f", "willContinue": True}}),
+            chunk({"functionCall": {"partialArgs": pieces}}, finish="STOP"),
+        )
     )
     assert got.terminal.kind == "stream"
     assert "arguments" in got.terminal.message
@@ -676,7 +809,8 @@ async def test_streamed_arguments_that_cannot_be_written_are_an_error(pieces):
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-99, 99), st.text('ab"\\\n ü🦊', max_size=6)),
     lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=3), st.dictionaries(st.sampled_from(["a", "b c", "d'e"]), inner, min_size=1, max_size=3)
+        st.lists(inner, min_size=1, max_size=3),
+        st.dictionaries(st.sampled_from(["a", "b c", "d'e"]), inner, min_size=1, max_size=3),
     ),
     max_leaves=8,
 )
@@ -765,7 +899,9 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
         parts = [part for content in sent["contents"] for part in content["parts"]]
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]
-        assert [(call.get("id"), call["name"]) for call in calls] == [(result.get("id"), result["name"]) for result in results]
+        assert [(call.get("id"), call["name"]) for call in calls] == [
+            (result.get("id"), result["name"]) for result in results
+        ]
         assert "Let me see." not in json.dumps(sent)
 
 

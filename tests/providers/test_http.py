@@ -90,11 +90,15 @@ async def test_a_body_cut_short_is_a_network_error(transport: AiohttpTransport):
         await response.aclose()
 
 
-async def test_a_redirect_is_an_answer_and_the_key_goes_nowhere_else(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_redirect_is_an_answer_and_the_key_goes_nowhere_else(
+    server: LoopbackServer, transport: AiohttpTransport
+):
     async with LoopbackServer() as other:
         other.reply(b"x")
         server.reply(status=307, headers={"location": f"{other.url}/steal"})
-        response = await transport.send(Request(server.url, {"authorization": "Bearer sk-secret-key"}), LIMITS)
+        response = await transport.send(
+            Request(server.url, {"authorization": "Bearer sk-secret-key"}), LIMITS
+        )
         error = await refusal(response)
         await response.aclose()
     assert response.status == 307
@@ -129,7 +133,9 @@ async def test_a_wrong_compression_is_a_network_error(server: LoopbackServer, tr
     await response.aclose()
 
 
-async def test_a_header_that_http_cannot_carry_is_an_error_without_its_value(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_header_that_http_cannot_carry_is_an_error_without_its_value(
+    server: LoopbackServer, transport: AiohttpTransport
+):
     with pytest.raises(StreamError) as caught:
         await transport.send(Request(server.url, {"x-api-key": "sekret\r\nx: y"}), LIMITS)
     assert "sekret" not in str(caught.value)
@@ -203,12 +209,16 @@ def test_a_loop_that_is_never_shut_down_leaves_no_warning(tmp_path: Path):
         "    print(loop.run_until_complete(main()))\n"
         "    loop.close() if close else None\n"
     )
-    ran = subprocess.run([sys.executable, "-W", "default", script], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-W", "default", script], capture_output=True, text=True, timeout=60, check=True
+    )
     assert ran.stdout.count("(200, b'x')") == 2
     assert "Unclosed" not in ran.stderr
 
 
-async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch):
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+):
     server.reply(b"through the proxy")
     monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://user:pass@"))
     monkeypatch.delenv("no_proxy", raising=False)
@@ -221,7 +231,9 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(serve
     await transport.aclose()
 
 
-async def test_passwords_in_netrc_are_not_sent(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+async def test_passwords_in_netrc_are_not_sent(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
@@ -251,7 +263,9 @@ def test_importing_an_adapter_loads_neither_aiohttp_nor_another_adapter():
         "print([m for m in sys.modules if m.split('.')[0] == 'aiohttp' or m in ['swink.providers.' + n for n in names if n != '{0}']])"
     )
     for name in ("anthropic", "responses", "azure", "mistral"):
-        ran = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True
+        )
         assert ran.stdout.strip() == "[]"
 
 
@@ -290,10 +304,19 @@ def test_a_public_name_is_not_private():
 
 
 def place(base_url: str | None = None, api_key: str | None = None):
-    return endpoint("prov", "https://api.prov.com/v1", base_url, api_key, keys=("PROV_KEY", "PROV_TOKEN"), url_variable="PROV_URL")
+    return endpoint(
+        "prov",
+        "https://api.prov.com/v1",
+        base_url,
+        api_key,
+        keys=("PROV_KEY", "PROV_TOKEN"),
+        url_variable="PROV_URL",
+    )
 
 
-def test_the_callers_key_wins_over_the_constructors_which_wins_over_the_environments(monkeypatch: pytest.MonkeyPatch):
+def test_the_callers_key_wins_over_the_constructors_which_wins_over_the_environments(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setenv("PROV_KEY", "from-env\n")
     assert place(api_key="own").key("given") == "given"
     assert place(api_key="own").key() == "own"
@@ -420,14 +443,23 @@ def test_retry_after_as_a_date_is_the_time_until_then():
     [
         (b'{"error": {"message": "m", "type": "t", "code": "c"}}', ("m", "c")),
         (b'{"error": {"message": "m", "type": "t", "code": null}}', ("m", "t")),
-        (b'{"type": "error", "error": {"type": "overloaded_error", "message": "m"}}', ("m", "overloaded_error")),
-        (b'{"code": "Client specified an invalid argument", "error": "m"}', ("m", "Client specified an invalid argument")),
+        (
+            b'{"type": "error", "error": {"type": "overloaded_error", "message": "m"}}',
+            ("m", "overloaded_error"),
+        ),
+        (
+            b'{"code": "Client specified an invalid argument", "error": "m"}',
+            ("m", "Client specified an invalid argument"),
+        ),
         (b'{"error": "m"}', ("m", "")),
         (b'{"message": "m", "code": 400}', ("m", "400")),
         (b'{"detail": "m"}', ("m", "")),
         (b'[{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}]', ("m", "429")),
         (b'{"detail": [{"msg": "field required"}]}', ('{"detail":[{"msg":"field required"}]}', "")),
-        (b"<!DOCTYPE html><html><style>b{}</style><body><h1>502 Bad\n Gateway</h1></body></html>", ("502 Bad Gateway", "")),
+        (
+            b"<!DOCTYPE html><html><style>b{}</style><body><h1>502 Bad\n Gateway</h1></body></html>",
+            ("502 Bad Gateway", ""),
+        ),
         (b"upstream connect error", ("upstream connect error", "")),
         (b"", ("", "")),
         (b"\xff\xfe", ("\ufffd\ufffd", "")),
@@ -468,8 +500,18 @@ async def test_a_key_that_a_provider_repeats_in_its_stream_is_redacted():
 @pytest.mark.parametrize(
     ("headers", "body", "kind", "text"),
     [
-        ({"content-type": "text/html; charset=utf-8"}, b"<html><h1>Log in</h1></html>", "stream", "text/html instead of a stream"),
-        ({"content-type": "application/json"}, b'{"choices": []}', "stream", "application/json instead of a stream"),
+        (
+            {"content-type": "text/html; charset=utf-8"},
+            b"<html><h1>Log in</h1></html>",
+            "stream",
+            "text/html instead of a stream",
+        ),
+        (
+            {"content-type": "application/json"},
+            b'{"choices": []}',
+            "stream",
+            "application/json instead of a stream",
+        ),
         (
             {"content-type": "application/json"},
             b'{"error": {"message": "Overloaded", "type": "overloaded_error"}}',
@@ -478,7 +520,9 @@ async def test_a_key_that_a_provider_repeats_in_its_stream_is_redacted():
         ),
     ],
 )
-async def test_an_answer_that_is_no_stream_is_refused(headers: dict[str, str], body: bytes, kind: str, text: str):
+async def test_an_answer_that_is_no_stream_is_refused(
+    headers: dict[str, str], body: bytes, kind: str, text: str
+):
     async def request() -> Request:
         return Request("https://x")
 
@@ -492,18 +536,25 @@ async def test_an_answer_that_is_no_stream_is_refused(headers: dict[str, str], b
 
 async def test_a_stream_under_the_name_of_json_is_read(server: LoopbackServer):
     server.reply(
-        b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n', headers={"content-type": "application/json"}
+        b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n',
+        headers={"content-type": "application/json"},
     )
     result = await read(OpenAIStreamFn(base_url=server.url), ModelSpec("openai", "m"))
     assert result.message.text == "x"
 
 
 def test_a_body_takes_extra_fields_but_its_own_win():
-    assert decode_json(encode_body({"model": "a"}, {"model": "b", "top_p": 0.5})) == {"model": "a", "top_p": 0.5}
+    assert decode_json(encode_body({"model": "a"}, {"model": "b", "top_p": 0.5})) == {
+        "model": "a",
+        "top_p": 0.5,
+    }
 
 
 def test_a_body_with_half_a_surrogate_pair_is_mended():
-    assert decode_json(encode_body({"text": "a\ud800b", "list": ["\udc00"]}, {})) == {"text": "a\ufffdb", "list": ["\ufffd"]}
+    assert decode_json(encode_body({"text": "a\ud800b", "list": ["\udc00"]}, {})) == {
+        "text": "a\ufffdb",
+        "list": ["\ufffd"],
+    }
 
 
 def test_a_body_that_is_not_json_is_an_error_that_says_so():

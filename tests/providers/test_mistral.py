@@ -20,7 +20,18 @@ from loopback import (
 from mistralai.client import Mistral
 from validators import check_mistral
 
-from swink.messages import AssistantMessage, Base64Source, Image, ModelSpec, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    Image,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from swink.providers.mistral import MistralStreamFn
 from swink.stream import Done, Error, StreamOptions
 
@@ -33,7 +44,9 @@ DONE = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}, 
 
 async def sent(messages: Any, *, model: ModelSpec = MODEL, **options: Any) -> dict[str, Any]:
     transport = MemoryTransport(DONE)
-    result = await read(FN, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options))
+    result = await read(
+        FN, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options)
+    )
     assert isinstance(result.terminal, Done), result.terminal
     check_mistral(transport.sent)
     return transport.sent
@@ -46,9 +59,16 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
     said = await sdk_reads(server.url)
     assert (result.message.text, result.message.thinking) == (said["text"], said["thinking"])
     assert [(call.id, call.name, call.arguments) for call in result.calls] == said["calls"]
-    assert result.message.stop_reason == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[said["finish"]]
+    assert (
+        result.message.stop_reason
+        == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[said["finish"]]
+    )
     usage, ours = said["usage"], result.terminal.usage
-    assert (ours.input + ours.cache_read, ours.output, ours.total) == (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
+    assert (ours.input + ours.cache_read, ours.output, ours.total) == (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.total_tokens,
+    )
     assert [request.path.partition("#")[0] for request in server.requests] == ["/v1/chat/completions"] * 2
 
 
@@ -56,7 +76,9 @@ async def sdk_reads(url: str) -> dict[str, Any]:
     said: dict[str, Any] = {"text": "", "thinking": "", "calls": [], "finish": None, "usage": None}
     pieces: dict[int, list[Any]] = {}
     async with Mistral(api_key="k", server_url=url) as client:
-        async for event in await client.chat.stream_async(model="m", messages=[{"role": "user", "content": "x"}]):
+        async for event in await client.chat.stream_async(
+            model="m", messages=[{"role": "user", "content": "x"}]
+        ):
             said["usage"] = event.data.usage or said["usage"]
             choice = event.data.choices[0]
             said["finish"] = choice.finish_reason or said["finish"]
@@ -78,7 +100,9 @@ async def sdk_reads(url: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", BODIES)
 async def test_any_cut_gives_the_same_events_and_none_is_a_silent_success(name: str):
     await check_any_cut(FN, MODEL, BODIES[name])
-    await check_truncation(FN, MODEL, BODIES[name], step=1 if name not in RECORDED else max(1, len(BODIES[name]) // 60))
+    await check_truncation(
+        FN, MODEL, BODIES[name], step=1 if name not in RECORDED else max(1, len(BODIES[name]) // 60)
+    )
 
 
 async def test_thinking_parts_are_thinking():
@@ -89,14 +113,29 @@ async def test_thinking_parts_are_thinking():
 
 async def test_the_signature_of_a_thinking_part_is_kept():
     part = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}], "signature": "sig"}
-    body = sse({"choices": [{"delta": {"content": [part, {"type": "reference", "reference_ids": [1]}]}, "finish_reason": "stop"}]})
+    body = sse(
+        {
+            "choices": [
+                {
+                    "delta": {"content": [part, {"type": "reference", "reference_ids": [1]}]},
+                    "finish_reason": "stop",
+                }
+            ]
+        }
+    )
     result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))
     assert result.message.content == (Thinking("Hm.", "sig"),)
 
 
 @pytest.mark.parametrize(
     ("reason", "outcome"),
-    [("stop", "stop"), ("length", "length"), ("model_length", "length"), ("tool_calls", "tool_use"), ("error", "network")],
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("model_length", "length"),
+        ("tool_calls", "tool_use"),
+        ("error", "network"),
+    ],
 )
 async def test_each_finish_reason_has_its_own_outcome(reason: str, outcome: str):
     body = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}, "[DONE]")
@@ -136,14 +175,25 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                     {"type": "text", "text": "Looking."},
                 ],
                 "tool_calls": [
-                    {"id": remapped, "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}},
-                    {"id": "AbCdEfGh1", "type": "function", "function": {"name": "weather", "arguments": "{}"}},
+                    {
+                        "id": remapped,
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": '{"city":"Oslo"}'},
+                    },
+                    {
+                        "id": "AbCdEfGh1",
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": "{}"},
+                    },
                 ],
             },
             {
                 "role": "tool",
                 "tool_call_id": remapped,
-                "content": [{"type": "text", "text": "18 °C"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}],
+                "content": [
+                    {"type": "text", "text": "18 °C"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+                ],
             },
             {"role": "tool", "tool_call_id": "AbCdEfGh1", "content": "(no output)"},
             {"role": "assistant", "content": "OK."},
@@ -155,7 +205,11 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "weather", "description": "Current weather.", "parameters": WEATHER.parameters_schema},
+                "function": {
+                    "name": "weather",
+                    "description": "Current weather.",
+                    "parameters": WEATHER.parameters_schema,
+                },
             }
         ],
         "tool_choice": "required",
@@ -165,7 +219,11 @@ async def test_a_whole_conversation_is_sent_exactly_so():
 
 async def test_ids_are_mapped_the_same_way_each_time_and_stay_apart():
     calls = tuple(ToolCall(f"call_{number}", "weather", {}) for number in range(50))
-    history = [UserMessage("x"), AssistantMessage(calls), *(ToolResultMessage(call.id, "weather", "18") for call in calls)]
+    history = [
+        UserMessage("x"),
+        AssistantMessage(calls),
+        *(ToolResultMessage(call.id, "weather", "18") for call in calls),
+    ]
     first, second = await sent(history), await sent(history)
     assert first == second
     ids = [call["id"] for call in first["messages"][1]["tool_calls"]]
@@ -181,7 +239,9 @@ async def test_ids_are_mapped_the_same_way_each_time_and_stay_apart():
         ("mistral-small-latest", "off", {}),
     ],
 )
-async def test_thinking_is_asked_for_in_the_models_own_way(model_id: str, level: Any, expected: dict[str, str]):
+async def test_thinking_is_asked_for_in_the_models_own_way(
+    model_id: str, level: Any, expected: dict[str, str]
+):
     body = await sent("x", model=ModelSpec("mistral", model_id, level))
     assert {key: body[key] for key in ("prompt_mode", "reasoning_effort") if key in body} == expected
 

@@ -108,12 +108,22 @@ async def test_two_calls_of_one_name_stay_two():
 HISTORY = [
     UserMessage([Text("What is"), Text("this?"), Image(Base64Source("aGk=", "image/png"))]),
     AssistantMessage(
-        [Thinking("Let me see."), Text("Looking."), ToolCall("call_1", "weather", {"city": "Oslo"}), ToolCall("call_2", "now")],
+        [
+            Thinking("Let me see."),
+            Text("Looking."),
+            ToolCall("call_1", "weather", {"city": "Oslo"}),
+            ToolCall("call_2", "now"),
+        ],
         "ollama",
         MODEL.model_id,
         "tool_use",
     ),
-    ToolResultMessage("call_1", "weather", [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))], details={"private": 1}),
+    ToolResultMessage(
+        "call_1",
+        "weather",
+        [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))],
+        details={"private": 1},
+    ),
     ToolResultMessage("call_2", "now", "clock is broken", True),
     AssistantMessage([Thinking("t", "s"), Text("Done.")], "anthropic", "claude"),
     AssistantMessage([Thinking("cut off")], "ollama", MODEL.model_id, "aborted"),
@@ -126,10 +136,21 @@ async def test_the_request_is_exactly_this():
     extra = {"options": {"top_p": 0.9, "temperature": 2}, "format": "json", "keep_alive": "10m"}
     options = StreamOptions(0.5, 300, "option-key", tool_choice="auto", transport=memory, extra=extra)
     model = ModelSpec("ollama", MODEL.model_id, "high")
-    await read(OllamaStreamFn(api_key="constructor-key"), model, HISTORY, system="Be brief.", tools=[WEATHER, NOW], options=options)
+    await read(
+        OllamaStreamFn(api_key="constructor-key"),
+        model,
+        HISTORY,
+        system="Be brief.",
+        tools=[WEATHER, NOW],
+        options=options,
+    )
     [request] = memory.requests
     assert request.url == "http://127.0.0.1:11434/api/chat"
-    assert request.headers == {"content-type": "application/json", "accept": "application/x-ndjson", "authorization": "Bearer option-key"}
+    assert request.headers == {
+        "content-type": "application/json",
+        "accept": "application/x-ndjson",
+        "authorization": "Bearer option-key",
+    }
     assert memory.sent == {
         "model": "qwen3:8b",
         "messages": [
@@ -159,11 +180,19 @@ async def test_the_request_is_exactly_this():
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "weather", "description": "Current weather.", "parameters": WEATHER.parameters_schema},
+                "function": {
+                    "name": "weather",
+                    "description": "Current weather.",
+                    "parameters": WEATHER.parameters_schema,
+                },
             },
             {
                 "type": "function",
-                "function": {"name": "now", "description": "The time.", "parameters": {"type": "object", "properties": {}}},
+                "function": {
+                    "name": "now",
+                    "description": "The time.",
+                    "parameters": {"type": "object", "properties": {}},
+                },
             },
         ],
     }
@@ -176,7 +205,9 @@ async def test_the_sdk_sends_the_same_body(server):
 
     def send():
         with ollama.Client(server.url) as client:
-            keywords = {name: sent[name] for name in ("model", "messages", "tools", "think", "options", "stream")}
+            keywords = {
+                name: sent[name] for name in ("model", "messages", "tools", "think", "options", "stream")
+            }
             list(client.chat(**keywords))
 
     await asyncio.to_thread(send)
@@ -189,7 +220,11 @@ async def test_the_sdk_sends_the_same_body(server):
 
 
 async def test_pictures_of_the_last_results_are_sent():
-    history = [UserMessage("Hi"), AssistantMessage([ToolCall("a", "shot")]), ToolResultMessage("a", "shot", [Image(Base64Source("eW8="))])]
+    history = [
+        UserMessage("Hi"),
+        AssistantMessage([ToolCall("a", "shot")]),
+        ToolResultMessage("a", "shot", [Image(Base64Source("eW8="))]),
+    ]
     assert (await sent_for(history))["messages"][2:] == [
         {"role": "tool", "tool_name": "shot", "content": "(no output)"},
         {"role": "user", "content": "(images from the tool results above)", "images": ["eW8="]},
@@ -254,9 +289,19 @@ async def test_the_context_grows_with_the_conversation_in_few_steps():
 async def test_a_prompt_that_the_server_cut_is_reported(caplog):
     async def ask(read_tokens, characters, tools=()):
         caplog.clear()
-        body = lines({"message": {"content": "Hi"}, "done": True, "done_reason": "stop", "prompt_eval_count": read_tokens, "eval_count": 1})
+        body = lines(
+            {
+                "message": {"content": "Hi"},
+                "done": True,
+                "done_reason": "stop",
+                "prompt_eval_count": read_tokens,
+                "eval_count": 1,
+            }
+        )
         memory = MemoryTransport(body, headers=STREAM)
-        got = await read(OllamaStreamFn(), MODEL, "x" * characters, tools=tools, options=StreamOptions(transport=memory))
+        got = await read(
+            OllamaStreamFn(), MODEL, "x" * characters, tools=tools, options=StreamOptions(transport=memory)
+        )
         return got.terminal.usage.extra, "cut the beginning off" in caplog.text
 
     assert await ask(2048, 40_000) == ({"prompt_missing": 10_000 - 2048}, True)
@@ -312,7 +357,9 @@ def test_hosts_from_the_environment(monkeypatch):
     assert OllamaStreamFn().timeout == Timeout(idle=600, first=600)
 
 
-@pytest.mark.parametrize("host", ["http://ollama.example", "https://user:pass@ollama.example", "ftp://x", "localhost:port"])
+@pytest.mark.parametrize(
+    "host", ["http://ollama.example", "https://user:pass@ollama.example", "ftp://x", "localhost:port"]
+)
 def test_a_host_that_will_not_do_is_refused(host):
     with pytest.raises(MisuseError):
         OllamaStreamFn(base_url=host)
@@ -340,10 +387,19 @@ async def test_keys_go_to_ollama_and_to_private_servers_only(monkeypatch):
 
 @pytest.mark.parametrize(
     ("reason", "outcome"),
-    [("stop", "stop"), (None, "stop"), ("length", "length"), ("load", "stream"), ("unload", "stream"), ("tired", "stream")],
+    [
+        ("stop", "stop"),
+        (None, "stop"),
+        ("length", "length"),
+        ("load", "stream"),
+        ("unload", "stream"),
+        ("tired", "stream"),
+    ],
 )
 async def test_every_done_reason_has_its_outcome(reason, outcome):
-    got = await replay(lines({"message": {"content": "par"}, "done": False}, {"done": True, "done_reason": reason}))
+    got = await replay(
+        lines({"message": {"content": "par"}, "done": False}, {"done": True, "done_reason": reason})
+    )
     assert (got.terminal.stop_reason if isinstance(got.terminal, Done) else got.terminal.kind) == outcome
     assert got.message.text == "par"
     if reason in ("load", "unload"):
@@ -363,7 +419,9 @@ async def test_every_done_reason_has_its_outcome(reason, outcome):
 )
 async def test_an_error_has_its_kind(status, message, kind):
     refused = await replay(
-        json.dumps({"error": message}).encode(), status=status, headers={"content-type": "application/json", "retry-after": "2"}
+        json.dumps({"error": message}).encode(),
+        status=status,
+        headers={"content-type": "application/json", "retry-after": "2"},
     )
     assert refused.events == [Start(), refused.terminal]
     assert (refused.terminal.kind, refused.terminal.retry_after) == (kind, 2)
@@ -371,7 +429,12 @@ async def test_an_error_has_its_kind(status, message, kind):
 
 
 async def test_an_error_line_is_an_error():
-    got = await replay(lines({"message": {"content": "par"}, "done": False}, {"error": "an error was encountered while running the model"}))
+    got = await replay(
+        lines(
+            {"message": {"content": "par"}, "done": False},
+            {"error": "an error was encountered while running the model"},
+        )
+    )
     assert isinstance(got.terminal, Error)
     assert got.message.text == "par"
     assert "while running the model" in got.terminal.message
@@ -385,7 +448,14 @@ async def test_a_last_line_without_its_newline_counts_if_it_is_whole():
 
 @pytest.mark.parametrize(
     "line",
-    ["{half", "[]", '{"message": 5}', '{"message": {"content": 5}}', '{"message": {"tool_calls": [{"function": {}}]}}', '{"done": "yes"}'],
+    [
+        "{half",
+        "[]",
+        '{"message": 5}',
+        '{"message": {"content": 5}}',
+        '{"message": {"tool_calls": [{"function": {}}]}}',
+        '{"done": "yes"}',
+    ],
 )
 async def test_a_malformed_line_is_an_error_that_shows_it(line):
     got = await replay(lines({"message": {"content": "par"}}) + line.encode() + b"\n" + FIXTURES["text"])
@@ -430,7 +500,11 @@ async def test_cut_anywhere_it_is_a_network_error_or_whole(name):
 async def test_a_connection_that_breaks_keeps_what_arrived():
     body = FIXTURES["thinking"]
     got = await replay(body[: body.index(b"three")], failure=NetworkError("reset"))
-    assert (got.terminal.kind, got.message.text, got.message.thinking) == ("network", "There are ", "Let me count.")
+    assert (got.terminal.kind, got.message.text, got.message.thinking) == (
+        "network",
+        "There are ",
+        "Let me count.",
+    )
 
 
 @lean

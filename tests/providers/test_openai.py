@@ -48,7 +48,10 @@ from swink.stream import Done, Error, Start, StreamOptions, Timeout
 
 MODEL = ModelSpec("openai", "gpt-4.1")
 FN = OpenAIStreamFn(api_key="key")
-FIXTURES = [*own_fixtures("openai"), *(path for name in ("openai", "deepseek", "groq") for path in recorded(name))]
+FIXTURES = [
+    *own_fixtures("openai"),
+    *(path for name in ("openai", "deepseek", "groq") for path in recorded(name)),
+]
 
 
 def body_of(path: Path) -> bytes:
@@ -59,9 +62,15 @@ def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **fiel
     return {"id": "c1", "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **fields}
 
 
-def call(index: int | None = None, id: str | None = None, name: str | None = None, arguments: Any = None) -> dict[str, Any]:
+def call(
+    index: int | None = None, id: str | None = None, name: str | None = None, arguments: Any = None
+) -> dict[str, Any]:
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    delta = {key: value for key, value in (("index", index), ("id", id), ("function", function)) if value is not None}
+    delta = {
+        key: value
+        for key, value in (("index", index), ("id", id), ("function", function))
+        if value is not None
+    }
     return chunk({"tool_calls": [delta]})
 
 
@@ -77,11 +86,19 @@ async def calls_of(*payloads: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 async def sent(
-    messages: Any, *, model: ModelSpec = MODEL, system: str = "", tools: Any = (), fn: Any = FN, **options: Any
+    messages: Any,
+    *,
+    model: ModelSpec = MODEL,
+    system: str = "",
+    tools: Any = (),
+    fn: Any = FN,
+    **options: Any,
 ) -> dict[str, Any]:
     """The body of the request for a history; OpenAI's own has to pass its SDK's types."""
     transport = MemoryTransport(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
-    result = await read(fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options))
+    result = await read(
+        fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options)
+    )
     assert isinstance(result.terminal, Done), result.terminal
     if fn is FN:
         check_types(CompletionCreateParamsStreaming, transport.sent)
@@ -102,11 +119,15 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: Lo
         getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None) or ""
     )
     assert [(made.id, made.name, made.arguments) for made in result.calls] == [
-        (made.id, made.function.name, json.loads(made.function.arguments or "{}")) for made in choice.message.tool_calls or ()
+        (made.id, made.function.name, json.loads(made.function.arguments or "{}"))
+        for made in choice.message.tool_calls or ()
     ]
     assert result.terminal.usage == sdk_usage(final)
     assert isinstance(result.terminal, Done)
-    assert result.terminal.stop_reason == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[choice.finish_reason or ""]
+    assert (
+        result.terminal.stop_reason
+        == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[choice.finish_reason or ""]
+    )
 
 
 async def sdk_reads(url: str) -> Any:
@@ -124,7 +145,9 @@ async def sdk_reads(url: str) -> Any:
 def sdk_usage(completion: Any) -> Usage:
     usage = completion.usage
     cached = usage.prompt_tokens_details.cached_tokens or 0 if usage.prompt_tokens_details else 0
-    reasoning = usage.completion_tokens_details.reasoning_tokens or 0 if usage.completion_tokens_details else 0
+    reasoning = (
+        usage.completion_tokens_details.reasoning_tokens or 0 if usage.completion_tokens_details else 0
+    )
     extra = {"reasoning": reasoning} if reasoning else {}
     return Usage(usage.prompt_tokens - cached, usage.completion_tokens, cached, 0, usage.total_tokens, extra)
 
@@ -137,7 +160,9 @@ async def test_any_cut_gives_the_same_events(path: Path):
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 async def test_a_reply_cut_short_is_never_a_success(path: Path):
     body = body_of(path)
-    await check_truncation(FN, MODEL, body, step=1 if path in own_fixtures("openai") else max(1, len(body) // 40))
+    await check_truncation(
+        FN, MODEL, body, step=1 if path in own_fixtures("openai") else max(1, len(body) // 40)
+    )
 
 
 async def test_a_recorded_stream_whose_calls_begin_at_index_one_is_read():
@@ -145,7 +170,10 @@ async def test_a_recorded_stream_whose_calls_begin_at_index_one_is_read():
     if not path.exists():
         pytest.skip("no folder of recorded streams beside the checkout")
     result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
-    assert result.message.content == (Text("Reading it."), ToolCall("toolu_sanitized", "read_file", {"path": "a.txt"}))
+    assert result.message.content == (
+        Text("Reading it."),
+        ToolCall("toolu_sanitized", "read_file", {"path": "a.txt"}),
+    )
     await check_any_cut(FN, MODEL, path.read_bytes())
     await check_truncation(FN, MODEL, path.read_bytes(), step=7)
 
@@ -164,7 +192,11 @@ async def test_text_before_calls_does_not_hide_them():
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 async def test_reasoning_of_either_name_is_thinking(field: str):
     result = await replay(
-        chunk({field: "Hm"}), chunk({field: ", yes."}), chunk({"content": "42"}), chunk({field: "Really?"}), chunk(finish="stop")
+        chunk({field: "Hm"}),
+        chunk({field: ", yes."}),
+        chunk({"content": "42"}),
+        chunk({field: "Really?"}),
+        chunk(finish="stop"),
     )
     assert result.message.content == (Thinking("Hm, yes."), Text("42"), Thinking("Really?"))
 
@@ -186,28 +218,51 @@ async def test_empty_deltas_open_no_blocks():
 
 
 async def test_usage_in_a_last_chunk_without_choices_is_read():
-    usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105, "prompt_tokens_details": {"cached_tokens": 80}}
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 5,
+        "total_tokens": 105,
+        "prompt_tokens_details": {"cached_tokens": 80},
+    }
     result = await replay(chunk({"content": "x"}), chunk(finish="stop"), {"choices": [], "usage": usage})
     assert result.terminal == Done("stop", Usage(20, 5, 80, 0, 105))
 
 
 async def test_usage_where_groq_once_put_it_is_read():
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-    assert (await replay(chunk({"content": "x"}, "stop", x_groq={"usage": usage}))).terminal.usage == Usage(3, 2)
+    assert (await replay(chunk({"content": "x"}, "stop", x_groq={"usage": usage}))).terminal.usage == Usage(
+        3, 2
+    )
 
 
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
         ({"prompt_tokens": 10, "completion_tokens": 3}, Usage(10, 3)),
-        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_tokens_details": None}, Usage(10, 3)),
-        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_cache_hit_tokens": 4}, Usage(6, 3, 4, 0, 13)),
         (
-            {"prompt_tokens": 10, "completion_tokens": 9, "total_tokens": 19, "completion_tokens_details": {"reasoning_tokens": 7}},
+            {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_tokens_details": None},
+            Usage(10, 3),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_cache_hit_tokens": 4},
+            Usage(6, 3, 4, 0, 13),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 9,
+                "total_tokens": 19,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+            },
             Usage(10, 9, 0, 0, 19, {"reasoning": 7}),
         ),
         (
-            {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 19, "completion_tokens_details": {"reasoning_tokens": 7}},
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 2,
+                "total_tokens": 19,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+            },
             Usage(10, 9, 0, 0, 19, {"reasoning": 7}),
         ),
         (
@@ -263,7 +318,9 @@ async def test_a_server_that_omits_the_index():
         ("a", "weather", WHOLE),
         ("b", "weather", {}),
     ]
-    assert await calls_of(call(None, "a", "weather"), call(None, None, None, ARGUMENTS)) == [("a", "weather", WHOLE)]
+    assert await calls_of(call(None, "a", "weather"), call(None, None, None, ARGUMENTS)) == [
+        ("a", "weather", WHOLE)
+    ]
 
 
 async def test_a_server_that_repeats_the_index():
@@ -280,20 +337,25 @@ async def test_a_server_that_omits_ids_and_repeats_the_index():
 
 
 async def test_a_server_that_repeats_id_and_name_in_every_delta():
-    assert await calls_of(call(0, "a", "weather", '{"city": '), call(0, "a", "weather", '"Oslo"}')) == [("a", "weather", WHOLE)]
-    assert [made[1:] for made in await calls_of(call(0, None, "weather", '{"city": '), call(0, None, "weather", '"Oslo"}'))] == [
-        ("weather", WHOLE)
+    assert await calls_of(call(0, "a", "weather", '{"city": '), call(0, "a", "weather", '"Oslo"}')) == [
+        ("a", "weather", WHOLE)
     ]
+    assert [
+        made[1:]
+        for made in await calls_of(call(0, None, "weather", '{"city": '), call(0, None, "weather", '"Oslo"}'))
+    ] == [("weather", WHOLE)]
 
 
 async def test_arguments_before_the_name_are_kept():
-    assert await calls_of(call(0, "a", None, '{"city": '), call(0, None, "weather"), call(0, None, None, '"Oslo"}')) == [
-        ("a", "weather", WHOLE)
-    ]
+    assert await calls_of(
+        call(0, "a", None, '{"city": '), call(0, None, "weather"), call(0, None, None, '"Oslo"}')
+    ) == [("a", "weather", WHOLE)]
 
 
 async def test_an_empty_name_after_the_first_changes_nothing():
-    assert await calls_of(call(0, "a", "weather", ""), call(0, "", "", ARGUMENTS)) == [("a", "weather", WHOLE)]
+    assert await calls_of(call(0, "a", "weather", ""), call(0, "", "", ARGUMENTS)) == [
+        ("a", "weather", WHOLE)
+    ]
 
 
 async def test_a_missing_id_is_made_up_the_same_way_each_time():
@@ -329,10 +391,17 @@ async def test_a_call_without_a_name_is_an_error():
 
 async def test_a_call_cut_off_by_the_limit_stays_incomplete():
     result = await replay(
-        call(0, "a", "weather", ARGUMENTS), call(1, "b", "weather", '{"ci'), call(2, "c", "clock"), chunk(finish="length")
+        call(0, "a", "weather", ARGUMENTS),
+        call(1, "b", "weather", '{"ci'),
+        call(2, "c", "clock"),
+        chunk(finish="length"),
     )
     assert result.message.stop_reason == "length"
-    assert result.calls == (ToolCall("a", "weather", WHOLE), ToolCall("b", "weather", {}, '{"ci'), ToolCall("c", "clock", {}, ""))
+    assert result.calls == (
+        ToolCall("a", "weather", WHOLE),
+        ToolCall("b", "weather", {}, '{"ci'),
+        ToolCall("c", "clock", {}, ""),
+    )
 
 
 async def test_unparsable_arguments_are_kept_for_the_model_to_see():
@@ -359,12 +428,16 @@ async def test_unparsable_arguments_are_kept_for_the_model_to_see():
 )
 async def test_each_finish_reason_has_its_own_outcome(reason: str, outcome: str):
     result = await replay(chunk({"content": "Hi"}), chunk(finish=reason))
-    assert (result.terminal.stop_reason if isinstance(result.terminal, Done) else result.terminal.kind) == outcome
+    assert (
+        result.terminal.stop_reason if isinstance(result.terminal, Done) else result.terminal.kind
+    ) == outcome
     assert result.message.text == "Hi"
 
 
 async def test_calls_that_end_in_stop_are_still_a_tool_turn():
-    assert (await replay(call(0, "a", "weather", "{}"), chunk(finish="stop"))).message.stop_reason == "tool_use"
+    assert (
+        await replay(call(0, "a", "weather", "{}"), chunk(finish="stop"))
+    ).message.stop_reason == "tool_use"
 
 
 async def test_a_finish_reason_and_a_clean_end_are_enough():
@@ -383,16 +456,26 @@ async def test_nothing_after_done_is_read():
 
 
 async def test_a_refusal_is_content_filtered():
-    result = await replay(chunk({"refusal": "I cannot "}), chunk({"refusal": "do that."}), chunk(finish="stop"))
+    result = await replay(
+        chunk({"refusal": "I cannot "}), chunk({"refusal": "do that."}), chunk(finish="stop")
+    )
     assert result.terminal == Error("I cannot do that.", "content_filtered")
 
 
 @pytest.mark.parametrize(
     ("payload", "message", "kind"),
     [
-        ({"error": {"message": "The server had an error", "type": "server_error", "code": None}}, "The server had an error", "network"),
+        (
+            {"error": {"message": "The server had an error", "type": "server_error", "code": None}},
+            "The server had an error",
+            "network",
+        ),
         ({"error": {"message": "Rate limit", "code": 429}}, "Rate limit", "throttled"),
-        ({"error": {"message": "Provider returned error", "code": 502}, "choices": []}, "Provider returned error", "network"),
+        (
+            {"error": {"message": "Provider returned error", "code": 502}, "choices": []},
+            "Provider returned error",
+            "network",
+        ),
         (
             {"object": "error", "message": "maximum context length is 10", "code": 400},
             "maximum context length is 10",
@@ -400,7 +483,15 @@ async def test_a_refusal_is_content_filtered():
         ),
         ({"error": "plain text"}, "plain text", "stream"),
         (
-            {"choices": [{"delta": {"content": ""}, "finish_reason": "error", "error": {"code": 503, "message": "gone"}}]},
+            {
+                "choices": [
+                    {
+                        "delta": {"content": ""},
+                        "finish_reason": "error",
+                        "error": {"code": 503, "message": "gone"},
+                    }
+                ]
+            },
             "gone",
             "network",
         ),
@@ -412,7 +503,9 @@ async def test_an_error_inside_the_stream_is_typed(payload: dict[str, Any], mess
     assert result.message.text == "partly"
 
 
-@pytest.mark.parametrize("payload", ["{not json", '{"choices": [{"delta": {"content": 5}}]}', '{"choices": "none"}', "[1]"])
+@pytest.mark.parametrize(
+    "payload", ["{not json", '{"choices": [{"delta": {"content": 5}}]}', '{"choices": "none"}', "[1]"]
+)
 async def test_a_malformed_chunk_is_an_error_that_shows_it(payload: str):
     result = await replay(chunk({"content": "partly"}), payload, chunk(finish="stop"))
     assert isinstance(result.terminal, Error)
@@ -422,7 +515,9 @@ async def test_a_malformed_chunk_is_an_error_that_shows_it(payload: str):
 
 
 async def test_half_a_surrogate_pair_does_not_break_the_stream():
-    result = await replay('{"choices": [{"index": 0, "delta": {"content": "a\\ud83d"}}]}', chunk(finish="stop"))
+    result = await replay(
+        '{"choices": [{"index": 0, "delta": {"content": "a\\ud83d"}}]}', chunk(finish="stop")
+    )
     assert result.message.text == "a\ufffd"
 
 
@@ -438,7 +533,9 @@ async def test_raw_chunks_are_shown_as_they_came():
 
 async def test_a_whole_conversation_is_sent_exactly_so():
     history = [
-        UserMessage((Text("Look: "), Image(Base64Source("QUJD", "image/png")), Image(UrlSource("https://x/y.gif")))),
+        UserMessage(
+            (Text("Look: "), Image(Base64Source("QUJD", "image/png")), Image(UrlSource("https://x/y.gif")))
+        ),
         AssistantMessage(
             (
                 Thinking("Hm.", "sig"),
@@ -450,12 +547,25 @@ async def test_a_whole_conversation_is_sent_exactly_so():
             "gpt-4.1",
             "tool_use",
         ),
-        ToolResultMessage("call_1", "weather", (Text("18 °C"), Image(Base64Source("REVG", "image/png"))), details={"secret": 1}),
+        ToolResultMessage(
+            "call_1",
+            "weather",
+            (Text("18 °C"), Image(Base64Source("REVG", "image/png"))),
+            details={"secret": 1},
+        ),
         ToolResultMessage("x" * 450, "weather", "", True),
         UserMessage("Thanks."),
     ]
     tools = [WEATHER, Tool("clock", "Time.", {})]
-    body = await sent(history, system="Be brief.", tools=tools, max_tokens=500, temperature=0.5, tool_choice="weather", session_id="s1")
+    body = await sent(
+        history,
+        system="Be brief.",
+        tools=tools,
+        max_tokens=500,
+        temperature=0.5,
+        tool_choice="weather",
+        session_id="s1",
+    )
     remapped = body["messages"][2]["tool_calls"][1]["id"]
     assert remapped.startswith("call_")
     assert len(remapped) <= 40
@@ -475,7 +585,11 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                 "role": "assistant",
                 "content": "Let me see.",
                 "tool_calls": [
-                    {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}},
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": '{"city":"Oslo"}'},
+                    },
                     {"id": remapped, "type": "function", "function": {"name": "weather", "arguments": "{}"}},
                 ],
             },
@@ -497,9 +611,20 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "weather", "description": "Current weather.", "parameters": WEATHER.parameters_schema},
+                "function": {
+                    "name": "weather",
+                    "description": "Current weather.",
+                    "parameters": WEATHER.parameters_schema,
+                },
             },
-            {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object", "properties": {}}}},
+            {
+                "type": "function",
+                "function": {
+                    "name": "clock",
+                    "description": "Time.",
+                    "parameters": {"type": "object", "properties": {}},
+                },
+            },
         ],
         "tool_choice": {"type": "function", "function": {"name": "weather"}},
         "prompt_cache_key": "s1",
@@ -521,7 +646,9 @@ async def test_empty_turns_are_dropped_and_cut_off_calls_have_object_arguments()
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+            ],
         },
         {"role": "tool", "tool_call_id": "a", "content": "error: no result; the call was interrupted"},
         {"role": "user", "content": "y"},
@@ -556,8 +683,12 @@ async def test_a_reasoning_model_gets_no_temperature_and_that_is_said_once(caplo
     fn = OpenAIStreamFn(api_key="k")
     with caplog.at_level(logging.WARNING, "swink.providers"):
         for _ in range(2):
-            assert "temperature" not in await sent("x", fn=fn, model=ModelSpec("openai", "o3"), temperature=0.3)
-    assert [record.getMessage() for record in caplog.records] == ["openai: option 'temperature' is ignored: o3 takes none"]
+            assert "temperature" not in await sent(
+                "x", fn=fn, model=ModelSpec("openai", "o3"), temperature=0.3
+            )
+    assert [record.getMessage() for record in caplog.records] == [
+        "openai: option 'temperature' is ignored: o3 takes none"
+    ]
 
 
 async def test_the_models_own_limit_is_the_default():
@@ -591,7 +722,9 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
     monkeypatch.setenv(f"{name.upper()}_API_KEY", f"of-{name}")
     transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
     await read(OpenAIStreamFn(preset=name), MODEL, options=StreamOptions(transport=transport))
-    await read(OpenAIStreamFn(base_url=PRESETS[name].base_url), MODEL, options=StreamOptions(transport=transport))
+    await read(
+        OpenAIStreamFn(base_url=PRESETS[name].base_url), MODEL, options=StreamOptions(transport=transport)
+    )
     for request in transport.requests:
         assert request.url == f"{PRESETS[name].base_url}/chat/completions"
         assert request.headers["authorization"] == f"Bearer of-{name}"
@@ -601,7 +734,9 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
 async def test_a_local_preset_needs_no_key_and_waits_longer(name: str):
     fn = OpenAIStreamFn(preset=name)
     transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
-    await read(fn, ModelSpec(name, "m", max_output=100), options=StreamOptions(transport=transport, max_tokens=5))
+    await read(
+        fn, ModelSpec(name, "m", max_output=100), options=StreamOptions(transport=transport, max_tokens=5)
+    )
     assert "authorization" not in transport.requests[0].headers
     assert transport.sent["max_tokens"] == 5
     assert fn.timeout == Timeout(idle=600, first=600)
@@ -615,7 +750,9 @@ def test_an_unknown_preset_is_refused():
 async def test_openais_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
     transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
-    result = await read(OpenAIStreamFn(base_url="https://llm.example/v1"), MODEL, options=StreamOptions(transport=transport))
+    result = await read(
+        OpenAIStreamFn(base_url="https://llm.example/v1"), MODEL, options=StreamOptions(transport=transport)
+    )
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "auth"
     assert transport.requests == []
@@ -643,11 +780,19 @@ async def test_deepseek_gets_its_reasoning_back_within_the_tool_loop_only():
     model = ModelSpec("deepseek", "deepseek-reasoner", "high")
 
     def turn(id: str) -> list[Any]:
-        said = AssistantMessage((Thinking(f"about {id}"), ToolCall(id, "weather", {})), "deepseek", "deepseek-reasoner")
+        said = AssistantMessage(
+            (Thinking(f"about {id}"), ToolCall(id, "weather", {})), "deepseek", "deepseek-reasoner"
+        )
         return [said, ToolResultMessage(id, "weather", "18")]
 
-    body = await sent([UserMessage("x"), *turn("a"), AssistantMessage("ok"), UserMessage("y"), *turn("b")], fn=fn, model=model)
-    reasoning = [message.get("reasoning_content") for message in body["messages"] if message["role"] == "assistant"]
+    body = await sent(
+        [UserMessage("x"), *turn("a"), AssistantMessage("ok"), UserMessage("y"), *turn("b")],
+        fn=fn,
+        model=model,
+    )
+    reasoning = [
+        message.get("reasoning_content") for message in body["messages"] if message["role"] == "assistant"
+    ]
     assert reasoning == [None, None, "about b"]
     assert body["thinking"] == {"type": "enabled"}
 
@@ -655,7 +800,10 @@ async def test_deepseek_gets_its_reasoning_back_within_the_tool_loop_only():
 async def test_openrouter_reasoning_details_go_back_unchanged():
     fn = OpenAIStreamFn(preset="openrouter", api_key="k")
     model = ModelSpec("openrouter", "anthropic/claude-sonnet-4.5", "high")
-    details = [{"type": "reasoning.text", "text": "Let me ", "index": 0, "format": "anthropic-claude-v1"}, {"index": 0, "text": "see"}]
+    details = [
+        {"type": "reasoning.text", "text": "Let me ", "index": 0, "format": "anthropic-claude-v1"},
+        {"index": 0, "text": "see"},
+    ]
     signed = {"type": "reasoning.text", "index": 0, "signature": "sig"}
     body = sse(
         chunk({"reasoning": "Let me ", "reasoning_details": [details[0]]}),
@@ -667,13 +815,26 @@ async def test_openrouter_reasoning_details_go_back_unchanged():
     )
     reply = await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))
     assert reply.message.thinking == "Let me see"
-    again = await sent([UserMessage("x"), reply.message, ToolResultMessage("a", "weather", "18")], fn=fn, model=model, system="s")
+    again = await sent(
+        [UserMessage("x"), reply.message, ToolResultMessage("a", "weather", "18")],
+        fn=fn,
+        model=model,
+        system="s",
+    )
     assert again["messages"][2]["reasoning_details"] == [
-        {"type": "reasoning.text", "text": "Let me see", "index": 0, "format": "anthropic-claude-v1", "signature": "sig"}
+        {
+            "type": "reasoning.text",
+            "text": "Let me see",
+            "index": 0,
+            "format": "anthropic-claude-v1",
+            "signature": "sig",
+        }
     ]
     assert again["reasoning"] == {"effort": "high"}
     assert again["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
-    other = await sent([UserMessage("x"), reply.message], fn=fn, model=ModelSpec("openrouter", "openai/gpt-5"), cache=True)
+    other = await sent(
+        [UserMessage("x"), reply.message], fn=fn, model=ModelSpec("openrouter", "openai/gpt-5"), cache=True
+    )
     assert "reasoning_details" not in str(other)
     assert "cache_control" not in str(other)
 

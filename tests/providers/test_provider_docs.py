@@ -14,7 +14,9 @@ from swink.providers.openai import PRESETS
 PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 SOURCE = "\n".join(path.read_text("utf-8") for path in Path(swink.providers.__file__).parent.glob("*.py"))
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-OWN = {name for name, target in PROVIDERS.items() if target.startswith("swink.providers.") and "#" not in target}
+OWN = {
+    name for name, target in PROVIDERS.items() if target.startswith("swink.providers.") and "#" not in target
+}
 
 
 def rows(title: str) -> list[list[str]]:
@@ -34,15 +36,22 @@ def test_every_variable_of_the_page_is_read_and_every_adapter_has_its_line():
     table = rows("Keys and addresses")
     assert {name.strip(" `") for row in table for name in row[0].split(",")} == OWN
     for variable in re.findall(r"`([A-Z][A-Z_]+)`", " ".join(cell for row in table for cell in row)):
-        name = variable.removeprefix("AZURE_") if variable.startswith(("AZURE_TENANT", "AZURE_CLIENT")) else variable
+        name = (
+            variable.removeprefix("AZURE_")
+            if variable.startswith(("AZURE_TENANT", "AZURE_CLIENT"))
+            else variable
+        )
         assert f'"{name}"' in SOURCE, variable
 
 
 def test_the_presets_are_those_of_the_code():
     table = {
-        row[0].strip("`"): (row[1].strip("`"), re.findall(r"`(\w+)`", row[2])) for row in rows("Presets: servers that speak like OpenAI")
+        row[0].strip("`"): (row[1].strip("`"), re.findall(r"`(\w+)`", row[2]))
+        for row in rows("Presets: servers that speak like OpenAI")
     }
-    assert table == {name: (preset.base_url, list(preset.keys)) for name, preset in PRESETS.items() if name != "openai"}
+    assert table == {
+        name: (preset.base_url, list(preset.keys)) for name, preset in PRESETS.items() if name != "openai"
+    }
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -53,11 +62,16 @@ def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPa
     assert scope["agent"]
 
 
-@pytest.mark.parametrize(("number", "says"), [(2, "Hello?"), (3, "18 degrees in Oslo \nthe contract is kept"), (4, "Hello!\n['42', '42']")])
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(2, "Hello?"), (3, "18 degrees in Oslo \nthe contract is kept"), (4, "Hello!\n['42', '42']")],
+)
 def test_the_programs_of_the_page_run(number: int, says: str, tmp_path: Path):
     script = tmp_path / "adapter.py"
     script.write_text(PROGRAMS[number], "utf-8")
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == says + "\n"
     assert not done.stderr

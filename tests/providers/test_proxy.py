@@ -75,8 +75,18 @@ EVERYTHING = [
     Done("tool_use", Usage(10, 20, 3, 4, extra={"reasoning": 5}), Cost(0.1, 0.2)),
 ]
 CUT_OFF = [Start(), ToolCallStart(0, "c", "weather"), ToolCallDelta(0, "{}"), Done("length", Usage(1, 2))]
-FAILED = [Start(), TextStart(0), TextDelta(0, "par"), TextEnd(0), Error("slow down", "throttled", 1.5, Usage(7))]
-lean = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+FAILED = [
+    Start(),
+    TextStart(0),
+    TextDelta(0, "par"),
+    TextEnd(0),
+    Error("slow down", "throttled", 1.5, Usage(7)),
+]
+lean = settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +141,9 @@ class Stalled(Endless):
 @asynccontextmanager
 async def on_uvicorn(stream_fns, tokens, **keywords):
     app = proxy_app(stream_fns, tokens, **keywords)
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app, port=0, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:
@@ -161,7 +173,12 @@ def body_of(events):
 
 
 async def replay(body, **keywords):
-    return await read(client("https://proxy.example"), MODEL, options=StreamOptions(transport=MemoryTransport(body)), **keywords)
+    return await read(
+        client("https://proxy.example"),
+        MODEL,
+        options=StreamOptions(transport=MemoryTransport(body)),
+        **keywords,
+    )
 
 
 # The whole way
@@ -179,14 +196,22 @@ async def test_the_stream_function_gets_what_the_client_said(serve):
     history = [
         UserMessage([Text("Hi"), Image(Base64Source("aGk=", "image/png"))]),
         AssistantMessage(
-            [Thinking("t", "s"), ToolCall("c", "weather", {"city": "Oslo"}, None, "sig")], "scripted", "one", "tool_use", Usage(1, 2)
+            [Thinking("t", "s"), ToolCall("c", "weather", {"city": "Oslo"}, None, "sig")],
+            "scripted",
+            "one",
+            "tool_use",
+            Usage(1, 2),
         ),
         ToolResultMessage("c", "weather", "18 °C", True),
     ]
     model = ModelSpec("scripted", "one", "high", {"high": 7})
-    options = StreamOptions(0.5, 100, TOKEN, "session", tool_choice="weather", cache=False, extra={"top_k": 3})
+    options = StreamOptions(
+        0.5, 100, TOKEN, "session", tool_choice="weather", cache=False, extra={"top_k": 3}
+    )
     async with serve({"scripted": fn}, {TOKEN: ["scripted:*"]}) as url:
-        await read(ProxyStreamFn(base_url=url), model, history, system="Be brief.", tools=[WEATHER], options=options)
+        await read(
+            ProxyStreamFn(base_url=url), model, history, system="Be brief.", tools=[WEATHER], options=options
+        )
     [(got_model, context, got_options)] = fn.calls
     assert got_model == model
     assert context.system_prompt == "Be brief."
@@ -194,7 +219,9 @@ async def test_the_stream_function_gets_what_the_client_said(serve):
     assert [(tool.name, tool.description, tool.parameters_schema) for tool in context.tools] == [
         (WEATHER.name, WEATHER.description, WEATHER.parameters_schema)
     ]
-    assert got_options == StreamOptions(0.5, 100, None, "session", tool_choice="weather", cache=False, extra={"top_k": 3})
+    assert got_options == StreamOptions(
+        0.5, 100, None, "session", tool_choice="weather", cache=False, extra={"top_k": 3}
+    )
 
 
 @pytest.mark.parametrize("fn_type", [Endless, Stalled])
@@ -266,7 +293,9 @@ async def test_it_serves_over_tls():
     tls, trusting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     authority.configure_trust(trusting)
-    async with serve_proxy("127.0.0.1", 0, {"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}, tls=tls) as url:
+    async with serve_proxy(
+        "127.0.0.1", 0, {"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}, tls=tls
+    ) as url:
         assert url.startswith("https://")
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session:
             async with session.get(url) as answer:
@@ -311,7 +340,9 @@ async def test_one_model_may_have_a_stream_function_of_its_own():
 
 async def post(url, body, *, token=TOKEN, path="/v1/stream", method="POST", scheme="Bearer"):
     async with aiohttp.ClientSession() as session:
-        async with session.request(method, url + path, data=body, headers={"authorization": f"{scheme} {token}"}) as answer:
+        async with session.request(
+            method, url + path, data=body, headers={"authorization": f"{scheme} {token}"}
+        ) as answer:
             return answer.status, await answer.text()
 
 
@@ -322,7 +353,10 @@ async def post(url, body, *, token=TOKEN, path="/v1/stream", method="POST", sche
         (b"[]", "not a proxy request"),
         (b'{"model": {"provider": "scripted"}}', "model_id"),
         (b'{"version": 3, "model": {"provider": "scripted", "model_id": "one"}}', "version 2"),
-        (b'{"version": 2, "model": {"provider": "scripted", "model_id": "one"}, "messages": [{"role": "wizard"}]}', "wizard"),
+        (
+            b'{"version": 2, "model": {"provider": "scripted", "model_id": "one"}, "messages": [{"role": "wizard"}]}',
+            "wizard",
+        ),
         (b"[" * 100_000, "not a proxy request"),
         (b'{"model": "\xff"}', "not a proxy request"),
     ],
@@ -424,7 +458,9 @@ async def test_the_names_that_models_have_reach_it(name):
 async def test_a_name_leaves_the_path_of_the_upstream_as_it_is(server):
     """Whatever a client calls a model, a provider that has it in its URL sees one segment of it."""
     server.reply(b"")
-    async with serve_proxy("127.0.0.1", 0, {"gemini": GeminiStreamFn(base_url=server.url, api_key="k")}, {TOKEN: ["gemini:*"]}) as url:
+    async with serve_proxy(
+        "127.0.0.1", 0, {"gemini": GeminiStreamFn(base_url=server.url, api_key="k")}, {TOKEN: ["gemini:*"]}
+    ) as url:
         for name in ("a/b", "files/x:list", "models/a"):
             await read(client(url), ModelSpec("gemini", name))
     assert [request.path.partition("?")[0] for request in server.requests] == [
@@ -432,12 +468,25 @@ async def test_a_name_leaves_the_path_of_the_upstream_as_it_is(server):
     ]
 
 
-LOCAL = ["/etc/passwd", "../x.gguf", "~/x.gguf", "x.gguf", "hf/owner/repo", "hf/owner/repo/file.gguf", "file:///etc/passwd", "nobody"]
+LOCAL = [
+    "/etc/passwd",
+    "../x.gguf",
+    "~/x.gguf",
+    "x.gguf",
+    "hf/owner/repo",
+    "hf/owner/repo/file.gguf",
+    "file:///etc/passwd",
+    "nobody",
+]
 
 
 @pytest.mark.parametrize("name", LOCAL)
-@pytest.mark.parametrize("patterns", [["*"], ["local:*"], ["local:*.gguf", "local:hf/*", "local:/*", "local:nobody*"]])
-async def test_a_local_model_is_neither_a_path_nor_a_download_of_a_client(name, patterns, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "patterns", [["*"], ["local:*"], ["local:*.gguf", "local:hf/*", "local:/*", "local:nobody*"]]
+)
+async def test_a_local_model_is_neither_a_path_nor_a_download_of_a_client(
+    name, patterns, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path))
     fn = Scripted(*EVERYTHING)
     async with serve_proxy("127.0.0.1", 0, {"local": fn}, {TOKEN: patterns}) as url:
@@ -452,7 +501,9 @@ async def test_a_local_model_is_neither_a_path_nor_a_download_of_a_client(name, 
 async def test_a_local_model_that_whoever_runs_the_server_wrote_out_is_served(tmp_path, monkeypatch):
     monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path))
     fn = Scripted(*EVERYTHING)
-    async with serve_proxy("127.0.0.1", 0, {"local": fn}, {TOKEN: ["local:/models/own.gguf", "local:smollm2-135m"]}) as url:
+    async with serve_proxy(
+        "127.0.0.1", 0, {"local": fn}, {TOKEN: ["local:/models/own.gguf", "local:smollm2-135m"]}
+    ) as url:
         for name in ("/models/own.gguf", "smollm2-135m", "/models/other.gguf"):
             await read(client(url), ModelSpec("local", name))
     assert [model.model_id for model, _, _ in fn.calls] == ["/models/own.gguf", "smollm2-135m"]
@@ -471,7 +522,9 @@ async def test_a_local_model_that_is_not_here_is_not_downloaded_for_a_client(pro
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "s3://bucket/key", "gs://bucket/key", "/etc/passwd", "ftp://x/y"])
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "s3://bucket/key", "gs://bucket/key", "/etc/passwd", "ftp://x/y"]
+)
 async def test_an_image_is_not_one_that_only_the_server_may_read(url):
     message = {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": url}}]}
     body = {"version": 2, "model": {"provider": "scripted", "model_id": "one"}, "messages": [message]}
@@ -481,7 +534,9 @@ async def test_an_image_is_not_one_that_only_the_server_may_read(url):
     assert (status, fn.calls) == (400, [])
 
 
-@pytest.mark.parametrize("reference", ["s3://bucket/key", "gs://bucket/key", "file:///etc/passwd", " S3://bucket/key"])
+@pytest.mark.parametrize(
+    "reference", ["s3://bucket/key", "gs://bucket/key", "file:///etc/passwd", " S3://bucket/key"]
+)
 async def test_neither_is_a_document_or_an_option(reference):
     located = {"document": {"source": [{"s3Location": {"uri": reference}}]}}
     extension = {"role": "user", "content": [{"type": "extension", "type_name": "bedrock", "data": located}]}
@@ -517,7 +572,9 @@ async def patient():
         yield url
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /v1/stream HT", b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthoriz"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /v1/stream HT", b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthoriz"]
+)
 async def test_a_head_that_is_never_finished_is_given_up(patient, sent):
     reader, writer = await asyncio.open_connection("127.0.0.1", int(patient.rpartition(":")[2]))
     writer.write(sent)
@@ -546,12 +603,16 @@ async def test_a_slow_reply_is_not_cut_off_with_slow_heads():
             await asyncio.sleep(0.5)
             yield Done("stop")
 
-    async with serve_app(proxy_app({"scripted": Slow()}, {TOKEN: ["*"]}), connections=Connections(5, 0.1)) as url:
+    async with serve_app(
+        proxy_app({"scripted": Slow()}, {TOKEN: ["*"]}), connections=Connections(5, 0.1)
+    ) as url:
         assert isinstance((await read(client(url), MODEL)).terminal, Done)
 
 
 async def test_idle_connections_are_bounded():
-    async with serve_app(proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}), connections=Connections(2, 600)) as url:
+    async with serve_app(
+        proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}), connections=Connections(2, 600)
+    ) as url:
         port = int(url.rpartition(":")[2])
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -594,7 +655,10 @@ async def test_a_body_that_is_never_finished_is_given_up(serve, monkeypatch):
     monkeypatch.setattr("swink.serve.proxy.BODY_SECONDS", 0.2)
     async with serve({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}) as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        writer.write(b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 999\r\n\r\n{" % TOKEN.encode())
+        writer.write(
+            b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 999\r\n\r\n{"
+            % TOKEN.encode()
+        )
         async with asyncio.timeout(5):
             assert b"408" in await reader.readline()
         writer.close()
@@ -640,10 +704,21 @@ async def test_the_request_is_exactly_this(tmp_path):
     ]
     fn = ProxyStreamFn(base_url="https://proxy.example/base/", api_key="constructor-key")
     options = StreamOptions(0.5, 100, "option-key", transport=transport)
-    await read(fn, ModelSpec("proxy", "anthropic:claude-x", "low"), history, system="S", tools=[WEATHER], options=options)
+    await read(
+        fn,
+        ModelSpec("proxy", "anthropic:claude-x", "low"),
+        history,
+        system="S",
+        tools=[WEATHER],
+        options=options,
+    )
     [request] = transport.requests
     assert request.url == "https://proxy.example/base/v1/stream"
-    assert request.headers == {"content-type": "application/json", "accept": "text/event-stream", "authorization": "Bearer option-key"}
+    assert request.headers == {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "authorization": "Bearer option-key",
+    }
     assert transport.sent == {
         "version": 2,
         "model": {"provider": "anthropic", "model_id": "claude-x", "thinking_level": "low"},
@@ -655,7 +730,11 @@ async def test_the_request_is_exactly_this(tmp_path):
                     {"type": "text", "text": "Hi"},
                     {
                         "type": "image",
-                        "source": {"type": "base64", "data": base64.b64encode(picture.read_bytes()).decode(), "media_type": "image/png"},
+                        "source": {
+                            "type": "base64",
+                            "data": base64.b64encode(picture.read_bytes()).decode(),
+                            "media_type": "image/png",
+                        },
                     },
                 ],
                 "timestamp": 1.0,
@@ -683,7 +762,13 @@ async def test_the_request_is_exactly_this(tmp_path):
                 "timestamp": 3.0,
             },
         ],
-        "tools": [{"name": "weather", "description": "Current weather.", "parameters_schema": WEATHER.parameters_schema}],
+        "tools": [
+            {
+                "name": "weather",
+                "description": "Current weather.",
+                "parameters_schema": WEATHER.parameters_schema,
+            }
+        ],
         "options": {"temperature": 0.5, "max_tokens": 100},
     }
 
@@ -714,7 +799,11 @@ async def test_without_an_address_or_a_key_it_says_so():
 async def test_the_raw_payload_is_shown():
     seen = []
     transport = MemoryTransport(body_of(CUT_OFF))
-    await read(client("https://p.example"), MODEL, options=StreamOptions(transport=transport, on_raw_payload=seen.append))
+    await read(
+        client("https://p.example"),
+        MODEL,
+        options=StreamOptions(transport=transport, on_raw_payload=seen.append),
+    )
     assert seen[0] == {"type": "start", "version": 2}
     assert [event["type"] for event in seen] == ["start", "tool_call_start", "tool_call_delta", "done"]
 
@@ -727,7 +816,11 @@ async def test_a_version_1_request_has_no_version_and_no_tools(caplog):
     fn = ProxyStreamFn(base_url="https://p.example", api_key=TOKEN, version=1)
     for _ in range(2):
         await read(
-            fn, ModelSpec("proxy", "claude-x"), [UserMessage("Hi", 1.0)], tools=[WEATHER], options=StreamOptions(transport=transport)
+            fn,
+            ModelSpec("proxy", "claude-x"),
+            [UserMessage("Hi", 1.0)],
+            tools=[WEATHER],
+            options=StreamOptions(transport=transport),
         )
     assert transport.sent == {
         "model": "claude-x",
@@ -758,9 +851,16 @@ async def test_a_version_1_server_is_understood():
 
 
 async def test_a_version_1_error_is_understood():
-    got = await replay(sse({"type": "error", "stop_reason": "error", "error_message": "rate limit", "usage": None}))
+    got = await replay(
+        sse({"type": "error", "stop_reason": "error", "error_message": "rate limit", "usage": None})
+    )
     assert got.events == [Start(), Error("rate limit", None)]
-    got = await replay(sse({"type": "start"}, {"type": "error", "stop_reason": "aborted", "error_message": "x", "usage": {"input": 3}}))
+    got = await replay(
+        sse(
+            {"type": "start"},
+            {"type": "error", "stop_reason": "aborted", "error_message": "x", "usage": {"input": 3}},
+        )
+    )
     assert got.terminal == Error("x", "aborted", None, Usage(3))
 
 
@@ -768,7 +868,12 @@ async def test_a_version_1_client_is_served():
     fn = Scripted(*EVERYTHING)
     async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["scripted:*"]}) as url:
         for name in ("one", "scripted:one", "with:colon"):
-            body = {"model": name, "system": "", "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "options": {}}
+            body = {
+                "model": name,
+                "system": "",
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+                "options": {},
+            }
             status, text = await post(url, json.dumps(body).encode())
             assert status == 200
             assert text.startswith('data: {"type":"start"')
@@ -790,7 +895,11 @@ async def test_a_terminal_before_the_start_gets_a_start():
 
 
 async def test_unknown_events_are_ignored():
-    got = await replay(sse({"type": "start"}, {"type": "weather_report", "index": 1}) + b": ping\n\nevent: x\n\n" + body_of([Done("stop")]))
+    got = await replay(
+        sse({"type": "start"}, {"type": "weather_report", "index": 1})
+        + b": ping\n\nevent: x\n\n"
+        + body_of([Done("stop")])
+    )
     assert got.events == [Start(), Done("stop")]
 
 

@@ -20,7 +20,11 @@ QUESTION = "What is the weather in Oslo?"
 GET_WEATHER = Tool(
     "get_weather",
     "Current weather.",
-    {"type": "object", "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}}, "required": ["city"]},
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}},
+        "required": ["city"],
+    },
 )
 PROTOCOLS = {name: ADAPTERS[name] for name in ("openai", "anthropic", "openai-responses")}
 each_protocol = pytest.mark.parametrize("adapter", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -49,10 +53,18 @@ def smollm(adapter: Adapter) -> ModelSpec:
 
 
 async def ask_llama(
-    url: str, adapter: Adapter, messages: Any = QUESTION, *, key: str = LLAMA_KEY, tools: Sequence[Any] = (), **options: Any
+    url: str,
+    adapter: Adapter,
+    messages: Any = QUESTION,
+    *,
+    key: str = LLAMA_KEY,
+    tools: Sequence[Any] = (),
+    **options: Any,
 ) -> Read:
     fn = adapter.make(url, key)
-    return await read(fn, smollm(adapter), messages, tools=tools, options=StreamOptions(temperature=0, **options))
+    return await read(
+        fn, smollm(adapter), messages, tools=tools, options=StreamOptions(temperature=0, **options)
+    )
 
 
 @pytest.mark.usefixtures("connections")
@@ -130,7 +142,10 @@ async def test_llamas_refusals_are_typed(llama: str, adapter: Adapter):
 
 # --- aimock --------------------------------------------------------------------------------------------------------------
 
-MOCKED = {name: ADAPTERS[name] for name in ("openai", "openai-responses", "azure", "anthropic", "gemini", "bedrock", "ollama")}
+MOCKED = {
+    name: ADAPTERS[name]
+    for name in ("openai", "openai-responses", "azure", "anthropic", "gemini", "bedrock", "ollama")
+}
 each_mocked = pytest.mark.parametrize("adapter", MOCKED.values(), ids=MOCKED)
 GREETING = "Grüße aus Zürich, und ein Fuchs: 🦊."
 FIXTURES: list[dict[str, Any]] = [
@@ -147,8 +162,14 @@ FIXTURES: list[dict[str, Any]] = [
     },
     {"match": {"userMessage": "weather", "hasToolResult": True}, "response": {"content": "Rain in Bergen."}},
     {"match": {"userMessage": "ponder"}, "response": {"reasoning": "Six times seven.", "content": "42."}},
-    {"match": {"userMessage": "throttle"}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429}},
-    {"match": {"userMessage": "break"}, "response": {"error": {"message": "it broke", "type": "server_error"}, "status": 500}},
+    {
+        "match": {"userMessage": "throttle"},
+        "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429},
+    },
+    {
+        "match": {"userMessage": "break"},
+        "response": {"error": {"message": "it broke", "type": "server_error"}, "status": 500},
+    },
     {"match": {"userMessage": "truncate"}, "response": {"content": "a" * 120}, "truncateAfterChunks": 6},
     {"match": {"userMessage": "slowly"}, "response": {"content": "b" * 600}, "latency": 100},
 ]
@@ -201,10 +222,18 @@ async def test_an_agent_runs_tools_against_aimock(aimock: str, adapter: Adapter)
     first = agent.messages[1]
     assert first.text == "Let me look."
     assert len({call.id for call in first.tool_calls}) == 2
-    assert [message.role for message in agent.messages] == ["user", "assistant", "tool_result", "tool_result", "assistant"]
+    assert [message.role for message in agent.messages] == [
+        "user",
+        "assistant",
+        "tool_result",
+        "tool_result",
+        "assistant",
+    ]
 
 
-@pytest.mark.parametrize("name", [name for name in MOCKED if name != "ollama"])  # which it gives a field that Ollama does not have
+@pytest.mark.parametrize(
+    "name", [name for name in MOCKED if name != "ollama"]
+)  # which it gives a field that Ollama does not have
 @pytest.mark.usefixtures("connections")
 async def test_aimocks_reasoning_is_thinking(aimock: str, name: str):
     adapter = MOCKED[name]
@@ -217,7 +246,10 @@ async def test_aimocks_reasoning_is_thinking(aimock: str, name: str):
 
 @each_mocked
 @pytest.mark.usefixtures("connections")
-@pytest.mark.parametrize(("question", "kind", "says"), [("throttle me", "throttled", "slow down"), ("break down", "network", "it broke")])
+@pytest.mark.parametrize(
+    ("question", "kind", "says"),
+    [("throttle me", "throttled", "slow down"), ("break down", "network", "it broke")],
+)
 async def test_aimocks_refusals_are_typed(aimock: str, adapter: Adapter, question: str, kind: str, says: str):
     result = await ask_mock(aimock, adapter, question)
     assert isinstance(result.terminal, Error)

@@ -22,7 +22,18 @@ from loopback import (
 )
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
-from swink.messages import AssistantMessage, Base64Source, Image, ModelSpec, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Base64Source,
+    Image,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from swink.providers.responses import ResponsesStreamFn
 from swink.stream import Done, Error, StreamOptions
 
@@ -63,10 +74,18 @@ async def replay(*payloads: Any, **options: Any) -> Read:
 
 
 async def sent(
-    messages: Any, *, model: ModelSpec = MODEL, system: str = "", tools: Any = (), fn: Any = FN, **options: Any
+    messages: Any,
+    *,
+    model: ModelSpec = MODEL,
+    system: str = "",
+    tools: Any = (),
+    fn: Any = FN,
+    **options: Any,
 ) -> dict[str, Any]:
     transport = MemoryTransport(sse(*MESSAGE, completed(), names=True))
-    result = await read(fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options))
+    result = await read(
+        fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options)
+    )
     assert isinstance(result.terminal, Done), result.terminal
     check_types(ResponseCreateParamsStreaming, transport.sent)
     return transport.sent
@@ -84,16 +103,26 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
         async for event in await client.responses.create(model="gpt-5", input="x", stream=True):
             final = getattr(event, "response", final)
     assert result.message.text == final.output_text
-    summaries = ["\n\n".join(part.text for part in item.summary) for item in final.output if item.type == "reasoning"]
+    summaries = [
+        "\n\n".join(part.text for part in item.summary) for item in final.output if item.type == "reasoning"
+    ]
     assert [block.text for block in result.message.content if isinstance(block, Thinking)] == summaries
-    calls = [(item.call_id, item.name, msgspec.json.decode(item.arguments)) for item in final.output if item.type == "function_call"]
+    calls = [
+        (item.call_id, item.name, msgspec.json.decode(item.arguments))
+        for item in final.output
+        if item.type == "function_call"
+    ]
     assert [(made.id, made.name, made.arguments) for made in result.calls] == calls
     usage = final.usage
     cached, reasoning = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens
     extra = {"reasoning": reasoning} if reasoning else {}
-    assert result.terminal.usage == Usage(usage.input_tokens - cached, usage.output_tokens, cached, 0, usage.total_tokens, extra)
+    assert result.terminal.usage == Usage(
+        usage.input_tokens - cached, usage.output_tokens, cached, 0, usage.total_tokens, extra
+    )
     assert isinstance(result.terminal, Done)
-    assert result.terminal.stop_reason == ("length" if final.status == "incomplete" else "tool_use" if calls else "stop")
+    assert result.terminal.stop_reason == (
+        "length" if final.status == "incomplete" else "tool_use" if calls else "stop"
+    )
     assert server.requests[0].path == server.requests[1].path == "/v1/responses"
 
 
@@ -108,12 +137,19 @@ async def test_a_reply_cut_short_is_never_a_success(name: str):
 
 
 async def test_reasoning_goes_back_as_it_came():
-    reply = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["reasoning_and_calls"])))
+    reply = await read(
+        FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["reasoning_and_calls"]))
+    )
     thinking = reply.message.content[0]
     assert isinstance(thinking, Thinking)
     assert thinking.text == "**Plan**\n\nTwo calls."
     body = await sent(
-        [UserMessage("x"), reply.message, ToolResultMessage("call_a", "weather", "18"), ToolResultMessage("call_b", "clock", "9")]
+        [
+            UserMessage("x"),
+            reply.message,
+            ToolResultMessage("call_a", "weather", "18"),
+            ToolResultMessage("call_b", "clock", "9"),
+        ]
     )
     assert body["input"] == [
         {"role": "user", "content": [{"type": "input_text", "text": "x"}]},
@@ -129,10 +165,12 @@ async def test_a_server_without_indexes_and_argument_ends_is_understood():
     result = await replay(
         added(0, type="message", id="m") | {"output_index": None},
         delta("output_text", None, "Hi", item_id="m"),
-        added(0, type="function_call", id="f", call_id="c", name="weather", arguments="") | {"output_index": None},
+        added(0, type="function_call", id="f", call_id="c", name="weather", arguments="")
+        | {"output_index": None},
         delta("function_call_arguments", None, '{"city": ', item_id="f"),
         delta("function_call_arguments", None, '"Oslo"}', item_id="f"),
-        ended(0, type="function_call", id="f", call_id="c", name="weather", arguments='{"city": "Oslo"}') | {"output_index": None},
+        ended(0, type="function_call", id="f", call_id="c", name="weather", arguments='{"city": "Oslo"}')
+        | {"output_index": None},
         completed(),
     )
     assert result.message.content == (Text("Hi"), ToolCall("c", "weather", {"city": "Oslo"}))
@@ -140,7 +178,13 @@ async def test_a_server_without_indexes_and_argument_ends_is_understood():
 
 async def test_items_that_come_whole_are_read():
     result = await replay(
-        ended(0, type="reasoning", id="r", summary=[{"type": "summary_text", "text": "Hm."}], encrypted_content="e"),
+        ended(
+            0,
+            type="reasoning",
+            id="r",
+            summary=[{"type": "summary_text", "text": "Hm."}],
+            encrypted_content="e",
+        ),
         ended(1, type="message", id="m", content=[{"type": "output_text", "text": "Hi"}]),
         ended(2, type="function_call", id="f", call_id="c", name="clock", arguments="{}"),
         completed(),
@@ -152,7 +196,10 @@ async def test_items_that_come_whole_are_read():
 
 async def test_reasoning_text_of_open_models_is_thinking():
     result = await replay(
-        added(0, type="reasoning", id="r", summary=[]), delta("reasoning_text", 0, "Hm."), *map(shifted, MESSAGE), completed()
+        added(0, type="reasoning", id="r", summary=[]),
+        delta("reasoning_text", 0, "Hm."),
+        *map(shifted, MESSAGE),
+        completed(),
     )
     assert result.message.content == (Thinking("Hm."), Text("Hi"))
 
@@ -176,7 +223,9 @@ async def test_unknown_events_and_items_are_read_past():
 async def test_a_call_cut_off_by_the_limit_stays_incomplete():
     result = await replay(
         added(0, type="function_call", id="f", call_id="c", name="weather", arguments=""),
-        ended(0, type="function_call", id="f", call_id="c", name="weather", arguments="", status="incomplete"),
+        ended(
+            0, type="function_call", id="f", call_id="c", name="weather", arguments="", status="incomplete"
+        ),
         completed("incomplete", incomplete_details={"reason": "max_output_tokens"}),
     )
     assert result.message.stop_reason == "length"
@@ -220,7 +269,12 @@ async def test_each_bad_end_has_its_own_kind_and_keeps_what_arrived(end: Any, ki
 
 
 async def test_a_refusal_is_content_filtered():
-    result = await replay(added(0, type="message", id="m"), delta("refusal", 0, "I cannot "), delta("refusal", 0, "do that."), completed())
+    result = await replay(
+        added(0, type="message", id="m"),
+        delta("refusal", 0, "I cannot "),
+        delta("refusal", 0, "do that."),
+        completed(),
+    )
     assert isinstance(result.terminal, Error)
     assert (result.terminal.message, result.terminal.kind) == ("I cannot do that.", "content_filtered")
 
@@ -236,7 +290,13 @@ async def test_raw_events_are_shown_as_they_came():
 
 def said(position: int, text: str) -> dict[str, Any]:
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    return {"type": "message", "id": f"msg_{position}", "role": "assistant", "status": "completed", "content": content}
+    return {
+        "type": "message",
+        "id": f"msg_{position}",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
 
 
 async def test_a_whole_conversation_is_sent_exactly_so():
@@ -255,12 +315,16 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         ),
         ToolResultMessage("call_1", "weather", (Text("18 °C"), Image(Base64Source("REVG", "image/png")))),
         ToolResultMessage("a:b", "weather", ""),
-        AssistantMessage((Text("Done."), Thinking("led to nothing", signature)), "openai-responses", "gpt-5", "aborted"),
+        AssistantMessage(
+            (Text("Done."), Thinking("led to nothing", signature)), "openai-responses", "gpt-5", "aborted"
+        ),
         AssistantMessage((Thinking("of another's", signature), Text("ok")), "openai-responses", "o3"),
         UserMessage("Thanks."),
     ]
     tools = [WEATHER, Tool("clock", "Time.", {})]
-    body = await sent(history, system="Be brief.", tools=tools, max_tokens=500, tool_choice="weather", session_id="s1")
+    body = await sent(
+        history, system="Be brief.", tools=tools, max_tokens=500, tool_choice="weather", session_id="s1"
+    )
     remapped = body["input"][4]["call_id"]
     assert remapped.startswith("call_")
     assert body == {
@@ -317,7 +381,9 @@ async def test_a_whole_conversation_is_sent_exactly_so():
     }
 
 
-async def test_a_model_that_does_not_reason_gets_a_temperature_and_no_effort(caplog: pytest.LogCaptureFixture):
+async def test_a_model_that_does_not_reason_gets_a_temperature_and_no_effort(
+    caplog: pytest.LogCaptureFixture,
+):
     fn = ResponsesStreamFn(api_key="k")
     with caplog.at_level(logging.WARNING, "swink.providers"):
         body = await sent("x", fn=fn, model=ModelSpec("openai-responses", "gpt-4.1", "high"), temperature=0.2)
@@ -335,5 +401,7 @@ async def test_without_a_key_the_error_names_the_variable():
 
 
 def test_the_adapter_shows_no_key():
-    assert repr(ResponsesStreamFn(api_key="sekret")) == "ResponsesStreamFn(base_url='https://api.openai.com/v1')"
+    assert (
+        repr(ResponsesStreamFn(api_key="sekret")) == "ResponsesStreamFn(base_url='https://api.openai.com/v1')"
+    )
     assert "cache" not in FN.honours

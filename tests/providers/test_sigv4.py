@@ -20,7 +20,9 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 lean = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 printable = st.text("abcXYZ019+/=%-", max_size=30)
 url_safe = st.text(st.sampled_from("abcXYZ019-._~%:@!$'()*,;=+/"), max_size=40)
-header_names = st.sampled_from(["Content-Type", "Accept", "X-Amz-Target", "User-Agent", "X-Amzn-Trace-Id", "x-custom", "Connection"])
+header_names = st.sampled_from(
+    ["Content-Type", "Accept", "X-Amz-Target", "User-Agent", "X-Amzn-Trace-Id", "x-custom", "Connection"]
+)
 
 
 def botocore_signs(monkeypatch, method, url, headers, body, credentials, region, service):
@@ -35,12 +37,19 @@ def botocore_signs(monkeypatch, method, url, headers, body, credentials, region,
 @given(
     path=url_safe,
     query=st.lists(st.tuples(st.sampled_from("abAB"), st.sampled_from(["", "1", "%20x"])), max_size=3),
-    headers=st.dictionaries(header_names, st.text(st.sampled_from("abc 0;=/"), min_size=1, max_size=12), max_size=4),
+    headers=st.dictionaries(
+        header_names, st.text(st.sampled_from("abc 0;=/"), min_size=1, max_size=12), max_size=4
+    ),
     body=st.binary(max_size=50),
     secret=printable,
     token=st.one_of(st.none(), st.just(""), printable),
     host=st.sampled_from(
-        ["https://bedrock-runtime.eu-west-1.amazonaws.com", "http://127.0.0.1:9001", "https://HOST.example:443", "http://[::1]:80"]
+        [
+            "https://bedrock-runtime.eu-west-1.amazonaws.com",
+            "http://127.0.0.1:9001",
+            "https://HOST.example:443",
+            "http://[::1]:80",
+        ]
     ),
 )
 def test_every_signature_is_botocores(path, query, headers, body, secret, token, host):
@@ -48,16 +57,34 @@ def test_every_signature_is_botocores(path, query, headers, body, secret, token,
     credentials = Credentials("AKIDEXAMPLE", secret, token)
     with pytest.MonkeyPatch.context() as monkeypatch:
         wanted = botocore_signs(monkeypatch, "POST", url, headers, body, credentials, "eu-west-1", "bedrock")
-    got = signed("POST", url, headers, body, credentials=credentials, region="eu-west-1", service="bedrock", now=NOW)
+    got = signed(
+        "POST", url, headers, body, credentials=credentials, region="eu-west-1", service="bedrock", now=NOW
+    )
     assert got == wanted
 
 
 def test_a_model_arn_in_the_path_is_encoded_twice(monkeypatch):
     url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aprofile%2Fx/converse-stream"
     credentials = Credentials("AKIDEXAMPLE", "secret", "token")
-    wanted = botocore_signs(monkeypatch, "POST", url, {"Content-Type": "application/json"}, b"{}", credentials, "us-east-1", "bedrock")
+    wanted = botocore_signs(
+        monkeypatch,
+        "POST",
+        url,
+        {"Content-Type": "application/json"},
+        b"{}",
+        credentials,
+        "us-east-1",
+        "bedrock",
+    )
     got = signed(
-        "POST", url, {"Content-Type": "application/json"}, b"{}", credentials=credentials, region="us-east-1", service="bedrock", now=NOW
+        "POST",
+        url,
+        {"Content-Type": "application/json"},
+        b"{}",
+        credentials=credentials,
+        region="us-east-1",
+        service="bedrock",
+        now=NOW,
     )
     assert got["Authorization"] == wanted["Authorization"]
 
@@ -161,7 +188,11 @@ def test_no_region_says_where_to_set_one(aws_files):
 
 @pytest.mark.parametrize(
     ("profile", "says"),
-    [("nobody", "AWS_ACCESS_KEY_ID"), ("half", "no secret access key"), ("role", "role_arn.*export-credentials")],
+    [
+        ("nobody", "AWS_ACCESS_KEY_ID"),
+        ("half", "no secret access key"),
+        ("role", "role_arn.*export-credentials"),
+    ],
 )
 def test_a_profile_without_keys_says_what_to_do(aws_files, profile, says):
     with pytest.raises(AuthError, match=says):

@@ -68,8 +68,23 @@ def test_retry_takes_digits_only():
 
 LINES = st.lists(
     st.tuples(
-        st.sampled_from([b"data: ", b"data:", b"data", b"event: ", b"id: ", b": ", b"retry: ", b"x: ", b"\xef\xbb\xbf", b""]),
-        st.text(alphabet=st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12).map(str.encode),
+        st.sampled_from(
+            [
+                b"data: ",
+                b"data:",
+                b"data",
+                b"event: ",
+                b"id: ",
+                b": ",
+                b"retry: ",
+                b"x: ",
+                b"\xef\xbb\xbf",
+                b"",
+            ]
+        ),
+        st.text(
+            alphabet=st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12
+        ).map(str.encode),
         st.sampled_from([b"\n", b"\r\n", b"\r", b"\n\n", b"\r\n\r\n"]),
     ),
     max_size=25,

@@ -72,13 +72,20 @@ pairs = pytest.mark.parametrize(
 targets = pytest.mark.parametrize("target", ADAPTERS.values(), ids=ADAPTERS)
 
 
-async def sent(target: Adapter, messages: Sequence[LlmMessage], *, model: ModelSpec | None = None, **options: Any) -> dict[str, Any]:
+async def sent(
+    target: Adapter, messages: Sequence[LlmMessage], *, model: ModelSpec | None = None, **options: Any
+) -> dict[str, Any]:
     """The body that a target is sent for a history; it must be acceptable, and its answer must be read."""
     transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
     options = {"cache": True, **options}
     fn = target.make("https://provider.example", KEY)
     result = await read(
-        fn, model or target.model, messages, system="Be brief.", tools=TOOLS, options=StreamOptions(transport=transport, **options)
+        fn,
+        model or target.model,
+        messages,
+        system="Be brief.",
+        tools=TOOLS,
+        options=StreamOptions(transport=transport, **options),
     )
     assert isinstance(result.terminal, Done), result.terminal
     check_request(target, transport.sent)
@@ -98,7 +105,15 @@ async def replies_of(source: Adapter) -> list[AssistantMessage]:
         made.append(result.message)
     if not made:  # a proxy passes on what others said
         transport = MemoryTransport(b"".join(source.calls))
-        made.append((await read(source.make("https://p.example", KEY), source.model, options=StreamOptions(transport=transport))).message)
+        made.append(
+            (
+                await read(
+                    source.make("https://p.example", KEY),
+                    source.model,
+                    options=StreamOptions(transport=transport),
+                )
+            ).message
+        )
     return made
 
 
@@ -122,9 +137,15 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
     picture = tmp_path / "picture.bin"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n")
     provider, model = source.model.provider, source.model.model_id
-    history: list[LlmMessage] = [UserMessage([Text("Look at these."), INLINE, AS_DATA_URL, Image(FileSource(str(picture)))])]
+    history: list[LlmMessage] = [
+        UserMessage([Text("Look at these."), INLINE, AS_DATA_URL, Image(FileSource(str(picture)))])
+    ]
     for reply in await replies_of(source):
-        history += [reply, *results_for(reply), UserMessage([Text(" "), Text("Go on."), Extension("something", {"x": 1})])]
+        history += [
+            reply,
+            *results_for(reply),
+            UserMessage([Text(" "), Text("Go on."), Extension("something", {"x": 1})]),
+        ]
     first, second, third = ODD_IDS[:3]
     history += [
         AssistantMessage([Text("")], provider, model),
@@ -132,9 +153,16 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
         AssistantMessage([Thinking("only", "c2ln"), Thinking("", "b3BhcXVl", True)], provider, model),
         AssistantMessage([], provider, model, "error", error_message="boom", error_kind="network"),
         UserMessage("Again."),
-        AssistantMessage([Thinking("cut"), Text("par"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"),
+        AssistantMessage(
+            [Thinking("cut"), Text("par"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"
+        ),
         UserMessage("And again."),
-        AssistantMessage([ToolCall(id, "weather", {"city": id}) for id in (first, second, third)], provider, model, "tool_use"),
+        AssistantMessage(
+            [ToolCall(id, "weather", {"city": id}) for id in (first, second, third)],
+            provider,
+            model,
+            "tool_use",
+        ),
         *[ToolResultMessage(id, "weather", id) for id in (second, first, third)],
         AssistantMessage([ToolCall(first, "clock", {})], provider, model, "tool_use"),
         ToolResultMessage(first, "clock", "noon"),
@@ -152,7 +180,9 @@ async def test_a_conversation_goes_on_with_any_provider(source: Adapter, target:
     history = await history_of(source, tmp_path)
     body = await sent(target, history)
     calls, results = calls_and_results(target.name, body)
-    made = [call for message in history if isinstance(message, AssistantMessage) for call in message.tool_calls]
+    made = [
+        call for message in history if isinstance(message, AssistantMessage) for call in message.tool_calls
+    ]
     assert [name for _, name in calls] == [call.name for call in made]
     assert "never-sent" not in json.dumps(body)
     if target.name != "proxy":
@@ -161,7 +191,9 @@ async def test_a_conversation_goes_on_with_any_provider(source: Adapter, target:
 
 
 @pairs
-async def test_ids_are_the_same_in_every_request_and_a_longer_history_only_adds(source: Adapter, target: Adapter, tmp_path: Path):
+async def test_ids_are_the_same_in_every_request_and_a_longer_history_only_adds(
+    source: Adapter, target: Adapter, tmp_path: Path
+):
     history = await history_of(source, tmp_path)
     whole = calls_and_results(target.name, await sent(target, history))
     assert calls_and_results(target.name, await sent(target, history)) == whole
@@ -182,7 +214,9 @@ async def test_thinking_and_signatures_go_back_to_their_author_alone(source: Ada
     signatures = [block.signature for block in thoughts if block.signature and len(block.signature) > 4]
     signatures += [call.signature for reply in replies for call in reply.tool_calls if call.signature]
     if target.name not in (source.name, "proxy"):
-        assert not [thought.text for thought in thoughts if len(thought.text) > 4 and thought.text.strip() in body]
+        assert not [
+            thought.text for thought in thoughts if len(thought.text) > 4 and thought.text.strip() in body
+        ]
         assert not [signature for signature in signatures if signature in body]
     elif target.name in ("anthropic", "bedrock", "gemini"):
         assert all(json.dumps(thought.text, ensure_ascii=False)[1:-1] in body for thought in thoughts)
@@ -194,7 +228,9 @@ async def test_another_model_of_the_same_provider_is_another_author(target: Adap
     provider = target.model.provider
     history = [
         UserMessage("Hi"),
-        AssistantMessage([Thinking("private-thought", "c2lnbmF0dXJl"), Text("Hello.")], provider, "an-older-model"),
+        AssistantMessage(
+            [Thinking("private-thought", "c2lnbmF0dXJl"), Text("Hello.")], provider, "an-older-model"
+        ),
         UserMessage("?"),
     ]
     body = json.dumps(await sent(target, history))
@@ -205,7 +241,9 @@ async def test_another_model_of_the_same_provider_is_another_author(target: Adap
 
 
 @targets
-async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_where_it_does_not(target: Adapter):
+async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_where_it_does_not(
+    target: Adapter,
+):
     history = [
         UserMessage([Text("What is this?"), ON_THE_WEB]),
         AssistantMessage([ToolCall("c1", "weather", {"city": "Oslo"})], "elsewhere", "m", "tool_use"),
@@ -215,7 +253,12 @@ async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_wh
         assert "https://example.com/cat.png" in json.dumps(await sent(target, history))
         return
     transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
-    result = await read(target.make("https://p.example", KEY), target.model, history, options=StreamOptions(transport=transport))
+    result = await read(
+        target.make("https://p.example", KEY),
+        target.model,
+        history,
+        options=StreamOptions(transport=transport),
+    )
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "stream"
     assert "image" in result.terminal.message
@@ -226,7 +269,12 @@ async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_wh
 async def test_an_image_file_that_is_gone_is_a_clear_error(target: Adapter, tmp_path: Path):
     history = [UserMessage([Text("?"), Image(FileSource(str(tmp_path / "gone.png")))])]
     transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
-    result = await read(target.make("https://p.example", KEY), target.model, history, options=StreamOptions(transport=transport))
+    result = await read(
+        target.make("https://p.example", KEY),
+        target.model,
+        history,
+        options=StreamOptions(transport=transport),
+    )
     assert isinstance(result.terminal, Error)
     assert "gone.png" in result.terminal.message
     assert transport.requests == []
@@ -238,9 +286,13 @@ async def test_an_image_file_that_is_gone_is_a_clear_error(target: Adapter, tmp_
 words = st.text(max_size=8) | st.sampled_from(["", " ", "\n", "Grüße 🦊", "a\ud83d"])
 providers = st.sampled_from([*ADAPTERS, "elsewhere"])
 ids = st.sampled_from([*ODD_IDS, "c1", "c2"]) | st.text(max_size=70)
-names = st.sampled_from(["weather", "clock", "gone", "multi_tool_use.parallel", "mcp:server/tool", "функция", "x" * 80, ""])
+names = st.sampled_from(
+    ["weather", "clock", "gone", "multi_tool_use.parallel", "mcp:server/tool", "функция", "x" * 80, ""]
+)
 arguments = st.dictionaries(
-    words.filter(lambda word: word != "text"), st.none() | st.integers(-9, 9) | words | st.lists(words, max_size=2), max_size=2
+    words.filter(lambda word: word != "text"),
+    st.none() | st.integers(-9, 9) | words | st.lists(words, max_size=2),
+    max_size=2,
 )
 cut_off = st.none() | st.sampled_from(["", '{"ci', "[1]"])
 pictures = st.sampled_from([INLINE, AS_DATA_URL])
@@ -253,14 +305,18 @@ def thoughts_of(provider: str) -> st.SearchStrategy[Thinking]:
     """Thinking in the shapes that the adapter of a provider makes."""
     match provider:
         case "gemini":
-            redacted = st.builds(Thinking, st.just(""), st.sampled_from(["c2ln", "text:c2ln", "empty:c2ln"]), st.just(True))
+            redacted = st.builds(
+                Thinking, st.just(""), st.sampled_from(["c2ln", "text:c2ln", "empty:c2ln"]), st.just(True)
+            )
             return redacted | st.builds(Thinking, words, st.none() | st.just("c2ln"))
         case "openai-responses":
             return st.builds(Thinking, words, st.none() | st.just(REASONING))
         case "elsewhere":
             return st.builds(Thinking, words, st.none() | words, st.booleans())
         case _:
-            return st.builds(Thinking, words, st.none() | st.just("c2ln")) | st.just(Thinking("", "b3BhcXVl", True))
+            return st.builds(Thinking, words, st.none() | st.just("c2ln")) | st.just(
+                Thinking("", "b3BhcXVl", True)
+            )
 
 
 @st.composite
@@ -269,29 +325,49 @@ def histories(draw: st.DrawFn) -> list[LlmMessage]:
     history: list[LlmMessage] = []
     for kind in draw(st.lists(st.sampled_from(["user", "reply", "tools", "stray"]), max_size=6)):
         provider = draw(providers)
-        model = draw(st.sampled_from([ADAPTERS[provider].model.model_id if provider in ADAPTERS else "m", "another"]))
+        model = draw(
+            st.sampled_from([ADAPTERS[provider].model.model_id if provider in ADAPTERS else "m", "another"])
+        )
         if kind == "user":
             history.append(UserMessage(draw(user_content)))
         elif kind == "stray":
             history.append(ToolResultMessage(draw(ids), "weather", draw(user_content)))
         else:
-            content: list[Any] = draw(st.lists(st.builds(Text, words) | thoughts_of(provider) | extensions, max_size=3))
+            content: list[Any] = draw(
+                st.lists(st.builds(Text, words) | thoughts_of(provider) | extensions, max_size=3)
+            )
             calls: list[ToolCall] = []
             if kind == "tools":
-                calls = draw(st.lists(st.builds(ToolCall, ids, names, arguments, cut_off, st.none() | st.just("c2ln")), max_size=4))
+                calls = draw(
+                    st.lists(
+                        st.builds(ToolCall, ids, names, arguments, cut_off, st.none() | st.just("c2ln")),
+                        max_size=4,
+                    )
+                )
                 content = draw(st.permutations([*content, *calls]))
-            history.append(AssistantMessage(content, provider, model, draw(st.sampled_from(["stop", "length", "aborted", "error"]))))
+            history.append(
+                AssistantMessage(
+                    content, provider, model, draw(st.sampled_from(["stop", "length", "aborted", "error"]))
+                )
+            )
             calls = [block for block in content if isinstance(block, ToolCall)]
             answered = calls[: draw(st.integers(0, len(calls)))]
-            if len({call.id for call in calls}) == len(calls):  # an id used twice at once is told apart by its place alone
+            if len({call.id for call in calls}) == len(
+                calls
+            ):  # an id used twice at once is told apart by its place alone
                 answered = draw(st.permutations(answered))
-            history += [ToolResultMessage(call.id, call.name, draw(user_content), draw(st.booleans())) for call in answered]
+            history += [
+                ToolResultMessage(call.id, call.name, draw(user_content), draw(st.booleans()))
+                for call in answered
+            ]
     return [*history, UserMessage("Go on.")]
 
 
 @targets
 async def test_an_empty_thought_is_left_out(target: Adapter):
-    reply = AssistantMessage((Thinking("", "c2ln", True), Thinking("")), target.model.provider, target.model.model_id)
+    reply = AssistantMessage(
+        (Thinking("", "c2ln", True), Thinking("")), target.model.provider, target.model.model_id
+    )
     await sent(target, [UserMessage("Hi"), reply, UserMessage("Go on.")])
 
 

@@ -10,7 +10,14 @@ from swink.messages import ModelSpec
 from swink.providers.http import AiohttpTransport, Request
 from swink.stream import StreamOptions, Timeout
 
-NAMES = ["a b", "a%2Fb", "ü-1", "arn:aws:bedrock:us-east-1:1:inference-profile/us.x-v1:0", "q?x=1#f", "plus+and=%25"]
+NAMES = [
+    "a b",
+    "a%2Fb",
+    "ü-1",
+    "arn:aws:bedrock:us-east-1:1:inference-profile/us.x-v1:0",
+    "q?x=1#f",
+    "plus+and=%25",
+]
 AROUND = {
     "azure": ("/openai/deployments/", "/chat/completions?api-version=2024-10-21"),
     "gemini": ("/v1beta/models/", ":streamGenerateContent?alt=sse"),
@@ -39,7 +46,9 @@ async def test_a_url_that_nobody_escaped_is_escaped(server: LoopbackServer):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("provider", AROUND)
-async def test_a_model_name_in_a_url_is_one_that_the_server_can_read_back(provider: str, name: str, server: LoopbackServer):
+async def test_a_model_name_in_a_url_is_one_that_the_server_can_read_back(
+    provider: str, name: str, server: LoopbackServer
+):
     adapter = ADAPTERS[provider]
     server.reply(b"".join(adapter.text), headers={"content-type": adapter.media_type})
     fn = adapter.make(server.url, KEY)
@@ -60,7 +69,9 @@ HOSTILE = ["../../v1/files", "x/../../y", "..%2f..%2fx", "a/b", "a\\b", "a?key=1
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("provider", AROUND)
-async def test_nothing_in_a_model_name_leads_to_another_path(provider: str, name: str, server: LoopbackServer):
+async def test_nothing_in_a_model_name_leads_to_another_path(
+    provider: str, name: str, server: LoopbackServer
+):
     adapter = ADAPTERS[provider]
     server.reply(b"".join(adapter.text), headers={"content-type": adapter.media_type})
     fn = adapter.make(server.url, KEY)
@@ -77,6 +88,10 @@ async def test_nothing_in_a_model_name_leads_to_another_path(provider: str, name
 async def test_what_cannot_be_a_model_name_is_not_sent(provider: str, name: str):
     adapter = ADAPTERS[provider]
     transport = MemoryTransport(b"")
-    got = await read(adapter.make("http://127.0.0.1:9", KEY), ModelSpec(provider, name), options=StreamOptions(transport=transport))
+    got = await read(
+        adapter.make("http://127.0.0.1:9", KEY),
+        ModelSpec(provider, name),
+        options=StreamOptions(transport=transport),
+    )
     assert transport.requests == []
     assert "is not the name of a model" in got.terminal.message

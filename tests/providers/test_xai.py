@@ -6,20 +6,46 @@ from typing import Any
 
 import openai
 import pytest
-from loopback import WEATHER, LoopbackServer, MemoryTransport, check_any_cut, check_truncation, framed, own_fixtures, read, recorded, sse
+from loopback import (
+    WEATHER,
+    LoopbackServer,
+    MemoryTransport,
+    check_any_cut,
+    check_truncation,
+    framed,
+    own_fixtures,
+    read,
+    recorded,
+    sse,
+)
 
-from swink.messages import AssistantMessage, Cost, ModelSpec, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    ModelSpec,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from swink.providers.xai import XAIStreamFn
 from swink.stream import Done, Error, StreamOptions
 
 MODEL = ModelSpec("xai", "grok-3-mini")
 FN = XAIStreamFn(api_key="key")
-RECORDED = {f"{name}/{path.name}": framed(path, done=True) for name in ("xai", "openai-compatible") for path in recorded(name)}
+RECORDED = {
+    f"{name}/{path.name}": framed(path, done=True)
+    for name in ("xai", "openai-compatible")
+    for path in recorded(name)
+}
 BODIES = {path.stem: path.read_bytes() for path in own_fixtures("xai")} | RECORDED
 DONE = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}, "[DONE]")
 
 
-async def sent(messages: Any, *, model: ModelSpec = MODEL, fn: XAIStreamFn = FN, **options: Any) -> tuple[dict[str, Any], Any]:
+async def sent(
+    messages: Any, *, model: ModelSpec = MODEL, fn: XAIStreamFn = FN, **options: Any
+) -> tuple[dict[str, Any], Any]:
     transport = MemoryTransport(DONE)
     await read(fn, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options))
     return transport.sent, transport.requests[0].headers
@@ -58,26 +84,45 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
 @pytest.mark.parametrize("name", BODIES)
 async def test_any_cut_gives_the_same_events_and_none_is_a_silent_success(name: str):
     await check_any_cut(FN, MODEL, BODIES[name])
-    await check_truncation(FN, MODEL, BODIES[name], step=1 if name not in RECORDED else len(BODIES[name]) // 40)
+    await check_truncation(
+        FN, MODEL, BODIES[name], step=1 if name not in RECORDED else len(BODIES[name]) // 40
+    )
 
 
 async def test_reasoning_is_counted_as_output_and_the_bill_is_the_providers():
     result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["reasoning_call"])))
-    assert result.message.content == (Thinking("The user wants Oslo."), ToolCall("call_1", "weather", {"city": "Oslo"}))
-    assert result.terminal == Done("tool_use", Usage(10, 50, 90, 0, 150, {"reasoning": 40}), Cost(total=0.000146625))
+    assert result.message.content == (
+        Thinking("The user wants Oslo."),
+        ToolCall("call_1", "weather", {"city": "Oslo"}),
+    )
+    assert result.terminal == Done(
+        "tool_use", Usage(10, 50, 90, 0, 150, {"reasoning": 40}), Cost(total=0.000146625)
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (400, b'{"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***."}', "auth"),
+        (
+            400,
+            b'{"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***."}',
+            "auth",
+        ),
         (
             400,
             b'{"code": "x", "error": "This model\'s maximum prompt length is 131072 but the request contains 200000 tokens."}',
             "context_window_exceeded",
         ),
-        (404, b'{"code": "x", "error": "The model grok-0 does not exist or your team does not have access to it."}', "model_retired"),
-        (403, b'{"code": "x", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_CSAM"}', "content_filtered"),
+        (
+            404,
+            b'{"code": "x", "error": "The model grok-0 does not exist or your team does not have access to it."}',
+            "model_retired",
+        ),
+        (
+            403,
+            b'{"code": "x", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_CSAM"}',
+            "content_filtered",
+        ),
         (429, b'{"code": "x", "error": "Too many requests"}', "throttled"),
     ],
 )
@@ -105,7 +150,9 @@ async def test_the_session_is_a_header_and_the_rest_is_chat_completions():
             {
                 "role": "assistant",
                 "content": None,
-                "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+                "tool_calls": [
+                    {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+                ],
             },
             {"role": "tool", "tool_call_id": "call_1", "content": "18"},
         ],
@@ -116,7 +163,11 @@ async def test_the_session_is_a_header_and_the_rest_is_chat_completions():
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "weather", "description": "Current weather.", "parameters": WEATHER.parameters_schema},
+                "function": {
+                    "name": "weather",
+                    "description": "Current weather.",
+                    "parameters": WEATHER.parameters_schema,
+                },
             }
         ],
     }
@@ -124,9 +175,16 @@ async def test_the_session_is_a_header_and_the_rest_is_chat_completions():
 
 @pytest.mark.parametrize(
     ("model_id", "level", "expected"),
-    [("grok-3-mini", "low", "low"), ("grok-3-mini", "high", "high"), ("grok-4", "high", None), ("grok-4-0709", "high", None)],
+    [
+        ("grok-3-mini", "low", "low"),
+        ("grok-3-mini", "high", "high"),
+        ("grok-4", "high", None),
+        ("grok-4-0709", "high", None),
+    ],
 )
-async def test_effort_is_sent_where_the_model_takes_it(model_id: str, level: Any, expected: str | None, caplog: pytest.LogCaptureFixture):
+async def test_effort_is_sent_where_the_model_takes_it(
+    model_id: str, level: Any, expected: str | None, caplog: pytest.LogCaptureFixture
+):
     with caplog.at_level(logging.WARNING, "swink.providers"):
         body, _ = await sent("x", fn=XAIStreamFn(api_key="k"), model=ModelSpec("xai", model_id, level))
     assert body.get("reasoning_effort") == expected

@@ -28,7 +28,12 @@ from swink.providers.proxywire import decode_request
 
 Pairs = tuple[list[tuple[str, str]], list[tuple[str, str]]]
 
-CONVERSE = botocore.session.Session().get_service_model("bedrock-runtime").operation_model("ConverseStream").input_shape
+CONVERSE = (
+    botocore.session.Session()
+    .get_service_model("bedrock-runtime")
+    .operation_model("ConverseStream")
+    .input_shape
+)
 ID_SHAPES = {
     "anthropic": r"[a-zA-Z0-9_-]{1,64}",
     "openai": r"[a-zA-Z0-9_-]{1,40}",
@@ -43,7 +48,9 @@ NAME_SHAPE = r"[a-zA-Z0-9_-]{1,64}"
 
 def check_anthropic(body: dict[str, Any]) -> None:
     """The SDK's types, which know no temperature any more; turns that alternate, the user's first; results in their place."""
-    check_types(MessageCreateParamsStreaming, {key: value for key, value in body.items() if key != "temperature"})
+    check_types(
+        MessageCreateParamsStreaming, {key: value for key, value in body.items() if key != "temperature"}
+    )
     roles = [message["role"] for message in body["messages"]]
     assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
     asked: list[str] = []
@@ -55,7 +62,9 @@ def check_anthropic(body: dict[str, Any]) -> None:
             assert content[-1]["type"] not in ("thinking", "redacted_thinking")
         else:
             # Results open the message right after the calls.
-            given = [block["tool_use_id"] for block in content[: len(asked)] if block["type"] == "tool_result"]
+            given = [
+                block["tool_use_id"] for block in content[: len(asked)] if block["type"] == "tool_result"
+            ]
             assert given == asked
             assert not any(block["type"] == "tool_result" for block in content[len(asked) :])
             asked = []
@@ -88,14 +97,19 @@ def check_responses(body: dict[str, Any]) -> None:
     items = body["input"]
     for item, following in zip(items, [*items[1:], {}], strict=True):
         if item.get("type") == "reasoning":
-            assert following.get("role") == "assistant" or following.get("type") in ("function_call", "reasoning")
+            assert following.get("role") == "assistant" or following.get("type") in (
+                "function_call",
+                "reasoning",
+            )
         if item.get("type") == "function_call":
             assert isinstance(json.loads(item["arguments"]), dict)
 
 
 def check_mistral(body: dict[str, Any]) -> None:
     """The SDK takes the body for one of its requests, knows every field of it, and no user message follows a result."""
-    known = ChatCompletionStreamRequest.model_validate(body).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    known = ChatCompletionStreamRequest.model_validate(body).model_dump(
+        mode="json", by_alias=True, exclude_unset=True
+    )
     assert set(known) == set(body)
     roles = [message["role"] for message in body["messages"]]
     assert [message["role"] for message in known["messages"]] == roles
@@ -109,7 +123,9 @@ def check_ollama(body: dict[str, Any]) -> None:
     ChatRequest.model_validate(body)
     for message in body["messages"]:
         assert set(message) <= set(Message.model_fields)
-        Message.model_validate({**message, "images": [{"value": image} for image in message.get("images", [])]})
+        Message.model_validate(
+            {**message, "images": [{"value": image} for image in message.get("images", [])]}
+        )
         assert message["content"].strip() or message.get("tool_calls") or message.get("images")
     for tool in body.get("tools", []):
         OllamaTool.model_validate(tool)
@@ -185,7 +201,9 @@ def check_request(adapter: Adapter, body: dict[str, Any]) -> None:
 
 def check_no_blank_text(body: dict[str, Any]) -> None:
     """No text block is blank, save Gemini's empty parts that carry a signature; thinking is as it was."""
-    for block in _having({key: value for key, value in body.items() if key not in ("system", "tools")}, "text"):
+    for block in _having(
+        {key: value for key, value in body.items() if key not in ("system", "tools")}, "text"
+    ):
         if isinstance(block["text"], str) and not block.keys() & {"thoughtSignature", "thought", "signature"}:
             assert block["text"].strip(), block
 

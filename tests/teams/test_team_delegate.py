@@ -7,8 +7,27 @@ from typing import Any
 import pytest
 from casts import PRICED, agent, check_idle, model_of, task
 
-from swink import Agent, AuthError, ExponentialBackoff, InvalidTool, NetworkError, Policy, Stop, ToolCall, ToolContext, Usage, tool
-from swink.events import MessageEnd, MessageUpdate, ToolExecutionEnd, ToolExecutionUpdate, decode_agent_event, encode_agent_event
+from swink import (
+    Agent,
+    AuthError,
+    ExponentialBackoff,
+    InvalidTool,
+    NetworkError,
+    Policy,
+    Stop,
+    ToolCall,
+    ToolContext,
+    Usage,
+    tool,
+)
+from swink.events import (
+    MessageEnd,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    decode_agent_event,
+    encode_agent_event,
+)
 from swink.messages import Cost
 from swink.policies import Budget, MaxTurns
 from swink.stream import Done, Error, Start
@@ -26,11 +45,16 @@ def result_text(parent: Agent) -> str:
 
 async def test_a_task_is_given_and_its_answer_comes_back():
     child = agent("42", system_prompt="You research.")
-    parent = lead(agent_tool(child, "research", "Finds things."), replies=[task("research", "the answer"), "It is 42."])
+    parent = lead(
+        agent_tool(child, "research", "Finds things."), replies=[task("research", "the answer"), "It is 42."]
+    )
     result = await parent.run("What is it?")
     assert (result.text, result_text(parent)) == ("It is 42.", "42")
     (seen,) = model_of(child).calls
-    assert (seen.system_prompt, [message.text for message in seen.messages]) == ("You research.", ["the answer"])
+    assert (seen.system_prompt, [message.text for message in seen.messages]) == (
+        "You research.",
+        ["the answer"],
+    )
     check_idle(parent, child)
 
 
@@ -82,7 +106,13 @@ async def test_events_carry_their_path_and_arrive_live():
 async def test_each_call_gets_a_fresh_agent():
     child = agent("one", "two", "three")
     child_tool = agent_tool(child, "research", "r")
-    parent = agent([task("research", "a", 1), task("research", "b", 2)], "done", task("research", "c", 3), "done", tools=[child_tool])
+    parent = agent(
+        [task("research", "a", 1), task("research", "b", 2)],
+        "done",
+        task("research", "c", 3),
+        "done",
+        tools=[child_tool],
+    )
     await parent.run("Go.")
     await parent.run("Again.")
     seen = [[message.text for message in context.messages] for context in model_of(child).calls]
@@ -97,10 +127,22 @@ async def test_a_fresh_agent_has_the_history_and_state_it_was_made_with():
         ctx.state["n"] += 1
         return str(ctx.state["n"])
 
-    child = agent(ToolCall("x", "count", {}), "one", ToolCall("x", "count", {}), "two", tools=[count], state={"n": 5})
-    parent = agent(task("research", number=1), task("research", number=2), "done", tools=[agent_tool(child, "research", "r")])
+    child = agent(
+        ToolCall("x", "count", {}), "one", ToolCall("x", "count", {}), "two", tools=[count], state={"n": 5}
+    )
+    parent = agent(
+        task("research", number=1),
+        task("research", number=2),
+        "done",
+        tools=[agent_tool(child, "research", "r")],
+    )
     await parent.run("Go.")
-    assert [message.text for context in model_of(child).calls for message in context.messages if message.role == "tool_result"] == [
+    assert [
+        message.text
+        for context in model_of(child).calls
+        for message in context.messages
+        if message.role == "tool_result"
+    ] == [
         "6",
         "6",
     ]
@@ -114,7 +156,11 @@ async def test_a_factory_makes_an_agent_per_call():
         made.append(agent(f"answer {len(made)}"))
         return made[-1]
 
-    parent = agent([task("research", number=1), task("research", number=2)], "done", tools=[agent_tool(make, "research", "r")])
+    parent = agent(
+        [task("research", number=1), task("research", number=2)],
+        "done",
+        tools=[agent_tool(make, "research", "r")],
+    )
     await parent.run("Go.")
     assert len(made) == 2
     check_idle(*made)
@@ -153,14 +199,20 @@ async def test_typed_output_comes_back_as_data():
     ("replies", "options", "said"),
     [
         ([AuthError("wrong key")], {}, "'research' failed: test:priced: wrong key"),
-        ([["part", NetworkError("cut")]], {"retry": ExponentialBackoff(max_attempts=1)}, "What it said so far:\npart"),
+        (
+            [["part", NetworkError("cut")]],
+            {"retry": ExponentialBackoff(max_attempts=1)},
+            "What it said so far:\npart",
+        ),
         ([ToolCall("x", "missing", {}), "recovered"], {}, "recovered"),
         ([""], {}, "(it gave no answer)"),
         ([["half", Done("length")]], {}, "half\n[cut off"),
         ([ToolCall("x", "a", {}), "never"], {"policies": [MaxTurns(1)]}, "'research' was stopped: max turns"),
     ],
 )
-async def test_what_goes_wrong_inside_is_a_result_the_caller_can_act_on(replies: list[Any], options: dict[str, Any], said: str):
+async def test_what_goes_wrong_inside_is_a_result_the_caller_can_act_on(
+    replies: list[Any], options: dict[str, Any], said: str
+):
     child = agent(*replies, **options)
     parent = lead(agent_tool(child, "research", "r"))
     result = await parent.run("Go.")
@@ -202,7 +254,11 @@ async def test_a_tool_that_raises_inside_is_the_inner_agents_matter():
 async def test_an_inner_agent_that_is_aborted_says_so_and_the_caller_goes_on():
     child = agent(["thinking", Pause(5)])
     parent = lead(agent_tool(child, "research", "r", remember=True))
-    parent.subscribe(lambda event: child.abort() if isinstance(event, ToolExecutionUpdate) and "thinking" in str(event) else None)
+    parent.subscribe(
+        lambda event: (
+            child.abort() if isinstance(event, ToolExecutionUpdate) and "thinking" in str(event) else None
+        )
+    )
     result = await parent.run("Go.")
     assert result.text == "done"
     assert "'research' was aborted" in result_text(parent)
@@ -211,12 +267,18 @@ async def test_an_inner_agent_that_is_aborted_says_so_and_the_caller_goes_on():
 
 
 def abort_when(parent: Agent, wanted: str) -> None:
-    parent.subscribe(lambda event: parent.abort() if isinstance(event, ToolExecutionUpdate) and wanted in str(event) else None)
+    parent.subscribe(
+        lambda event: (
+            parent.abort() if isinstance(event, ToolExecutionUpdate) and wanted in str(event) else None
+        )
+    )
 
 
 async def test_the_callers_abort_ends_the_inner_agent_and_what_it_spent_is_counted():
     inner = agent(["working", Pause(30)])
-    middle = agent([task("inner")], tools=[agent_tool(inner, "inner", "i", remember=True)], usage=Usage(input=70))
+    middle = agent(
+        [task("inner")], tools=[agent_tool(inner, "inner", "i", remember=True)], usage=Usage(input=70)
+    )
     parent = lead(agent_tool(middle, "research", "r", remember=True))
     abort_when(parent, "working")
     result = await parent.run("Go.")
@@ -266,7 +328,11 @@ async def test_steering_the_caller_ends_the_inner_agent():
         parent.steer("Stop that.")
         return "ok"
 
-    parent = agent([task("research"), ToolCall("q", "quick", {})], "steered", tools=[agent_tool(lambda: child, "research", "r"), quick])
+    parent = agent(
+        [task("research"), ToolCall("q", "quick", {})],
+        "steered",
+        tools=[agent_tool(lambda: child, "research", "r"), quick],
+    )
     assert (await parent.run("Go.")).text == "steered"
     await child.wait_for_idle()
     assert child.messages[-1].text == "working"
@@ -279,7 +345,9 @@ async def test_nesting_has_a_limit_and_says_so():
     def make() -> Agent:
         depths.append(1)
         return agent(
-            task("deeper"), lambda context: f"got: {context.messages[-1].text}", tools=[agent_tool(make, "deeper", "d", max_depth=3)]
+            task("deeper"),
+            lambda context: f"got: {context.messages[-1].text}",
+            tools=[agent_tool(make, "deeper", "d", max_depth=3)],
         )
 
     parent = make()
@@ -310,7 +378,9 @@ async def test_the_callers_budget_binds_the_inner_agent():
 
 async def test_a_remembered_agent_is_bound_only_while_it_works_for_the_caller():
     child = agent("one", "two", usage=Usage(input=100))
-    parent = lead(agent_tool(child, "research", "r", remember=True), policies=[Budget(max_tokens=150, reserve=False)])
+    parent = lead(
+        agent_tool(child, "research", "r", remember=True), policies=[Budget(max_tokens=150, reserve=False)]
+    )
     await parent.run("Go.")
     assert (await child.run("Mine.")).text == "two"
     assert child._config.policies == ()
@@ -320,18 +390,29 @@ async def test_inner_agents_that_run_at_once_cannot_pass_the_callers_budget_toge
     children = [agent("ok", usage=Usage(output=900)) for _ in range(5)]
     tools = [agent_tool(child, f"research{number}", "r") for number, child in enumerate(children)]
     parent = agent(
-        [task(f"research{number}", number=number) for number in range(5)], "done", tools=tools, policies=[Budget(max_tokens=3_500)]
+        [task(f"research{number}", number=number) for number in range(5)],
+        "done",
+        tools=tools,
+        policies=[Budget(max_tokens=3_500)],
     )
     result = await parent.run("Go.")
     asked = sum(len(model_of(child).calls) for child in children)
-    assert asked == 3, "three calls of up to a thousand tokens each are held at once; a fourth could pass the limit"
+    assert asked == 3, (
+        "three calls of up to a thousand tokens each are held at once; a fourth could pass the limit"
+    )
     assert result.usage.total <= 3_500
 
 
 async def test_a_budget_binds_two_levels_down_and_their_spending_is_counted_once():
-    inner = agent(*(ToolCall(f"x{number}", "none", {"n": number}) for number in range(20)), "c", usage=Usage(input=100))
+    inner = agent(
+        *(ToolCall(f"x{number}", "none", {"n": number}) for number in range(20)), "c", usage=Usage(input=100)
+    )
     middle = agent(task("inner"), "b", tools=[agent_tool(inner, "inner", "i")], usage=Usage(input=100))
-    parent = lead(agent_tool(middle, "research", "r"), policies=[Budget(max_tokens=1_000, reserve=False)], usage=Usage(input=100))
+    parent = lead(
+        agent_tool(middle, "research", "r"),
+        policies=[Budget(max_tokens=1_000, reserve=False)],
+        usage=Usage(input=100),
+    )
     result = await parent.run("Go.")
     assert len(model_of(inner).calls) == 8, "100 for the caller, 100 for the middle, 800 left"
     assert result.usage.total == 1_000
@@ -359,7 +440,10 @@ async def test_a_pipeline_can_be_a_tool_and_is_fresh_each_time():
     result = await parent.run("Go.")
     assert [event.result.text for event in events.of(ToolExecutionEnd)] == ["edited 1", "edited 2"]
     assert result.usage.total == 7 * 2
-    assert {event.update.path for event in events.of(ToolExecutionUpdate)} == {("research", "draft"), ("research", "edit")}
+    assert {event.update.path for event in events.of(ToolExecutionUpdate)} == {
+        ("research", "draft"),
+        ("research", "edit"),
+    }
     assert [len(context.messages) for context in model_of(second).calls] == [1, 1]
 
 
@@ -387,6 +471,12 @@ async def test_nothing_is_left_behind():
 
 
 async def test_costs_of_an_adapter_that_prices_itself_flow_up():
-    child = Agent("test:unpriced", stream_fn=ScriptedModel([["ok", Done("stop", Usage(input=5), Cost(input=0.25))]]))
-    parent = Agent(PRICED, stream_fn=ScriptedModel([task("research"), "done"]), tools=[agent_tool(child, "research", "r")])
+    child = Agent(
+        "test:unpriced", stream_fn=ScriptedModel([["ok", Done("stop", Usage(input=5), Cost(input=0.25))]])
+    )
+    parent = Agent(
+        PRICED,
+        stream_fn=ScriptedModel([task("research"), "done"]),
+        tools=[agent_tool(child, "research", "r")],
+    )
     assert (await parent.run("Go.")).cost.total == pytest.approx(0.25 + 4e-6)

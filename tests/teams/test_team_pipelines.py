@@ -32,7 +32,9 @@ async def test_what_is_handed_on_can_be_chosen():
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_a_failure_anywhere_in_a_sequence_ends_it_and_says_where(place: int):
-    agents = [agent("ok") if number != place else agent(AuthError("wrong key"), "later") for number in range(3)]
+    agents = [
+        agent("ok") if number != place else agent(AuthError("wrong key"), "later") for number in range(3)
+    ]
     result = await sequential(*agents).run("Go.")
     assert (result.stop_reason, result.error_kind) == ("error", "auth")
     assert result.error.startswith(f"{place + 1}: ")
@@ -64,7 +66,9 @@ async def test_a_step_that_says_nothing_is_a_clear_error():
     first, second = agent(""), agent("never")
     result = await sequential({"a": first, "b": second}).run("Go.")
     assert (result.stop_reason, result.error) == ("error", "a: gave nothing to hand on")
-    assert (await sequential(agent("x"), agent("")).run("Go.")).stop_reason == "stop", "the last one may be silent"
+    assert (await sequential(agent("x"), agent("")).run("Go.")).stop_reason == "stop", (
+        "the last one may be silent"
+    )
     check_idle(first, second)
 
 
@@ -79,7 +83,9 @@ async def test_parallel_asks_all_at_once():
 
 
 async def test_parallel_answers_can_be_joined_otherwise():
-    result = await parallel(agent("3"), agent("4"), join=lambda results: str(max(int(item.text) for item in results.values()))).run("Go.")
+    result = await parallel(
+        agent("3"), agent("4"), join=lambda results: str(max(int(item.text) for item in results.values()))
+    ).run("Go.")
     assert result.text == "4"
 
 
@@ -133,7 +139,9 @@ async def test_a_failure_in_a_round_ends_the_loop_and_names_it():
     writer = agent("v1", AuthError("wrong key"), "later")
     result = await loop(writer, until=lambda result: False).run("Go.")
     assert result.error.startswith("round 2: ")
-    assert (await loop(agent("v1", ""), until=lambda result: False).run("Go.")).error == "round 2: gave nothing to hand on"
+    assert (
+        await loop(agent("v1", ""), until=lambda result: False).run("Go.")
+    ).error == "round 2: gave nothing to hand on"
     check_idle(writer)
 
 

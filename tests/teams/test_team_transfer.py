@@ -19,17 +19,27 @@ def member(*replies: Any, to: tuple[str, ...] = ("a", "b", "c"), **options: Any)
 
 
 async def test_the_conversation_passes_on_and_the_other_answers():
-    support = member(["One moment.", hand_over("billing", message="double charge")], to=("billing",), system_prompt="Support.")
+    support = member(
+        ["One moment.", hand_over("billing", message="double charge")],
+        to=("billing",),
+        system_prompt="Support.",
+    )
     billing = agent("Refunded.", "Anything else?", system_prompt="Billing.")
     team = Team({"support": support, "billing": billing})
     result = await team.run("I was charged twice.")
     assert (result.text, result.stop_reason, team.active) == ("Refunded.", "stop", "billing")
     (seen,) = model_of(billing).calls
     assert seen.system_prompt == "Billing."
-    assert [message.text for message in seen.messages] == ["I was charged twice.", "One moment.", "Handed over to billing. double charge"]
+    assert [message.text for message in seen.messages] == [
+        "I was charged twice.",
+        "One moment.",
+        "Handed over to billing. double charge",
+    ]
     assert result.usage.total == 4
     assert [message.role for message in result.messages] == ["user", "assistant", "tool_result", "assistant"]
-    assert (await team.run("Thanks.")).text == "Anything else?", "whoever has the conversation answers from then on"
+    assert (await team.run("Thanks.")).text == "Anything else?", (
+        "whoever has the conversation answers from then on"
+    )
     assert len(team.messages) == 6
     check_idle(support, billing)
 
@@ -61,7 +71,8 @@ async def test_a_cycle_can_be_allowed():
 async def test_a_chain_has_at_most_five_hand_overs():
     names = [f"n{number}" for number in range(7)]
     agents = {
-        name: member(hand_over(after), f"{name} answers", to=tuple(names)) for name, after in zip(names, [*names[1:], "n0"], strict=True)
+        name: member(hand_over(after), f"{name} answers", to=tuple(names))
+        for name, after in zip(names, [*names[1:], "n0"], strict=True)
     }
     result = await Team(agents).run("Go.")
     assert result.text == "n5 answers"
@@ -90,7 +101,9 @@ async def wander(to: str) -> Transfer:
     return Transfer(to)
 
 
-@pytest.mark.parametrize(("to", "said"), [("nobody", "there is no agent 'nobody'"), ("a", "'a' has the conversation already")])
+@pytest.mark.parametrize(
+    ("to", "said"), [("nobody", "there is no agent 'nobody'"), ("a", "'a' has the conversation already")]
+)
 async def test_a_hand_over_the_team_cannot_follow_ends_in_a_clear_error(to: str, said: str):
     a, b = agent(ToolCall("x", "wander", {"to": to}), "later", tools=[wander]), agent()
     team = Team({"a": a, "b": b})
@@ -201,7 +214,11 @@ async def test_a_second_run_at_once_is_refused():
 async def test_a_team_can_be_a_tool_and_its_chain_is_its_own():
     a, b = member(hand_over("b")), member("solved")
     outer_b = member("never")
-    lead = member(ToolCall("t", "team", {"task": "solve it"}), "done", tools=[agent_tool(Team({"a": a, "b": b}), "team", "A team.")])
+    lead = member(
+        ToolCall("t", "team", {"task": "solve it"}),
+        "done",
+        tools=[agent_tool(Team({"a": a, "b": b}), "team", "A team.")],
+    )
     result = await Team({"lead": lead, "b": outer_b}).run("Go.")
     assert result.text == "done"
     assert lead.messages[2].text == "solved"

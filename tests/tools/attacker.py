@@ -34,12 +34,20 @@ def hole(name: str, detail: object = "") -> None:
 
 def syscall(x86: int, arm: int, *arguments: object) -> int:
     # Whole registers: of a plain int the kernel would read 32 bits of something else.
-    return LIBC.syscall(arm if ARM else x86, *[ctypes.c_long(item) if isinstance(item, int) else item for item in arguments])
+    return LIBC.syscall(
+        arm if ARM else x86, *[ctypes.c_long(item) if isinstance(item, int) else item for item in arguments]
+    )
 
 
 def shell(command: str) -> None:
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False, timeout=10
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=10,
     )
     print(done.stdout, done.stderr, flush=True)
 
@@ -278,7 +286,9 @@ def _plant(directory: str) -> None:
                     continue
                 with open("bait", "w") as file:
                     file.write(text)
-                {"rename": os.rename, "link": os.link, "symlink": os.symlink}[way](os.path.abspath("bait"), path)
+                {"rename": os.rename, "link": os.link, "symlink": os.symlink}[way](
+                    os.path.abspath("bait"), path
+                )
             except OSError:
                 pass
 
@@ -295,7 +305,11 @@ def plant_repositories() -> None:
         except OSError:
             pass
         _plant(name)
-    for name, text in ((".git", "gitdir: new/bare.git"), ("deep/.git", "gitdir: ../new/bare.git"), ("other/.git", "gitdir: /tmp/evil")):
+    for name, text in (
+        (".git", "gitdir: new/bare.git"),
+        ("deep/.git", "gitdir: ../new/bare.git"),
+        ("other/.git", "gitdir: /tmp/evil"),
+    ):
         try:
             os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
             with open(name, "w") as file:
@@ -389,7 +403,11 @@ def regain_privileges() -> None:
         return
     with open("/proc/self/status") as file:
         status = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
-    if int(status["CapEff"], 16) or int(status["CapPrm"], 16) or (os.getuid() == 0 and int(status["CapBnd"], 16)):
+    if (
+        int(status["CapEff"], 16)
+        or int(status["CapPrm"], 16)
+        or (os.getuid() == 0 and int(status["CapBnd"], 16))
+    ):
         hole("capabilities", status["CapEff"])
     if status["NoNewPrivs"].strip() != "1" or status["Seccomp"].strip() != "2":
         hole("no filter", status["Seccomp"])
@@ -414,14 +432,18 @@ def connect() -> None:
         _try_connect(socket.AF_INET, socket.SOCK_STREAM, (host, TARGETS["tcp"]))
         _try_connect(socket.AF_INET, socket.SOCK_DGRAM, (host, TARGETS["udp"]))
     _try_connect(socket.AF_INET6, socket.SOCK_STREAM, ("::1", TARGETS["tcp"]))
-    shell(f"echo escaped > /dev/tcp/127.0.0.1/{TARGETS['tcp']}; echo escaped > /dev/udp/127.0.0.1/{TARGETS['udp']}")
+    shell(
+        f"echo escaped > /dev/tcp/127.0.0.1/{TARGETS['tcp']}; echo escaped > /dev/udp/127.0.0.1/{TARGETS['udp']}"
+    )
 
 
 @attack
 def connect_to_unix_sockets() -> None:
     for address in TARGETS["unix"]:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            _try_connect(socket.AF_UNIX, kind, address.replace("@", "\0", 1) if address.startswith("@") else address)
+            _try_connect(
+                socket.AF_UNIX, kind, address.replace("@", "\0", 1) if address.startswith("@") else address
+            )
 
 
 @attack
@@ -474,7 +496,9 @@ def change_outside_processes() -> None:
         ("migrate_pages", 256, 238, (victim, ctypes.c_ulong(64), nodes, nodes)),
         ("move_pages", 279, 239, (victim, ctypes.c_ulong(0), None, None, None, 0)),
     ):
-        if syscall(x86, arm, *arguments) == 0 and not (TARGETS["namespaces"] and name.endswith("of the user")):
+        if syscall(x86, arm, *arguments) == 0 and not (
+            TARGETS["namespaces"] and name.endswith("of the user")
+        ):
             hole(name)
     for name, x86, arm, arguments in (
         ("prlimit64", 302, 261, (0, 4, core, None)),

@@ -13,7 +13,9 @@ def named(tools: list[Tool], name: str) -> Tool:
     return next(tool for tool in tools if tool.name == name)
 
 
-async def call(tool: Tool, updates: list[Any] | None = None, state: dict[str, Any] | None = None, **arguments: Any) -> ToolResult:
+async def call(
+    tool: Tool, updates: list[Any] | None = None, state: dict[str, Any] | None = None, **arguments: Any
+) -> ToolResult:
     """The tool's result; a ToolError is raised, not turned into one."""
     ctx = ToolContext("call", tool.name, state, None if updates is None else updates.append)
     return as_result(await tool.execute("call", arguments, ctx))

@@ -53,7 +53,11 @@ class Scene:
         self.reached: list[str] = []
         for directory in (self.workspace, self.home, self.outside, self.store):
             directory.mkdir(parents=True)
-        self.secrets = [self.outside / "secret", self.store / "secret.jsonl", *(self.home / name for name in SECRETS_IN_HOME)]
+        self.secrets = [
+            self.outside / "secret",
+            self.store / "secret.jsonl",
+            *(self.home / name for name in SECRETS_IN_HOME),
+        ]
         for secret in self.secrets:
             secret.parent.mkdir(parents=True, exist_ok=True)
             secret.write_text(f"{CANARY}-file {secret}\n")
@@ -62,7 +66,17 @@ class Scene:
         shutil.copy(ATTACKER, self.workspace / "attacker.py")
         self._lay_repository()
         self.name = f"swink-escape-{os.getpid()}"
-        self.directories = [str(self.outside), str(self.home), str(base), "/etc", "/usr/local/bin", "/tmp", "/var/tmp", "/dev/shm", "/"]
+        self.directories = [
+            str(self.outside),
+            str(self.home),
+            str(base),
+            "/etc",
+            "/usr/local/bin",
+            "/tmp",
+            "/var/tmp",
+            "/dev/shm",
+            "/",
+        ]
 
     def _lay_repository(self) -> None:
         """A repository in the workspace, a directory that is none, and what a person keeps beside them."""
@@ -79,7 +93,9 @@ class Scene:
         found = {}
         for path in sorted(self.workspace.rglob("*")):
             inside = path.relative_to(self.workspace)
-            is_obeyed = any(part in (".swink", ".mcp.json", ".vscode", ".idea", ".claude") for part in inside.parts)
+            is_obeyed = any(
+                part in (".swink", ".mcp.json", ".vscode", ".idea", ".claude") for part in inside.parts
+            )
             if (is_obeyed or names & {*inside.parts}) and path.is_file():
                 found[str(inside)] = path.read_text(errors="replace")
         return found
@@ -125,7 +141,9 @@ class Scene:
             for path in sorted(top.rglob("*")):
                 if not path.is_socket():
                     found[str(path)] = (
-                        hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else "directory"
+                        hashlib.sha256(path.read_bytes()).hexdigest()
+                        if path.is_file() and not path.is_symlink()
+                        else "directory"
                     )
         return found
 
@@ -135,7 +153,11 @@ class Scene:
             "namespaces": namespaces,
             "base": str(self.base),
             "secrets": [*map(str, self.secrets), str(self.in_memory)],
-            "victims": [str(self.outside / "victim"), str(self.home / ".bashrc"), str(self.home / ".ssh/id_ed25519")],
+            "victims": [
+                str(self.outside / "victim"),
+                str(self.home / ".bashrc"),
+                str(self.home / ".ssh/id_ed25519"),
+            ],
             "directories": self.directories,
             "name": self.name,
             "victim": self.sleeper.pid,
@@ -144,7 +166,12 @@ class Scene:
             "open_file": self.open_file,
             "key": self.key,
             "shared_memory": self.segment,
-            "disks": sorted({(os.major(found.st_dev), os.minor(found.st_dev)) for found in (os.stat("/"), os.stat(self.base))}),
+            "disks": sorted(
+                {
+                    (os.major(found.st_dev), os.minor(found.st_dev))
+                    for found in (os.stat("/"), os.stat(self.base))
+                }
+            ),
             "tcp": self.listeners.tcp,
             "udp": self.listeners.udp,
             "host": _own_address(),
@@ -169,8 +196,14 @@ class Scene:
             "finished": "ATTACKED" in text,
             "holes": sorted({line for line in text.splitlines() if line.startswith("HOLE")}),
             "canaries": sorted({line[:300] for line in text.splitlines() if CANARY in line}),
-            "written": sorted(path for path in {*self.before, *after} if self.before.get(path) != after.get(path)),
-            "appeared": [directory for directory in self.directories if os.path.lexists(os.path.join(directory, self.name))],
+            "written": sorted(
+                path for path in {*self.before, *after} if self.before.get(path) != after.get(path)
+            ),
+            "appeared": [
+                directory
+                for directory in self.directories
+                if os.path.lexists(os.path.join(directory, self.name))
+            ],
             "reached": sorted(set(self.reached)),
             "victim_lives": self.sleeper.poll() is None,
             "planted": sorted(set(self._obeyed().items()) ^ set(self.obeyed.items())),
@@ -187,10 +220,17 @@ class _Listeners:
         self._sockets: list[socket.socket] = []
         self.tcp = self._listen("tcp", socket.AF_INET, socket.SOCK_STREAM, ("0.0.0.0", 0))[1]
         self.udp = self._listen("udp", socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", 0))[1]
-        self.unix = [f"@swink-canary-{os.getpid()}", str(scene.outside / "socket"), f"/tmp/swink-{os.getpid()}.socket"]
+        self.unix = [
+            f"@swink-canary-{os.getpid()}",
+            str(scene.outside / "socket"),
+            f"/tmp/swink-{os.getpid()}.socket",
+        ]
         for address in self.unix:
             self._listen(
-                "abstract" if address.startswith("@") else "unix", socket.AF_UNIX, socket.SOCK_STREAM, address.replace("@", "\0", 1)
+                "abstract" if address.startswith("@") else "unix",
+                socket.AF_UNIX,
+                socket.SOCK_STREAM,
+                address.replace("@", "\0", 1),
             )
         self._listen("abstract", socket.AF_UNIX, socket.SOCK_DGRAM, f"\0swink-canary-dgram-{os.getpid()}")
         self.unix.append(f"@swink-canary-dgram-{os.getpid()}")
@@ -233,7 +273,9 @@ def _own_address() -> str:
 def _kernel_key() -> int:
     numbers = {"x86_64": 248, "aarch64": 217}
     payload = f"{CANARY}-key".encode()
-    return ctypes.CDLL(None).syscall(numbers[platform.machine()], b"user", b"swink-canary", payload, ctypes.c_size_t(len(payload)), -5)
+    return ctypes.CDLL(None).syscall(
+        numbers[platform.machine()], b"user", b"swink-canary", payload, ctypes.c_size_t(len(payload)), -5
+    )
 
 
 def _shared_memory() -> int:
@@ -258,11 +300,15 @@ async def play(base: Path, level: Any, backend: Any) -> dict[str, Any]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{CANARY}-inside {name}")
         inside = ["later"] if backend == "bubblewrap" else []
-        first = await scene.attack(Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,)))
+        first = await scene.attack(
+            Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,))
+        )
         if level == "none":
             return first
         # A second command builds on what the first has left.
-        return await scene.attack(Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,)))
+        return await scene.attack(
+            Sandbox(scene.workspace, level, hidden=[scene.store, *inside], backends=(backend,))
+        )
 
 
 def main() -> None:

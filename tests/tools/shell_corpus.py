@@ -1654,7 +1654,9 @@ def lines(families: dict[str, str]) -> list[str]:
 
 def hostile() -> list[str]:
     """Every hostile line."""
-    return list(dict.fromkeys([*lines(HOSTILE), *(text for texts in HOSTILE_TEXTS.values() for text in texts)]))
+    return list(
+        dict.fromkeys([*lines(HOSTILE), *(text for texts in HOSTILE_TEXTS.values() for text in texts)])
+    )
 
 
 def harmless() -> list[str]:

@@ -4,14 +4,25 @@ import os
 import subprocess
 from pathlib import Path
 
-IDENTITY = ("-c", "user.name=A B", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main", "-c", "core.hooksPath=/dev/null")
+IDENTITY = (
+    "-c",
+    "user.name=A B",
+    "-c",
+    "user.email=a@example.org",
+    "-c",
+    "init.defaultBranch=main",
+    "-c",
+    "core.hooksPath=/dev/null",
+)
 
 
 def git(directory: Path, *arguments: str) -> None:
     """Run git with a name and nobody's settings."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-    subprocess.run(["git", *IDENTITY, *arguments], cwd=directory, check=True, capture_output=True, env=environment)
+    subprocess.run(
+        ["git", *IDENTITY, *arguments], cwd=directory, check=True, capture_output=True, env=environment
+    )
 
 
 def lay_out(top: Path) -> Path:
@@ -69,4 +80,6 @@ def _repositories(root: Path) -> None:
         if name.startswith("nested"):
             git(root, "init", "-q", "nested")
         with open(root / name, "a") as file:
-            file.write(f'[core]\n\tbare = false\n\tworktree = "{root}"\n\tfsmonitor = "touch {root.parent}/outside/pwned; false"\n')
+            file.write(
+                f'[core]\n\tbare = false\n\tworktree = "{root}"\n\tfsmonitor = "touch {root.parent}/outside/pwned; false"\n'
+            )

@@ -32,12 +32,18 @@ def secretive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of whoever runs the tests decides about them."""
     for name in list(os.environ):
-        if name.startswith(("GIT_", "LD_", "LC_", "RIPGREP_", "BASH")) or name in ("LANG", "CDPATH", "POSIXLY_CORRECT"):
+        if name.startswith(("GIT_", "LD_", "LC_", "RIPGREP_", "BASH")) or name in (
+            "LANG",
+            "CDPATH",
+            "POSIXLY_CORRECT",
+        ):
             monkeypatch.delenv(name)
 
 
 def shell(root: Path, level: Level = "none", **options: bool) -> Tool:
-    return bash_tools(Workspace(root, hidden=[root / ".store"]), Sandbox(root, level, hidden=[root / ".store"]), **options)[0]
+    return bash_tools(
+        Workspace(root, hidden=[root / ".store"]), Sandbox(root, level, hidden=[root / ".store"]), **options
+    )[0]
 
 
 def asks(root: Path, command: str, level: Level = "none", **arguments: object) -> bool:
@@ -64,7 +70,14 @@ def test_the_corpus_is_large_enough():
 
 def test_strange_arguments_ask(root: Path):
     tool = shell(root)
-    for arguments in ({}, {"command": 5}, {"command": ["ls"]}, {"command": None}, {"command": "ls", "directory": 5}, {"directory": "src"}):
+    for arguments in (
+        {},
+        {"command": 5},
+        {"command": ["ls"]},
+        {"command": None},
+        {"command": "ls", "directory": 5},
+        {"directory": "src"},
+    ):
         assert tool.needs_approval(arguments), arguments
     assert not tool.needs_approval({"command": "ls", "directory": None})
 
@@ -128,7 +141,9 @@ def plant(directory: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ls", "git", "rg", "python3", "find"])
 @pytest.mark.parametrize("entry", ["{root}/tools", "tools", ".", "", "./tools", "{root}/../alias"])
-def test_a_program_in_the_workspace_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry: str):
+def test_a_program_in_the_workspace_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry: str
+):
     root = tmp_path / "workspace"
     (root / "tools").mkdir(parents=True)
     (tmp_path / "alias").symlink_to(root / "tools")
@@ -151,7 +166,9 @@ def test_a_program_in_the_workspace_that_another_starts_asks(tmp_path: Path, mon
         (root / "bin" / started).unlink()
 
 
-def test_a_link_to_a_program_in_the_workspace_asks(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_link_to_a_program_in_the_workspace_asks(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     (tmp_path / "ls").symlink_to(root / "bin/ls")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -159,7 +176,9 @@ def test_a_link_to_a_program_in_the_workspace_asks(root: Path, tmp_path: Path, m
     assert not asks(root, "cat a.txt")
 
 
-def test_a_program_that_a_sandboxed_command_put_into_its_home_asks(root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_program_that_a_sandboxed_command_put_into_its_home_asks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("PATH", f"{Path.home()}/new/bin:{os.environ['PATH']}")
     box = Sandbox(root)
     tool = bash_tools(Workspace(root), box)[0]
@@ -200,7 +219,13 @@ def test_variables_that_change_what_a_line_means_ask(root: Path, name: str, valu
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("RIPGREP_CONFIG_PATH", "x"), ("LD_LIBRARY_PATH", "/usr/lib"), ("LANG", "de_DE.UTF-8"), ("LD_PRELOAD", "libx.so"), ("CDPATH", "/")],
+    [
+        ("RIPGREP_CONFIG_PATH", "x"),
+        ("LD_LIBRARY_PATH", "/usr/lib"),
+        ("LANG", "de_DE.UTF-8"),
+        ("LD_PRELOAD", "libx.so"),
+        ("CDPATH", "/"),
+    ],
 )
 def test_variables_that_do_not_concern_a_line_do_not_ask(root: Path, name: str, value: str):
     box = Sandbox(root, "none", environment={name: value})
@@ -208,10 +233,31 @@ def test_variables_that_do_not_concern_a_line_do_not_ask(root: Path, name: str, 
 
 
 LONG = [
-    *(piece * (100_000 // len(piece)) for piece in ("(", "a;", "$(", "*", "<<a ", "*/", "[ ", "\n", "'", "ls *")),
+    *(
+        piece * (100_000 // len(piece))
+        for piece in ("(", "a;", "$(", "*", "<<a ", "*/", "[ ", "\n", "'", "ls *")
+    ),
     *(
         piece * (3_999 // len(piece))
-        for piece in ("(", "a;", "$(", "{ ", "a &&", "[ ", "if ", "a|", "! ", '"$(', "case x in ", "((", "${", "<(", "a=(", "[[ ", "@(")
+        for piece in (
+            "(",
+            "a;",
+            "$(",
+            "{ ",
+            "a &&",
+            "[ ",
+            "if ",
+            "a|",
+            "! ",
+            '"$(',
+            "case x in ",
+            "((",
+            "${",
+            "<(",
+            "a=(",
+            "[[ ",
+            "@(",
+        )
     ),
 ]
 
@@ -223,7 +269,14 @@ def test_a_long_line_is_judged_at_once(root: Path, line: str):
 
 
 def test_a_search_reads_nothing_hidden_where_no_sandbox_hides_it(root: Path):
-    for command in ("grep -rn x .", "rg --hidden x", "rg -uu x", "grep -r x .store", "rg -g '*' x", "grep -rn --include='*' x ."):
+    for command in (
+        "grep -rn x .",
+        "rg --hidden x",
+        "rg -uu x",
+        "grep -r x .store",
+        "rg -g '*' x",
+        "grep -rn --include='*' x .",
+    ):
         assert asks(root, command), command
         assert asks(root, command, "workspace") is (".store" in command), command
     for command in ("rg x", "grep -rn --include='*.py' x src", "grep -rn x src", "rg -g '!docs' x"):
@@ -231,7 +284,14 @@ def test_a_search_reads_nothing_hidden_where_no_sandbox_hides_it(root: Path):
 
 
 def test_a_search_reads_no_credentials_where_no_sandbox_hides_them(secretive: Path):
-    for command in ("grep -rn KEY .", "grep -r KEY keys", "rg KEY", "rg KEY keys", "rg --hidden KEY .", "grep -rn --include='id_*' KEY ."):
+    for command in (
+        "grep -rn KEY .",
+        "grep -r KEY keys",
+        "rg KEY",
+        "rg KEY keys",
+        "rg --hidden KEY .",
+        "grep -rn --include='id_*' KEY .",
+    ):
         assert asks(secretive, command), command
         assert not asks(secretive, command, "workspace"), command
     tool = bash_tools(Workspace(secretive), Sandbox(secretive, "none"))[0]
@@ -274,7 +334,16 @@ def test_wildcards_are_what_bash_makes_of_them(tmp_path: Path):
     for name in ("a.py", "b.py", ".hidden.py", "sub/c.py", "sub/d.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
-    for command in ("ls *", "cat *.py", "wc -l */*.py", "ls -d */", "du -sh *", "cat sub/?.txt", "ls nothing*", "head -n 3 *.py"):
+    for command in (
+        "ls *",
+        "cat *.py",
+        "wc -l */*.py",
+        "ls -d */",
+        "du -sh *",
+        "cat sub/?.txt",
+        "ls nothing*",
+        "head -n 3 *.py",
+    ):
         assert not asks(root, command), command
     (root / "out.py").symlink_to("/etc/passwd")
     for command in ("cat *.py", "cat *", "grep x *", "wc -l o*", "ls *"):

@@ -35,7 +35,11 @@ async def test_output_and_exit_code(bash: Tool):
 async def test_output_is_streamed_as_it_comes(bash: Tool, tmp_path: Path):
     updates: list[str] = []
     task = asyncio.create_task(
-        call(bash, updates, command="echo first; until [ -e go ]; do sleep 0.02; done; printf 'h\\303'; sleep 0.3; printf '\\251llo'")
+        call(
+            bash,
+            updates,
+            command="echo first; until [ -e go ]; do sleep 0.02; done; printf 'h\\303'; sleep 0.3; printf '\\251llo'",
+        )
     )
     async with asyncio.timeout(5):
         while not updates:
@@ -63,7 +67,10 @@ async def test_a_models_timeout_is_never_above_the_hosts(tmp_path: Path):
         result = await call(bash, command="sleep 30", timeout=3600)
     assert result.details["reason"] == "timeout"
     assert "the timeout of 3600 s was lowered to 0.5 s" in result.text
-    assert bash.parameters_schema["properties"]["timeout"]["description"] == "Seconds after which it is ended, at most 0.5."
+    assert (
+        bash.parameters_schema["properties"]["timeout"]["description"]
+        == "Seconds after which it is ended, at most 0.5."
+    )
     assert "lowered" not in (await call(bash, command="true", timeout=0.5)).text
 
 
@@ -87,7 +94,9 @@ async def test_a_directory_can_be_kept_between_calls(tmp_path: Path):
     (tmp_path / "sub/deeper").mkdir(parents=True)
     bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"), keep_directory=True)[0]
     assert bash.sequential
-    assert (await call(bash, command="cd sub/deeper")).text == "[exit code 0]\n[working directory: sub/deeper]"
+    assert (
+        await call(bash, command="cd sub/deeper")
+    ).text == "[exit code 0]\n[working directory: sub/deeper]"
     assert (await call(bash, command="pwd; exit 4")).text == f"{tmp_path}/sub/deeper\n[exit code 4]"
     assert "outside the workspace; back at its root" in (await call(bash, command="cd /")).text
     assert (await call(bash, command="pwd")).text == f"{tmp_path}\n[exit code 0]"
@@ -101,14 +110,18 @@ async def test_a_directory_can_be_kept_between_calls(tmp_path: Path):
 async def test_a_directory_is_kept_in_the_sandbox_too(tmp_path: Path, need):
     need("bubblewrap")
     (tmp_path / "sub").mkdir()
-    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, backends=("bubblewrap",)), keep_directory=True)[0]
+    bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, backends=("bubblewrap",)), keep_directory=True)[
+        0
+    ]
     await call(bash, command="cd sub")
     assert (await call(bash, command="pwd")).text == f"{tmp_path}/sub\n[exit code 0]"
 
 
 async def test_cancelling_the_call_ends_the_command(bash: Tool, tmp_path: Path):
     ctx = ToolContext("call", "bash")
-    task = asyncio.create_task(bash.execute("call", {"command": "trap '' TERM; echo $$ > pid; sleep 60; sleep 60"}, ctx))
+    task = asyncio.create_task(
+        bash.execute("call", {"command": "trap '' TERM; echo $$ > pid; sleep 60; sleep 60"}, ctx)
+    )
     async with asyncio.timeout(5):
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             await asyncio.sleep(0.01)
@@ -133,7 +146,9 @@ async def test_bad_arguments_are_refused(bash: Tool):
         Sandbox("/tmp", "open")  # type: ignore[arg-type]
 
 
-async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.tools.landlock.abi", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere:/bin")
     if os.path.exists("/bin/bwrap"):
@@ -142,7 +157,9 @@ async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(tmp
             (tmp_path / "bin" / name).symlink_to(f"/bin/{name}")
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     tools = coding_tools(tmp_path)
-    assert "cannot be had here, so the command was not run" in await complaint(named(tools, "bash"), command="touch ran")
+    assert "cannot be had here, so the command was not run" in await complaint(
+        named(tools, "bash"), command="touch ran"
+    )
     assert not (tmp_path / "ran").exists()
     await call(named(tools, "write_file"), path="a", content="works")
     assert (await call(named(tools, "read_file"), path="a")).text == "works"
@@ -166,4 +183,6 @@ def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):
     for tool in tools:
         assert tool.needs_approval({"command": "rm -rf x"}) is (tool.name in asks)
         assert tool.description
-        assert all("description" in schema for schema in tool.parameters_schema["properties"].values()), tool.name
+        assert all("description" in schema for schema in tool.parameters_schema["properties"].values()), (
+            tool.name
+        )

@@ -122,7 +122,10 @@ def test_a_directory_may_be_named_readable(tmp_path: Path):
     for readable in (["fixtures"], [tmp_path / "fixtures"], ["."]):
         with Workspace(tmp_path, readable=readable).at("fixtures/a/.env") as spot:
             os.close(spot.open_file())
-    with pytest.raises(ToolError, match="readable="), Workspace(tmp_path, readable=["fix"]).at("fixtures/a/.env"):
+    with (
+        pytest.raises(ToolError, match="readable="),
+        Workspace(tmp_path, readable=["fix"]).at("fixtures/a/.env"),
+    ):
         pass
 
 
@@ -173,7 +176,10 @@ async def test_landlock_refuses_a_workspace_with_credentials_and_says_why(tmp_pa
     lay(tmp_path, ".env")
     with pytest.raises(SandboxUnavailable, match=r"cannot hide .*\.env.*readable=\['\.env'\]"):
         await Sandbox(tmp_path, backends=("landlock",)).backend()
-    assert await shell(Sandbox(tmp_path, readable=[".env"], backends=("landlock",)), "cat .env") == (0, "CANARY")
+    assert await shell(Sandbox(tmp_path, readable=[".env"], backends=("landlock",)), "cat .env") == (
+        0,
+        "CANARY",
+    )
 
 
 async def test_a_workspace_with_too_many_credentials_is_refused(tmp_path: Path, need):
@@ -182,4 +188,7 @@ async def test_a_workspace_with_too_many_credentials_is_refused(tmp_path: Path, 
         lay(tmp_path, f"keys/{number}.p12")
     with pytest.raises(SandboxUnavailable, match=r"more than .* readable="):
         await Sandbox(tmp_path, backends=("bubblewrap",)).backend()
-    assert await shell(Sandbox(tmp_path, readable=["keys"], backends=("bubblewrap",)), "cat keys/1.p12") == (0, "CANARY")
+    assert await shell(Sandbox(tmp_path, readable=["keys"], backends=("bubblewrap",)), "cat keys/1.p12") == (
+        0,
+        "CANARY",
+    )

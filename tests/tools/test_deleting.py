@@ -25,7 +25,13 @@ async def test_a_file_is_deleted_and_its_content_kept_for_the_diff(tmp_path: Pat
     result = await call(delete_file, path="sub/file")
     assert not (tmp_path / "sub/file").exists()
     assert os.listdir(tmp_path / "sub") == []
-    assert result.details == {"path": "sub/file", "is_new_file": False, "old_content": "one\ntwo\n", "new_content": None, "hash": None}
+    assert result.details == {
+        "path": "sub/file",
+        "is_new_file": False,
+        "old_content": "one\ntwo\n",
+        "new_content": None,
+        "hash": None,
+    }
     assert "deleted sub/file (8 bytes)" in result.text
 
 
@@ -69,13 +75,17 @@ async def test_what_is_no_file_of_the_workspace_stays(tmp_path: Path):
 
 async def test_another_hash_than_expected_keeps_the_file(tmp_path: Path, delete_file: Tool):
     (tmp_path / "file").write_text("new")
-    assert "nothing was changed" in await complaint(delete_file, path="file", expected_hash=short_hash(b"old"))
+    assert "nothing was changed" in await complaint(
+        delete_file, path="file", expected_hash=short_hash(b"old")
+    )
     assert (tmp_path / "file").read_text() == "new"
     await call(delete_file, path="file", expected_hash=short_hash(b"new"))
     assert not (tmp_path / "file").exists()
 
 
-async def test_a_file_that_changes_at_the_same_moment_is_kept(tmp_path: Path, delete_file: Tool, monkeypatch: pytest.MonkeyPatch):
+async def test_a_file_that_changes_at_the_same_moment_is_kept(
+    tmp_path: Path, delete_file: Tool, monkeypatch: pytest.MonkeyPatch
+):
     """Somebody writes between our look at the file and its end."""
     (tmp_path / "file").write_text("old")
     rename = os.rename

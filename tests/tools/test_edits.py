@@ -65,14 +65,21 @@ def _applied(text: str, edits: list[Edit]) -> Applied | None:
 
 
 line = st.text(st.sampled_from("ab \t(é"), max_size=6)
-texts = st.lists(st.tuples(line, st.sampled_from(["\n", "\n", "\r\n", ""])).map("".join), max_size=12).map("".join)
+texts = st.lists(st.tuples(line, st.sampled_from(["\n", "\n", "\r\n", ""])).map("".join), max_size=12).map(
+    "".join
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     texts,
     st.lists(
-        st.builds(Edit, old=st.text("ab \t\n(é", min_size=1, max_size=6), new=st.text("xy\n", max_size=4), replace_all=st.booleans()),
+        st.builds(
+            Edit,
+            old=st.text("ab \t\n(é", min_size=1, max_size=6),
+            new=st.text("xy\n", max_size=4),
+            replace_all=st.booleans(),
+        ),
         min_size=1,
         max_size=4,
     ),
@@ -95,8 +102,15 @@ def test_all_or_nothing_and_untouched_characters_stay(text: str, edits: list[Edi
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.lists(st.text("abc \té", max_size=8), min_size=3, max_size=20), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_distinct_places_are_replaced_and_nothing_else(data: st.DataObject, bodies: list[str], end: str, final: bool):
+@given(
+    st.data(),
+    st.lists(st.text("abc \té", max_size=8), min_size=3, max_size=20),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_distinct_places_are_replaced_and_nothing_else(
+    data: st.DataObject, bodies: list[str], end: str, final: bool
+):
     """Numbered lines are unique, so the outcome is known: exactly those lines change."""
     lines = [f"{number}:{body}" for number, body in enumerate(bodies)]
     chosen = data.draw(st.lists(st.sampled_from(range(len(lines))), unique=True, min_size=1, max_size=4))
@@ -104,9 +118,10 @@ def test_distinct_places_are_replaced_and_nothing_else(data: st.DataObject, bodi
     assume(all(lines.count(line) == 1 and sum(line in other for other in lines) == 1 for line in lines))
     text = end.join(lines) + (end if final else "")
     edits = [Edit(lines[number], new[number]) for number in chosen]
-    expected = end.join(new.get(number, line).replace("\n", end) if number in new else line for number, line in enumerate(lines)) + (
-        end if final else ""
-    )
+    expected = end.join(
+        new.get(number, line).replace("\n", end) if number in new else line
+        for number, line in enumerate(lines)
+    ) + (end if final else "")
     if len(lines) == 1 and not final:
         return
     assert apply_edits(text, edits).text == expected
@@ -114,7 +129,9 @@ def test_distinct_places_are_replaced_and_nothing_else(data: st.DataObject, bodi
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.binary(max_size=200))
-async def test_bytes_around_an_edit_are_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes):
+async def test_bytes_around_an_edit_are_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes
+):
     """Whatever the encoding, or none: an edit that goes through touches its own bytes alone."""
     assume(b"\0" not in before + after and b"MARK" not in before + after)
     assume(not before.startswith((b"\xff\xfe", b"\xfe\xff")))  # by its mark all of it is UTF-16, MARK too
@@ -132,7 +149,14 @@ async def test_bytes_around_an_edit_are_the_same_bytes(tmp_path_factory: pytest.
 
 @pytest.mark.parametrize(
     ("encoding", "bom"),
-    [("utf-8-sig", ""), ("utf-16", ""), ("utf-16-le", "\ufeff"), ("utf-16-be", "\ufeff"), ("cp1252", ""), ("utf-8", "")],
+    [
+        ("utf-8-sig", ""),
+        ("utf-16", ""),
+        ("utf-16-le", "\ufeff"),
+        ("utf-16-be", "\ufeff"),
+        ("cp1252", ""),
+        ("utf-8", ""),
+    ],
 )
 async def test_the_encoding_of_a_file_is_kept(tools: list[Tool], tmp_path: Path, encoding: str, bom: str):
     text = "naïve café costs 5 coins\nsecond line of the text\n"
@@ -151,8 +175,12 @@ async def test_a_character_the_encoding_lacks_is_named(tools: list[Tool], tmp_pa
 async def test_binary_and_missing_files_are_told_apart(tools: list[Tool], tmp_path: Path):
     (tmp_path / "archive").write_bytes(b"\x1f\x8b\x08" + bytes(50))
     edit = [{"old": "a", "new": "b"}]
-    assert "archive is gzip data, not text" in await complaint(named(tools, "edit_file"), path="archive", edits=edit)
-    assert "none.txt does not exist; use write_file" in await complaint(named(tools, "edit_file"), path="none.txt", edits=edit)
+    assert "archive is gzip data, not text" in await complaint(
+        named(tools, "edit_file"), path="archive", edits=edit
+    )
+    assert "none.txt does not exist; use write_file" in await complaint(
+        named(tools, "edit_file"), path="none.txt", edits=edit
+    )
     assert "there is no missing" in await complaint(named(tools, "edit_file"), path="missing/x", edits=edit)
     assert not (tmp_path / "missing").exists()
 
@@ -161,7 +189,9 @@ async def test_a_huge_file_is_edited_and_a_gigantic_one_refused(tools: list[Tool
     text = "".join(f"line {number}\n" for number in range(1_000_000))
     (tmp_path / "huge").write_text(text)
     started = time.monotonic()
-    result = await call(named(tools, "edit_file"), path="huge", edits=[{"old": "line 777777\n", "new": "changed\n"}])
+    result = await call(
+        named(tools, "edit_file"), path="huge", edits=[{"old": "line 777777\n", "new": "changed\n"}]
+    )
     assert time.monotonic() - started < 5
     assert "at line 777778" in result.text
     assert result.details["old_content"] is None, "too long for a conversation"
@@ -170,7 +200,9 @@ async def test_a_huge_file_is_edited_and_a_gigantic_one_refused(tools: list[Tool
     assert "is not in the file" in said
     with open(tmp_path / "gigantic", "wb") as file:
         file.truncate(MAX_CHANGED + 1)
-    assert "use sed in bash" in await complaint(named(tools, "edit_file"), path="gigantic", edits=[{"old": "a", "new": "b"}])
+    assert "use sed in bash" in await complaint(
+        named(tools, "edit_file"), path="gigantic", edits=[{"old": "a", "new": "b"}]
+    )
 
 
 async def test_concurrent_edits_of_one_file_all_arrive(tools: list[Tool], tmp_path: Path):
@@ -180,7 +212,9 @@ async def test_concurrent_edits_of_one_file_all_arrive(tools: list[Tool], tmp_pa
     await asyncio.gather(
         *[
             call(
-                edit_file, path="link" if number % 2 else "file", edits=[{"old": f"value{number:02d} = 0", "new": f"value{number:02d} = 1"}]
+                edit_file,
+                path="link" if number % 2 else "file",
+                edits=[{"old": f"value{number:02d} = 0", "new": f"value{number:02d} = 1"}],
             )
             for number in range(20)
         ]
@@ -195,12 +229,18 @@ async def test_an_expected_hash_guards_against_a_change_in_between(tools: list[T
     assert f"[hash {seen}]" in result.text
     assert hashlib.sha256(b"one\n").hexdigest().startswith(seen)
     (tmp_path / "a/file").write_text("two\n")
-    for name, arguments in (("edit_file", {"edits": [{"old": "two", "new": "three"}]}), ("write_file", {"content": "three"})):
+    for name, arguments in (
+        ("edit_file", {"edits": [{"old": "two", "new": "three"}]}),
+        ("write_file", {"content": "three"}),
+    ):
         said = await complaint(named(tools, name), path="a/file", expected_hash=seen, **arguments)
         assert "read it again" in said
     assert (tmp_path / "a/file").read_text() == "two\n"
     await call(
-        named(tools, "edit_file"), path="a/file", edits=[{"old": "two", "new": "three"}], expected_hash=hashlib.sha256(b"two\n").hexdigest()
+        named(tools, "edit_file"),
+        path="a/file",
+        edits=[{"old": "two", "new": "three"}],
+        expected_hash=hashlib.sha256(b"two\n").hexdigest(),
     )
     assert (tmp_path / "a/file").read_text() == "three\n"
 
@@ -218,7 +258,11 @@ async def test_writing_makes_parents_and_tells_old_from_new(tools: list[Tool], t
     }
     replaced = await call(write_file, path="a/b/c.txt", content="")
     assert replaced.text.startswith("replaced a/b/c.txt")
-    assert (replaced.details["is_new_file"], replaced.details["old_content"], replaced.details["new_content"]) == (False, "first\n", "")
+    assert (
+        replaced.details["is_new_file"],
+        replaced.details["old_content"],
+        replaced.details["new_content"],
+    ) == (False, "first\n", "")
 
 
 async def test_writing_is_atomic_and_keeps_the_mode(tools: list[Tool], tmp_path: Path):

@@ -32,7 +32,9 @@ async def web(text: str = "hello") -> AsyncIterator[tuple[int, list[bytes]]]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             requests.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
+            writer.write(
+                f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
+            )
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -98,7 +100,18 @@ def test_a_list_allows_what_it_names(host: str, port: int, allowed: bool):
 
 @pytest.mark.parametrize(
     "entry",
-    ["", "*", "*.", "http://example.com", "example.com/path", "127.0.0.1", "a*.example.com", "a.example:0", "a.example:x", "*.*.com"],
+    [
+        "",
+        "*",
+        "*.",
+        "http://example.com",
+        "example.com/path",
+        "127.0.0.1",
+        "a*.example.com",
+        "a.example:0",
+        "a.example:x",
+        "*.*.com",
+    ],
 )
 def test_a_list_with_something_else_is_a_mistake(entry: str, tmp_path: Path):
     with pytest.raises(MisuseError, match="is no domain"):
@@ -112,12 +125,21 @@ def test_only_the_level_with_a_network_takes_domains(tmp_path: Path):
 
 
 async def test_what_is_allowed_is_passed_on_and_the_rest_is_told_how_to_allow_it(tmp_path: Path):
-    async with web() as (port, requests), proxy(tmp_path, Judge(Domains([f"docs.test:{port}"]), None), docs_test="127.0.0.1") as path:
+    async with (
+        web() as (port, requests),
+        proxy(tmp_path, Judge(Domains([f"docs.test:{port}"]), None), docs_test="127.0.0.1") as path,
+    ):
         assert "hello" in await ask(
-            path, f"GET http://docs.test:{port}/a?b=c HTTP/1.1\r\nHost: evil.test\r\nProxy-Authorization: x\r\nX: y\r\n\r\n"
+            path,
+            f"GET http://docs.test:{port}/a?b=c HTTP/1.1\r\nHost: evil.test\r\nProxy-Authorization: x\r\nX: y\r\n\r\n",
         )
-        assert requests[0] == f"GET /a?b=c HTTP/1.1\r\nHost: docs.test:{port}\r\nConnection: close\r\nX: y\r\n\r\n".encode()
-        tunnel = await ask(path, f"CONNECT DOCS.test.:{port} HTTP/1.1\r\n\r\n", then=b"GET / HTTP/1.1\r\n\r\n")
+        assert (
+            requests[0]
+            == f"GET /a?b=c HTTP/1.1\r\nHost: docs.test:{port}\r\nConnection: close\r\nX: y\r\n\r\n".encode()
+        )
+        tunnel = await ask(
+            path, f"CONNECT DOCS.test.:{port} HTTP/1.1\r\n\r\n", then=b"GET / HTTP/1.1\r\n\r\n"
+        )
         assert tunnel.endswith("hello")
         refused = await ask(path, f"CONNECT other.test:{port} HTTP/1.1\r\n\r\n")
         assert refused.startswith("HTTP/1.1 403")
@@ -142,14 +164,19 @@ async def test_nothing_else_is_passed_on(tmp_path: Path, request_text: str):
     domains = Judge(Domains(["docs.test:{port}".replace("{port}", "1"), "private.test:1"]), None)
     async with web() as (port, requests):
         judge = Judge(Domains([f"docs.test:{port}", f"private.test:{port}"]), None)
-        async with proxy(tmp_path, judge, docs_test="127.0.0.1", private_test="10.0.0.1", other_test="127.0.0.1") as path:
+        async with proxy(
+            tmp_path, judge, docs_test="127.0.0.1", private_test="10.0.0.1", other_test="127.0.0.1"
+        ) as path:
             answer = await ask(path, request_text.replace("{port}", str(port)))
         assert answer.startswith(("HTTP/1.1 403", "HTTP/1.1 400")), answer
         assert requests == []
     assert domains
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "169.254.169.254", "127.0.0.1", "::1", "fd00::1", "::ffff:127.0.0.1", "100.100.100.200"])
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0.1", "169.254.169.254", "127.0.0.1", "::1", "fd00::1", "::ffff:127.0.0.1", "100.100.100.200"],
+)
 async def test_names_of_private_addresses_are_refused(tmp_path: Path, address: str):
     async with proxy(tmp_path, Judge(Domains(["docs.test"]), None), (), docs_test=address) as path:
         answer = await ask(path, "CONNECT docs.test:443 HTTP/1.1\r\n\r\n")
@@ -175,7 +202,9 @@ async def test_a_new_domain_is_asked_about_once(tmp_path: Path, kind: str):
         judge = Judge(Domains([]), later if kind == "async" else plain)
         async with proxy(tmp_path, judge, good_test="127.0.0.1", bad_test="127.0.0.1") as path:
             for host in ("good.test", "bad.test"):
-                answers = await asyncio.gather(*(ask(path, f"GET http://{host}:{port}/ HTTP/1.1\r\n\r\n") for _ in range(3)))
+                answers = await asyncio.gather(
+                    *(ask(path, f"GET http://{host}:{port}/ HTTP/1.1\r\n\r\n") for _ in range(3))
+                )
                 passed = host == "good.test" and kind in ("plain", "async")
                 assert all(("hello" in answer) is passed for answer in answers), answers
     assert asked == [f"good.test:{port}", f"bad.test:{port}"]
@@ -186,7 +215,9 @@ async def test_slow_and_long_requests_are_bounded(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(egress, "MAX_CONNECTIONS", 3)
     async with proxy(tmp_path, Judge(Domains([]), None)) as path:
         assert (await ask(path, "GET http://a.test/ HTTP/1.1\r\nX: y\r\n")).startswith("HTTP/1.1 408")
-        assert (await ask(path, "GET http://a.test/ HTTP/1.1\r\nX: " + "y" * 100_000)).startswith("HTTP/1.1 431")
+        assert (await ask(path, "GET http://a.test/ HTTP/1.1\r\nX: " + "y" * 100_000)).startswith(
+            "HTTP/1.1 431"
+        )
         silent = [await asyncio.open_unix_connection(path) for _ in range(6)]
         async with asyncio.timeout(3):
             for reader, writer in silent:
@@ -222,7 +253,9 @@ async def test_nothing_of_a_proxy_is_left_when_it_ends(tmp_path: Path):
     assert open_sockets() <= before
 
 
-FETCH = 'python3 -c "import urllib.request as r, sys; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"'
+FETCH = (
+    'python3 -c "import urllib.request as r, sys; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"'
+)
 
 
 @linux
@@ -232,9 +265,17 @@ async def test_a_command_reaches_the_domains_and_nothing_else(tmp_path: Path, ne
         bystander.bind(("127.0.0.1", 0))
         bystander.listen()
         async with web() as (port, requests):
-            box = Sandbox(tmp_path, "workspace+net", net=[f"localhost:{port}"], net_from=["127.0.0.0/8"], backends=("bubblewrap",))
+            box = Sandbox(
+                tmp_path,
+                "workspace+net",
+                net=[f"localhost:{port}"],
+                net_from=["127.0.0.0/8"],
+                backends=("bubblewrap",),
+            )
             # By name through the proxy: the usual exception for localhost is taken away.
-            code, output = await shell(box, f"no_proxy= NO_PROXY= {FETCH} http://localhost:{port}/ && echo fine")
+            code, output = await shell(
+                box, f"no_proxy= NO_PROXY= {FETCH} http://localhost:{port}/ && echo fine"
+            )
             assert (code, output) == (0, "hello\nfine\n"), output
             assert len(requests) == 1
             _, output = await shell(
@@ -261,7 +302,9 @@ async def test_a_new_domain_of_a_command_is_approved_or_refused(tmp_path: Path, 
         return name.startswith("localhost")
 
     async with web() as (port, _):
-        tools = coding_tools(tmp_path, sandbox="workspace+net", net=[], approve_domain=approve, fetch_from=["127.0.0.0/8"])
+        tools = coding_tools(
+            tmp_path, sandbox="workspace+net", net=[], approve_domain=approve, fetch_from=["127.0.0.0/8"]
+        )
         bash = named(tools, "bash")
         command = f"no_proxy= NO_PROXY= {FETCH} http://localhost:{port}/; {FETCH} http://other.test:81/"
         for _ in range(2):
@@ -275,7 +318,9 @@ async def test_a_new_domain_of_a_command_is_approved_or_refused(tmp_path: Path, 
 async def test_the_forwarder_is_no_child_of_the_command_and_ends_with_it(tmp_path: Path, need):
     need("bubblewrap")
     box = Sandbox(tmp_path, "workspace+net", net=["docs.test"], backends=("bubblewrap",))
-    code, output = await shell(box, "python3 -c 'import os; os.wait()' 2>&1 | tail -1; exit 7", Limits(wall=10))
+    code, output = await shell(
+        box, "python3 -c 'import os; os.wait()' 2>&1 | tail -1; exit 7", Limits(wall=10)
+    )
     assert code == 7
     assert "ChildProcessError" in output
     waiting = asyncio.ensure_future(shell(box, "sleep 20"))

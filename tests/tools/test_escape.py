@@ -28,17 +28,31 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are L
 SCENE = Path(__file__).with_name("scene.py")
 SOURCE = Path(__file__).parents[2] / "src"
 NOBODY = 65534
-LEVELS = [("workspace", "bubblewrap"), ("workspace", "landlock"), ("workspace+net", "bubblewrap"), ("workspace+net", "landlock")]
-confined = pytest.mark.parametrize(("level", "backend"), LEVELS, ids=[f"{level}-{backend}" for level, backend in LEVELS])
+LEVELS = [
+    ("workspace", "bubblewrap"),
+    ("workspace", "landlock"),
+    ("workspace+net", "bubblewrap"),
+    ("workspace+net", "landlock"),
+]
+confined = pytest.mark.parametrize(
+    ("level", "backend"), LEVELS, ids=[f"{level}-{backend}" for level, backend in LEVELS]
+)
 users = pytest.mark.parametrize("ordinary", [False, True], ids=["this-user", "ordinary-user"])
 
 
 @functools.cache
 def ordinary_python() -> str | None:
     """An interpreter that an ordinary user may run, with what swink needs."""
-    for candidate in dict.fromkeys([sys.executable, f"/usr/bin/python3.{sys.version_info.minor}", "/usr/bin/python3"]):
+    for candidate in dict.fromkeys(
+        [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}", "/usr/bin/python3"]
+    ):
         try:
-            if _as_ordinary([candidate, "-c", "import os, sys, swink.tools; os.execv(sys.executable, ['x', '-V'])"]).returncode == 0:
+            if (
+                _as_ordinary(
+                    [candidate, "-c", "import os, sys, swink.tools; os.execv(sys.executable, ['x', '-V'])"]
+                ).returncode
+                == 0
+            ):
                 return candidate
         except OSError:
             continue
@@ -47,7 +61,12 @@ def ordinary_python() -> str | None:
 
 def _as_ordinary(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
     packages = os.pathsep.join([str(SOURCE), str(SCENE.parent), *site.getsitepackages()])
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "PYTHONPATH": packages,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return subprocess.run(
         command,
         env=environment,
@@ -64,7 +83,13 @@ def _as_ordinary(command: list[str], **options: Any) -> "subprocess.CompletedPro
 
 def play(level: str, backend: str, *, ordinary: bool) -> dict[str, Any]:
     if not ordinary:
-        done = subprocess.run([sys.executable, str(SCENE), level, backend], capture_output=True, text=True, check=False, timeout=90)
+        done = subprocess.run(
+            [sys.executable, str(SCENE), level, backend],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
     else:
         if os.getuid() != 0:
             pytest.skip("only root can become another user")
@@ -88,7 +113,14 @@ def test_the_corpus_bites_where_nothing_holds_it(ordinary: bool):
     )
     assert len(found["written"]) >= 5
     planted = {path for path, _ in found["planted"]}
-    for path in (".git/config", "config", "new/.git/hooks/pre-commit", "repository/.git/config", "repository/.git/commondir", ".mcp.json"):
+    for path in (
+        ".git/config",
+        "config",
+        "new/.git/hooks/pre-commit",
+        "repository/.git/config",
+        "repository/.git/commondir",
+        ".mcp.json",
+    ):
         assert path in planted, path
     assert found["reached"] == ["abstract", "tcp", "udp", "unix"]
     assert not found["victim_lives"]
@@ -107,7 +139,11 @@ def test_nothing_gets_out(level: str, backend: str, ordinary: bool, need):
     assert found["written"] == []
     assert found["appeared"] == []
     # Nothing that is obeyed has changed, and a repository that was made runs nothing; what was refused is beside it.
-    assert [(path, text) for path, text in found["planted"] if ".refused" not in path and ("pwned" in text or "planted" in text)] == []
+    assert [
+        (path, text)
+        for path, text in found["planted"]
+        if ".refused" not in path and ("pwned" in text or "planted" in text)
+    ] == []
     assert found["reached"] == ([] if level == "workspace" else ["tcp", "udp"])
     assert found["victim_lives"]
 
@@ -122,7 +158,12 @@ async def test_without_dropping_capabilities_root_remounts_its_way_out(tmp_path:
     command = f"mount -o remount,bind,rw {outside} && touch {outside}/escaped"
     box = Sandbox(workspace, readable=[outside], backends=("bubblewrap",))
     ours = await box.launch(["/bin/sh", "-c", command])
-    dropping = replace(ours, argv=_without(ours.argv, "--unshare-user", "--disable-userns", "--seccomp"), seccomp=b"", seccomp_fd=0)
+    dropping = replace(
+        ours,
+        argv=_without(ours.argv, "--unshare-user", "--disable-userns", "--seccomp"),
+        seccomp=b"",
+        seccomp_fd=0,
+    )
     for launch in (ours, dropping):
         assert (await run(launch, lambda data: None)).code != 0
         assert not (outside / "escaped").exists()
@@ -149,7 +190,9 @@ async def test_killing_everybody_kills_nobody_outside(tmp_path: Path, need):
     await outside.wait()
 
 
-async def test_hooks_and_configuration_of_the_repository_stay(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+async def test_hooks_and_configuration_of_the_repository_stay(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
+):
     """They run programs when a person uses git later, outside. Commits work, in the user's name, without their configuration."""
     need("bubblewrap")
     home = tmp_path / "home"
@@ -174,7 +217,9 @@ async def test_hooks_and_configuration_of_the_repository_stay(tmp_path: Path, ne
     assert not (tmp_path / ".git/hooks/post-commit").exists()
 
 
-async def test_secrets_inside_the_workspace_are_covered_or_the_level_refused(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+async def test_secrets_inside_the_workspace_are_covered_or_the_level_refused(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
+):
     """Somebody works in their home directory."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in (".ssh/id_rsa", ".netrc", ".config/swink/key"):
@@ -192,7 +237,9 @@ async def test_secrets_inside_the_workspace_are_covered_or_the_level_refused(tmp
         await Sandbox(tmp_path, backends=("landlock",)).backend()
 
 
-async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("swink.tools.landlock.abi", lambda: 4)
     marker = tmp_path / "ran"
@@ -205,7 +252,9 @@ async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(tmp_path:
     assert not marker.exists()
 
 
-async def test_a_bubblewrap_that_cannot_disable_user_namespaces_is_still_tight(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+async def test_a_bubblewrap_that_cannot_disable_user_namespaces_is_still_tight(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
+):
     """As before version 0.8: the system call filter refuses them then."""
     need("bubblewrap")
     old = tmp_path / "bin"
@@ -230,7 +279,9 @@ async def test_the_whole_file_system_is_no_workspace(need):
         await Sandbox("/").backend()
 
 
-async def test_a_bubblewrap_that_does_not_confine_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_bubblewrap_that_does_not_confine_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Found on the PATH is not enough: it is tried."""
     fake = tmp_path / "bin"
     fake.mkdir()
@@ -242,7 +293,9 @@ async def test_a_bubblewrap_that_does_not_confine_is_not_trusted(tmp_path: Path,
 
 
 @confined
-async def test_temp_and_home_are_private_and_last_as_long_as_the_sandbox(tmp_path: Path, level: Any, backend: Any, need):
+async def test_temp_and_home_are_private_and_last_as_long_as_the_sandbox(
+    tmp_path: Path, level: Any, backend: Any, need
+):
     need(backend)
     box = Sandbox(tmp_path, level, backends=(backend,))
     await shell(box, 'echo kept > "$TMPDIR/note"; echo kept > ~/note')
@@ -285,7 +338,9 @@ asyncio.run(main())
 """
     done = _as_ordinary([python, "-c", program], timeout=30)
     assert done.returncode == 0, done.stderr
-    left = subprocess.run(["pgrep", "-c", "-u", str(NOBODY), "bash"], capture_output=True, text=True, check=False).stdout.strip()
+    left = subprocess.run(
+        ["pgrep", "-c", "-u", str(NOBODY), "bash"], capture_output=True, text=True, check=False
+    ).stdout.strip()
     assert left == "0"
 
 
@@ -294,7 +349,9 @@ async def test_a_user_without_a_home_has_a_sandbox_too(tmp_path: Path, need, mon
     need("bubblewrap")
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
-    assert await shell(Sandbox(tmp_path, backends=("bubblewrap",)), 'echo "$HOME"; touch ~/x "$TMPDIR/y" z') == (0, "/tmp\n")
+    assert await shell(
+        Sandbox(tmp_path, backends=("bubblewrap",)), 'echo "$HOME"; touch ~/x "$TMPDIR/y" z'
+    ) == (0, "/tmp\n")
 
 
 def test_the_view_shows_no_home_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

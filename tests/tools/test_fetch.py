@@ -32,7 +32,9 @@ async def serve(hits: list[str]) -> AsyncIterator[Serve]:
     """Start a server with a route per path; gives its base URL."""
     runners: list[web.AppRunner] = []
 
-    async def start(**routes: Callable[[web.Request], Awaitable[web.StreamResponse]] | web.StreamResponse) -> str:
+    async def start(
+        **routes: Callable[[web.Request], Awaitable[web.StreamResponse]] | web.StreamResponse,
+    ) -> str:
         async def answer(request: web.Request) -> web.StreamResponse:
             hits.append(request.path)
             route = routes[request.path.strip("/").split("/")[0] or "index"]
@@ -74,7 +76,11 @@ async def test_other_text_is_given_as_it_is(fetch_url: Tool, serve: Serve):
 async def test_redirects_are_followed_and_counted(fetch_url: Tool, serve: Serve, hits: list[str]):
     async def hop(request: web.Request) -> web.Response:
         number = int(request.path.rsplit("/", 1)[1])
-        return web.Response(text="arrived") if number == 0 else web.Response(status=302, headers={"location": f"/hop/{number - 1}"})
+        return (
+            web.Response(text="arrived")
+            if number == 0
+            else web.Response(status=302, headers={"location": f"/hop/{number - 1}"})
+        )
 
     base = await serve(hop=hop)
     result = await call(fetch_url, url=f"{base}/hop/5")
@@ -109,7 +115,8 @@ async def test_charsets(fetch_url: Tool, serve: Serve, body: bytes, content_type
 
 async def test_binary_is_refused_and_images_are_looked_at(fetch_url: Tool, serve: Serve):
     base = await serve(
-        zip=web.Response(body=b"PK\x03\x04" + bytes(50)), png=web.Response(body=b"\x89PNG\r\n\x1a\n" + bytes(20), content_type="image/png")
+        zip=web.Response(body=b"PK\x03\x04" + bytes(50)),
+        png=web.Response(body=b"\x89PNG\r\n\x1a\n" + bytes(20), content_type="image/png"),
     )
     assert "It is a zip archive" in await complaint(fetch_url, url=f"{base}/zip")
     assert isinstance((await call(fetch_url, url=f"{base}/png")).content[1], Image)
@@ -138,10 +145,14 @@ async def test_a_large_body_is_cut(fetch_url: Tool, serve: Serve):
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 async def test_a_packed_bomb_is_unpacked_only_to_the_cap(fetch_url: Tool, serve: Serve, packing: str):
     bomb = gzip.compress(b"z" * (64 << 20)) if packing == "gzip" else zlib.compress(b"z" * (64 << 20))
-    base = await serve(index=web.Response(body=bomb, headers={"content-encoding": packing, "content-type": "text/plain"}))
+    base = await serve(
+        index=web.Response(body=bomb, headers={"content-encoding": packing, "content-type": "text/plain"})
+    )
     result = await call(fetch_url, url=base)
     assert result.details["bytes"] == MAX_BODY
-    odd = await serve(index=web.Response(body=b"x", headers={"content-encoding": "br", "content-type": "text/plain"}))
+    odd = await serve(
+        index=web.Response(body=b"x", headers={"content-encoding": "br", "content-type": "text/plain"})
+    )
     assert "packs its answer with br" in await complaint(fetch_url, url=odd)
 
 
@@ -190,7 +201,9 @@ SLOW = {
 
 
 @pytest.mark.parametrize("kind", SLOW)
-async def test_reading_a_page_is_inside_the_time_limit_and_off_the_event_loop(fetch_url: Tool, serve: Serve, kind: str):
+async def test_reading_a_page_is_inside_the_time_limit_and_off_the_event_loop(
+    fetch_url: Tool, serve: Serve, kind: str
+):
     body, content_type = SLOW[kind]
     base = await serve(index=web.Response(body=body, headers={"content-type": content_type}))
     longest = 0.0
@@ -234,10 +247,14 @@ async def test_a_dead_server_is_an_error_with_the_reason(fetch_url: Tool):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    assert "could not be fetched: ClientConnectorError" in await complaint(fetch_url, url=f"http://127.0.0.1:{port}/")
+    assert "could not be fetched: ClientConnectorError" in await complaint(
+        fetch_url, url=f"http://127.0.0.1:{port}/"
+    )
 
 
-async def test_no_cookie_no_credential_no_proxy(serve: Serve, fetch_url: Tool, monkeypatch: pytest.MonkeyPatch, hits: list[str]):
+async def test_no_cookie_no_credential_no_proxy(
+    serve: Serve, fetch_url: Tool, monkeypatch: pytest.MonkeyPatch, hits: list[str]
+):
     headers: dict[str, str] = {}
 
     async def show(request: web.Request) -> web.Response:
@@ -303,9 +320,15 @@ async def test_other_urls_are_refused(url: str):
 )
 async def test_a_redirect_is_checked_like_the_first_address(target: str, serve: Serve, hits: list[str]):
     other = await serve(index=web.Response(text="CANARY"))
-    base = await serve(start=web.Response(status=302, headers={"location": target.format(port=other.rsplit(":", 1)[1])}))
+    base = await serve(
+        start=web.Response(status=302, headers={"location": target.format(port=other.rsplit(":", 1)[1])})
+    )
     said = await complaint(fetch_tools(allowed=["127.0.0.1/32"])[0], url=f"{base}/start", timeout=5)
-    assert "not an address of the public internet" in said or "not fetched" in said or "could not be fetched: InvalidU" in said
+    assert (
+        "not an address of the public internet" in said
+        or "not fetched" in said
+        or "could not be fetched: InvalidU" in said
+    )
     assert hits == ["/start"]
 
 
@@ -339,7 +362,16 @@ METADATA = [
     "::ffff:168.63.129.16",
 ]
 EVERYTHING = networks(
-    ["0.0.0.0/0", "::/0", "169.254.0.0/16", "169.254.169.254/31", "fd00:ec2::/32", "64:ff9b::/96", "100.64.0.0/10", "fe80::/10"]
+    [
+        "0.0.0.0/0",
+        "::/0",
+        "169.254.0.0/16",
+        "169.254.169.254/31",
+        "fd00:ec2::/32",
+        "64:ff9b::/96",
+        "100.64.0.0/10",
+        "fe80::/10",
+    ]
 )
 
 
@@ -399,7 +431,9 @@ async def test_a_name_that_resolves_differently_the_second_time_gains_nothing(se
         asked.append(host)
         return answers[min(len(asked), len(answers)) - 1]
 
-    base = await serve(index=web.Response(text="checked"), again=web.Response(status=302, headers={"location": "/"}))
+    base = await serve(
+        index=web.Response(text="checked"), again=web.Response(status=302, headers={"location": "/"})
+    )
     port = base.rsplit(":", 1)[1]
     tool = fetch_tools(allowed=["127.0.0.1/32"], resolve=resolve)[0]
     assert (await call(tool, url=f"http://rebind.test:{port}/")).text.endswith("checked")
@@ -439,7 +473,9 @@ def _self_signed(tmp_path) -> ssl.SSLContext:
         .not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1)).sign(key, hashes.SHA256())
     )  # fmt: skip
     (tmp_path / "key").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
     )
     (tmp_path / "cert").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

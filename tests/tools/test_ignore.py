@@ -25,7 +25,10 @@ def git_files(root: Path) -> list[str]:
     if not (root / ".git").exists():
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     done = subprocess.run(
-        ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"], cwd=root, capture_output=True, check=True
+        ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        check=True,
     )
     return sorted(os.fsdecode(name) for name in done.stdout.split(b"\0") if name)
 
@@ -43,7 +46,9 @@ def lay_out(root: Path, paths: list[str], ignores: dict[str, str]) -> None:
             (root / directory / ".gitignore").write_text(content)
 
 
-names = st.sampled_from(["a", "b", "ab", "foo", "foo.py", "bar.txt", "build", "a b", "x.tmp", "[z]", "!n", "#c", "ab.c.d", ".hid"])
+names = st.sampled_from(
+    ["a", "b", "ab", "foo", "foo.py", "bar.txt", "build", "a b", "x.tmp", "[z]", "!n", "#c", "ab.c.d", ".hid"]
+)
 paths = st.lists(st.lists(names, min_size=1, max_size=4).map("/".join), min_size=1, max_size=12)
 pieces = st.sampled_from(
     [
@@ -83,11 +88,17 @@ ignore_files = st.lists(patterns, max_size=6).map("\n".join)
 
 @needs_git
 @settings(max_examples=40, deadline=None)
-@given(paths, ignore_files, st.dictionaries(st.sampled_from(["a", "foo", "build", "a/b"]), ignore_files, max_size=2))
+@given(
+    paths,
+    ignore_files,
+    st.dictionaries(st.sampled_from(["a", "foo", "build", "a/b"]), ignore_files, max_size=2),
+)
 @example(["build/x", "a/build/y", "foo.py"], "build/\n!a/build\n", {"a": "build\n"})
 @example(["a/b/c", "a/c", "x"], "a/**/c", {})
 @example(["foo/a", "foo/b/c"], "foo/*\n!foo/b\n", {})
-def test_the_same_files_as_git(tmp_path_factory: pytest.TempPathFactory, paths: list[str], ignored: str, nested: dict[str, str]):
+def test_the_same_files_as_git(
+    tmp_path_factory: pytest.TempPathFactory, paths: list[str], ignored: str, nested: dict[str, str]
+):
     root = tmp_path_factory.mktemp("repo")
     lay_out(root, paths, {"": ignored, **nested})
     assert files(root) == git_files(root)

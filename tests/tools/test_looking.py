@@ -60,7 +60,9 @@ def judged(commands: list[Command]) -> list[list[str]]:
 def test_bash_passes_the_words_that_are_judged(tmp_path_factory: pytest.TempPathFactory, parts: list[str]):
     line = "; ".join(f"w {part}" for part in parts)
     commands = read_commands(line)
-    if commands is None or any(command.words[0].text != "w" or command.link == "||" or command.inputs for command in commands):
+    if commands is None or any(
+        command.words[0].text != "w" or command.link == "||" or command.inputs for command in commands
+    ):
         return
     directory = tmp_path_factory.mktemp("empty") / "here"
     directory.mkdir()
@@ -71,7 +73,9 @@ def test_bash_passes_the_words_of_harmless_lines(tmp_path: Path):
     (tmp_path / "here").mkdir()
     lines = [f"w {line}" for line in harmless() if not set("|&;<>$[:") & set(line)]
     commands = [read_commands(line) for line in lines]
-    assert passed_by_bash("\n".join(lines), tmp_path / "here") == sorted(words for found in commands if found for words in judged(found))
+    assert passed_by_bash("\n".join(lines), tmp_path / "here") == sorted(
+        words for found in commands if found for words in judged(found)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,11 @@ def picture(top: Path) -> dict[str, tuple[int, int, bytes]]:
             path = os.path.join(directory, name)
             entry = os.lstat(path)
             content = Path(path).read_bytes() if os.path.isfile(path) and not os.path.islink(path) else b""
-            found[path] = (entry.st_mode, 0 if os.path.isdir(path) and ".git" in path else entry.st_mtime_ns, content)
+            found[path] = (
+                entry.st_mode,
+                0 if os.path.isdir(path) and ".git" in path else entry.st_mtime_ns,
+                content,
+            )
     return {path: entry for path, entry in found.items() if not path.endswith(("/.git/index", "/.git"))}
 
 
@@ -103,7 +111,12 @@ def run_for_real(scene: Path, line: str) -> bytes:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LC_"))}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "PAGER": "cat", "CANARY": str(scene.parent / "outside/pwned")}
     ended = subprocess.run(
-        ["bash", "--norc", "-c", line], cwd=scene, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+        ["bash", "--norc", "-c", line],
+        cwd=scene,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
     )
     return ended.stdout + ended.stderr
 
@@ -140,7 +153,9 @@ WORDS = [
     "--compress-program=./evil.sh", "--files", "--hidden", "-u", "--include=*", "-1", "-5", "5", "'import \"x\" as x; .'", ".name", "-D", "-H", "--no-dereference", "-s", "--stdin",
 ]  # fmt: skip
 VALUES = ["1", "5", "a", "x", "new", ",", "a.txt", "src/link", "2,3", "/etc/passwd", "%s", "py", "list"]
-PLAIN = st.builds(lambda letters: "-" + letters, st.text(LETTERS, min_size=1, max_size=3)) | st.sampled_from(WORDS)
+PLAIN = st.builds(lambda letters: "-" + letters, st.text(LETTERS, min_size=1, max_size=3)) | st.sampled_from(
+    WORDS
+)
 
 
 def words(options: Grammar) -> st.SearchStrategy[str]:
@@ -161,19 +176,25 @@ GRAMMARS = {name: viewer.options for name, viewer in VIEWERS.items()} | {
     f"git {name}": view.options for name, view in gitviews._VIEWS.items()
 }
 command = st.one_of(
-    st.builds(lambda program, rest: " ".join([program, *rest]), st.sampled_from(PROGRAMS), st.lists(PLAIN, max_size=5)),
+    st.builds(
+        lambda program, rest: " ".join([program, *rest]),
+        st.sampled_from(PROGRAMS),
+        st.lists(PLAIN, max_size=5),
+    ),
     st.sampled_from(sorted(GRAMMARS)).flatmap(
         lambda name: st.lists(words(GRAMMARS[name]), max_size=5).map(lambda rest: " ".join([name, *rest]))
     ),
 )
-line = st.lists(st.tuples(st.sampled_from(["; ", " && ", " | ", " || "]), command), min_size=1, max_size=2).map(
-    lambda parts: "".join(link + text for link, text in parts).lstrip(";&| ")
-)
+line = st.lists(
+    st.tuples(st.sampled_from(["; ", " && ", " | ", " || "]), command), min_size=1, max_size=2
+).map(lambda parts: "".join(link + text for link, text in parts).lstrip(";&| "))
 
 
 @tried(15, 400)
 @given(st.lists(line, min_size=20, max_size=60))
-def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(scene: Path, tool: Tool, lines: list[str]):
+def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
+    scene: Path, tool: Tool, lines: list[str]
+):
     unasked = [line for line in lines if not tool.needs_approval({"command": line})]
     if unasked:
         assert_harmless(scene, unasked)

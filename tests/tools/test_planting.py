@@ -27,9 +27,26 @@ OBEY = (
 
 
 def git(*words: str, cwd: Path, **environment: str) -> str:
-    full = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(cwd.parent / "no-home"), "GIT_TERMINAL_PROMPT": "0", **environment}
-    name = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main")
-    done = subprocess.run(["git", *name, *words], cwd=cwd, env=full, capture_output=True, text=True, check=False)
+    full = {
+        **os.environ,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "HOME": str(cwd.parent / "no-home"),
+        "GIT_TERMINAL_PROMPT": "0",
+        **environment,
+    }
+    name = (
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "protocol.file.allow=always",
+        "-c",
+        "init.defaultBranch=main",
+    )
+    done = subprocess.run(
+        ["git", *name, *words], cwd=cwd, env=full, capture_output=True, text=True, check=False
+    )
     return done.stdout + done.stderr
 
 
@@ -55,7 +72,11 @@ def obeyed(root: Path, pwned: Path) -> bool:
     """Whether any of the usual git commands, in any directory, as a person would type them, runs something of the command's."""
     places = [
         root,
-        *(path for path in root.rglob("*") if path.is_dir() and not {".git", "objects", "refs", "d"} & {*path.relative_to(root).parts}),
+        *(
+            path
+            for path in root.rglob("*")
+            if path.is_dir() and not {".git", "objects", "refs", "d"} & {*path.relative_to(root).parts}
+        ),
     ]
     person = {f"GIT_{role}_{kind}": "a" for role in ("AUTHOR", "COMMITTER") for kind in ("NAME", "EMAIL")}
     for place in filter(Path.is_dir, places):
@@ -167,7 +188,9 @@ async def test_the_plants_bite_where_nothing_holds_them(tmp_path: Path, name: st
     scene, attack = ATTACKS[name]
     root, pwned = tmp_path / "workspace", tmp_path / "pwned"
     lay(root, scene)
-    await shell(Sandbox(root, "none", environment={"PWNED": str(pwned), "HOST": str(tmp_path)}), f"{MAKE} {attack}")
+    await shell(
+        Sandbox(root, "none", environment={"PWNED": str(pwned), "HOST": str(tmp_path)}), f"{MAKE} {attack}"
+    )
     pwned.unlink(missing_ok=True)
     assert obeyed(root, pwned), name
 
@@ -182,12 +205,25 @@ async def test_hooks_that_the_users_own_configuration_names_are_reserved(
     (home / ".gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
     monkeypatch.setenv("HOME", str(home))
     root = repository(tmp_path / "workspace")
-    await shell(Sandbox(root, backends=(backend,)), "mkdir .githooks; echo x > .githooks/pre-commit; touch done")
+    await shell(
+        Sandbox(root, backends=(backend,)), "mkdir .githooks; echo x > .githooks/pre-commit; touch done"
+    )
     assert (root / "done").exists()
     assert not (root / ".githooks").exists()
 
 
-NAMES = [".swink", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".codex", ".envrc", ".nvim.lua", ".devcontainer"]
+NAMES = [
+    ".swink",
+    ".mcp.json",
+    ".vscode",
+    ".idea",
+    ".claude",
+    ".cursor",
+    ".codex",
+    ".envrc",
+    ".nvim.lua",
+    ".devcontainer",
+]
 
 
 @backends
@@ -201,8 +237,13 @@ async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_pa
 
 
 @backends
-@pytest.mark.parametrize("later", ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc'])
-async def test_a_command_takes_nothing_for_given_that_another_has_just_made(tmp_path: Path, backend: Any, later: str, need):
+@pytest.mark.parametrize(
+    "later",
+    ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc'],
+)
+async def test_a_command_takes_nothing_for_given_that_another_has_just_made(
+    tmp_path: Path, backend: Any, later: str, need
+):
     need(backend)
     root, pwned = repository(tmp_path / "workspace"), tmp_path / "pwned"
     (root / ".nvimrc").write_text("mine")
@@ -245,7 +286,9 @@ async def test_what_programs_obey_is_neither_made_nor_changed(tmp_path: Path, ba
 
 
 @backends
-async def test_start_up_files_of_a_home_stay(tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch):
+async def test_start_up_files_of_a_home_stay(
+    tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
+):
     need(backend)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".bashrc").write_text("# mine")
@@ -289,7 +332,9 @@ async def test_ordinary_work_with_git_goes_on(tmp_path: Path, backend: Any, need
 async def test_a_result_tells_of_new_repositories_and_of_what_was_moved_aside(tmp_path: Path, need):
     need("bubblewrap")
     bash = named(coding_tools(tmp_path), "bash")
-    result = await call(bash, command="git init -q fresh; git init -q evil; git -C evil config core.fsmonitor x; touch .zzz")
+    result = await call(
+        bash, command="git init -q fresh; git init -q evil; git -C evil config core.fsmonitor x; touch .zzz"
+    )
     assert "[the command made a git repository: fresh/.git]" in result.text
     assert "evil/.git/config would have git run programs" in result.text
     assert (tmp_path / "evil/.git/config.refused").exists()
@@ -319,7 +364,9 @@ async def test_commands_that_run_at_the_same_time_share_what_is_reserved(tmp_pat
     root = repository(tmp_path / "workspace")
     attack = "sleep 1; mkdir -p .vscode .swink; echo x > .vscode/x; echo x > .swink/x; echo ../evil > .git/commondir; true"
     boxes = [Sandbox(root, backends=("bubblewrap",)) for _ in range(4)]
-    await asyncio.gather(shell(boxes[0], "true"), *(shell(box, attack) for box in boxes[1:]), shell(boxes[0], "sleep 0.3"))
+    await asyncio.gather(
+        shell(boxes[0], "true"), *(shell(box, attack) for box in boxes[1:]), shell(boxes[0], "sleep 0.3")
+    )
     for name in (".vscode", ".swink", ".git/commondir"):
         assert not (root / name).exists()
 
@@ -343,7 +390,9 @@ async def test_things_are_put_right_when_the_supervisor_is_killed(tmp_path: Path
     need(backend)
     root = repository(tmp_path / "workspace")
     box = Sandbox(root, backends=(backend,))
-    launch = await box.launch(shell_argv("mkdir .vscode evil; echo x >> .git/config; touch started; sleep 20"))
+    launch = await box.launch(
+        shell_argv("mkdir .vscode evil; echo x >> .git/config; touch started; sleep 20")
+    )
     running = asyncio.ensure_future(run(launch, len))
     while not (root / "started").exists():
         await asyncio.sleep(0.01)
@@ -368,7 +417,9 @@ async def test_what_a_crash_has_left_breaks_nothing_and_goes_with_the_next_comma
     assert (await running).reason == "supervisor"
     assert (root / ".git/commondir").stat().st_mtime_ns == MARK
     assert "first" in git("log", "--format=%s", cwd=root)
-    assert "nothing to commit" in git("stash", cwd=root) + git("status", cwd=root) or "started" in git("status", cwd=root)
+    assert "nothing to commit" in git("stash", cwd=root) + git("status", cwd=root) or "started" in git(
+        "status", cwd=root
+    )
     await shell(box, "true")
     assert not (root / ".git/commondir").exists()
     assert not (root / ".vscode").exists()
@@ -389,7 +440,9 @@ async def test_a_hidden_place_that_is_made_while_a_command_runs_is_hidden(tmp_pa
     assert "CANARY" not in (await shell(box, "cat store/a log.db"))[1]
 
 
-async def test_a_hidden_place_is_not_moved_with_its_parent(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):
+async def test_a_hidden_place_is_not_moved_with_its_parent(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
+):
     need("bubblewrap")
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in (".config/gh/hosts.yml", ".config/swink/key", ".local/share/swink/s", "data/store/a"):
@@ -397,6 +450,8 @@ async def test_a_hidden_place_is_not_moved_with_its_parent(tmp_path: Path, need,
         (tmp_path / name).write_text("CANARY")
     box = Sandbox(tmp_path, hidden=["data/store"], backends=("bubblewrap",))
     attack = 'cd "$ROOT"; mv .config .config2; mv .local .local2; mv .local/share .local/x; mv data data2; mv data/store s; grep -r CANARY .; true'
-    box = Sandbox(tmp_path, hidden=["data/store"], backends=("bubblewrap",), environment={"ROOT": str(tmp_path)})
+    box = Sandbox(
+        tmp_path, hidden=["data/store"], backends=("bubblewrap",), environment={"ROOT": str(tmp_path)}
+    )
     for _ in range(2):
         assert "CANARY" not in (await shell(box, attack))[1]

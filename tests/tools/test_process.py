@@ -148,7 +148,9 @@ AGAINST = {
 async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, against: str):
     ready = f"until [ $(ls {tmp_path}/mark | wc -l) = 6 ]; do sleep 0.01; done"
     async with asyncio.timeout(20):
-        command = f'{family(tmp_path)} & {ready}; echo $PPID $(cut -d" " -f4 /proc/$PPID/stat); {against}; sleep 60'
+        command = (
+            f'{family(tmp_path)} & {ready}; echo $PPID $(cut -d" " -f4 /proc/$PPID/stat); {against}; sleep 60'
+        )
         ending, output = await run_shell(Sandbox(tmp_path, "none"), command, Limits(wall=3))
     assert ending.reason in ("supervisor", "killed", "timeout")
     if against.startswith("kill"):
@@ -162,7 +164,9 @@ async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_p
 
 async def test_a_supervisor_that_was_killed_is_reported_at_once(tmp_path: Path):
     started = time.monotonic()
-    ending, output = await run_shell(Sandbox(tmp_path, "none"), "echo before; kill -9 $PPID; sleep 60; echo after")
+    ending, output = await run_shell(
+        Sandbox(tmp_path, "none"), "echo before; kill -9 $PPID; sleep 60; echo after"
+    )
     assert (ending.reason, ending.code, output.text()) == ("supervisor", 137, "before\n")
     assert time.monotonic() - started < 5
 
@@ -184,7 +188,9 @@ async def test_a_writer_out_of_reach_does_not_hang_the_run(tmp_path: Path):
         taking = asyncio.create_task(take())
         hand_over = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('socket'); socket.send_fds(s, [b'x'], [1])"
         async with asyncio.timeout(10):
-            ending, output = await run_shell(Sandbox(tmp_path, "none"), f'echo out; {sys.executable} -c "{hand_over}"')
+            ending, output = await run_shell(
+                Sandbox(tmp_path, "none"), f'echo out; {sys.executable} -c "{hand_over}"'
+            )
             await taking
     assert (ending.code, output.text()) == (0, "out\n")
     assert len(held) == 1
@@ -228,7 +234,9 @@ async def test_cancellation_at_any_moment_of_the_start_leaves_nothing(tmp_path: 
 @places
 async def test_a_gigabyte_of_output_takes_little_memory(box: Sandbox):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ending, output = await run_shell(box, "echo first; head -c 1000000000 /dev/zero; echo; echo last", size=1000)
+    ending, output = await run_shell(
+        box, "echo first; head -c 1000000000 /dev/zero; echo; echo last", size=1000
+    )
     assert ending.code == 0
     assert output.size == 1_000_000_012
     assert output.text().startswith("first\n")
@@ -260,7 +268,9 @@ async def test_there_is_no_input(box: Sandbox):
 
 
 @places
-@pytest.mark.parametrize(("command", "code", "number"), [("exit 7", 7, None), ("kill -9 $$", 137, 9), ("kill -TERM $$", 143, 15)])
+@pytest.mark.parametrize(
+    ("command", "code", "number"), [("exit 7", 7, None), ("kill -9 $$", 137, 9), ("kill -TERM $$", 143, 15)]
+)
 async def test_exit_codes_are_those_of_a_shell(box: Sandbox, command: str, code: int, number: int | None):
     ending, _ = await run_shell(box, command)
     assert ending.code == code
@@ -296,7 +306,9 @@ async def test_limit_of_processor_time(box: Sandbox):
 
 @places
 async def test_limit_of_memory_of_one_process(box: Sandbox):
-    ending, output = await run_shell(box, f"{sys.executable} -c 'x = bytearray(300 << 20); print(len(x))'", Limits(memory=200 << 20))
+    ending, output = await run_shell(
+        box, f"{sys.executable} -c 'x = bytearray(300 << 20); print(len(x))'", Limits(memory=200 << 20)
+    )
     assert "MemoryError" in output.text() or ending.reason == "memory"
     assert ending.code != 0
 
@@ -356,7 +368,9 @@ async def test_limit_of_disk_space(box: Sandbox, tmp_path: Path):
 @places
 async def test_a_fork_bomb_is_ended(box: Sandbox):
     started = time.monotonic()
-    ending, _ = await run_shell(box, "bomb() { bomb | bomb & }; bomb; sleep 20", Limits(wall=10, processes=60))
+    ending, _ = await run_shell(
+        box, "bomb() { bomb | bomb & }; bomb; sleep 20", Limits(wall=10, processes=60)
+    )
     assert ending.reason in ("processes", "timeout") or ending.code != 0
     assert time.monotonic() - started < 12
 
@@ -370,7 +384,8 @@ async def test_the_environment_carries_no_secrets(tmp_path: Path, monkeypatch: p
     for name, value in {**secrets, "EDITOR": "vi", "MY_SETTING": "blue"}.items():
         monkeypatch.setenv(name, value)
     _, output = await run_shell(
-        Sandbox(tmp_path, "none", environment={"GIVEN_TOKEN": "on purpose"}), "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
+        Sandbox(tmp_path, "none", environment={"GIVEN_TOKEN": "on purpose"}),
+        "env; cat /proc/$PPID/environ | tr '\\0' '\\n'",
     )
     for name in secrets:
         assert f"{name}=" not in output.text()
@@ -498,7 +513,9 @@ async def test_children_of_the_program_itself_are_left_alone(tmp_path: Path):
 async def test_many_commands_at_once(tmp_path: Path):
     box = Sandbox(tmp_path, "none")
     endings = await asyncio.gather(*[run_shell(box, f"echo {number}; exit {number}") for number in range(12)])
-    assert [(ending.code, output.text()) for ending, output in endings] == [(number, f"{number}\n") for number in range(12)]
+    assert [(ending.code, output.text()) for ending, output in endings] == [
+        (number, f"{number}\n") for number in range(12)
+    ]
 
 
 async def test_no_file_descriptor_leaks(tmp_path: Path):
@@ -540,7 +557,9 @@ while len(tree.descendants(child.pid)) < 4 and time.monotonic() < deadline:
 print(len(tree.descendants(child.pid)))
 print(tree.end(child.pid, 0, 0.2), len(tree.descendants(child.pid)))
 """
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
     found, left = done.stdout.splitlines()
     assert int(found) >= 4
     assert left == "0 0"

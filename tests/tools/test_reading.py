@@ -12,7 +12,9 @@ from swink.tools.reading import MAX_IMAGE, MAX_WHOLE, read_tools
 from swink.tools.text import detect
 from swink.tools.workspace import Workspace
 
-PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 @pytest.fixture
@@ -35,7 +37,9 @@ async def test_lines_can_be_numbered(read_file: Tool, tmp_path: Path):
 
 async def test_offset_and_limit_page_through(read_file: Tool, tmp_path: Path):
     (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(1, 11)))
-    assert (await call(read_file, path="a.txt", offset=3, limit=2)).text == "3\n4\n[lines 3 to 4 of 10; go on with offset=5]"
+    assert (
+        await call(read_file, path="a.txt", offset=3, limit=2)
+    ).text == "3\n4\n[lines 3 to 4 of 10; go on with offset=5]"
     assert (await call(read_file, path="a.txt", offset=9, limit=50)).text == "9\n10\n[lines 9 to 10 of 10]"
     assert "has 10 lines, so there is no line 11" in await complaint(read_file, path="a.txt", offset=11)
 
@@ -45,7 +49,9 @@ async def test_caps_say_how_to_go_on(read_file: Tool, tmp_path: Path):
     text = (await call(read_file, path="long.txt")).text
     assert text.endswith("line 2000\n[lines 1 to 2000 of 5000; go on with offset=2001]")
     (tmp_path / "wide.txt").write_text("x" * 50_000 + "\nend\n")
-    assert (await call(read_file, path="wide.txt")).text == "x" * 2000 + " [... line of 50,000 characters cut ...]\nend"
+    assert (
+        await call(read_file, path="wide.txt")
+    ).text == "x" * 2000 + " [... line of 50,000 characters cut ...]\nend"
     (tmp_path / "broad.txt").write_text(("y" * 1000 + "\n") * 200)
     assert "[lines 1 to 7" in (await call(read_file, path="broad.txt")).text
 
@@ -88,12 +94,16 @@ async def test_images_are_looked_at(read_file: Tool, tmp_path: Path):
         (b"SQLite format 3\0", "an SQLite database"),
     ],
 )
-async def test_binary_files_are_refused_by_their_kind(read_file: Tool, tmp_path: Path, data: bytes, kind: str):
+async def test_binary_files_are_refused_by_their_kind(
+    read_file: Tool, tmp_path: Path, data: bytes, kind: str
+):
     (tmp_path / "thing").write_bytes(data)
     assert f"thing is {kind}" in await complaint(read_file, path="thing")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "cp1252"]
+)
 async def test_encodings_are_recognised(read_file: Tool, tmp_path: Path, encoding: str):
     text = "Smörgåsbord für alle, “quoted” text\nand more of it"
     (tmp_path / "file").write_bytes(text.encode(encoding))

@@ -34,7 +34,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def asks(root: Path, command: str = "git status", sandbox: Sandbox | None = None, **arguments: str) -> bool:
-    return bash_tools(Workspace(root), sandbox or Sandbox(root, "none"))[0].needs_approval({"command": command, **arguments})
+    return bash_tools(Workspace(root), sandbox or Sandbox(root, "none"))[0].needs_approval(
+        {"command": command, **arguments}
+    )
 
 
 def add(root: Path, text: str) -> None:
@@ -181,7 +183,13 @@ def test_a_repository_that_is_not_all_in_the_workspace_asks(root: Path, change: 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize(
     "line",
-    ["\tname =" + " " * 200_000 + "\x01", "\t" * 200_000 + "x\x01", "[a " + " " * 200_000, "a" * 200_000 + "\\", '[a "' + "b" * 200_000],
+    [
+        "\tname =" + " " * 200_000 + "\x01",
+        "\t" * 200_000 + "x\x01",
+        "[a " + " " * 200_000,
+        "a" * 200_000 + "\\",
+        '[a "' + "b" * 200_000,
+    ],
 )
 def test_a_long_line_in_a_configuration_is_judged_at_once(root: Path, line: str):
     add(root, "[user]\n" + line)
@@ -199,7 +207,13 @@ async def test_calls_of_one_turn_do_not_disturb_each_other(root: Path, need: Cal
     need("bubblewrap")
     tool = bash_tools(Workspace(root), Sandbox(root))[0]
     commands = ["git status", "git log --oneline", "git diff", "sleep 1", "git branch -a"]
-    assert [tool.needs_approval({"command": command}) for command in commands] == [False, False, False, True, False]
+    assert [tool.needs_approval({"command": command}) for command in commands] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
     results = await asyncio.gather(*(call(tool, command=command) for command in [*commands, "ls"]))
     assert [result.is_error for result in results] == [False] * 6
 
@@ -247,7 +261,10 @@ def test_a_search_of_tracked_files_stays_inside(root: Path, tmp_path: Path, vers
 
 
 def test_variables_for_commits_and_networks_do_not_ask(root: Path):
-    assert not asks(root, sandbox=Sandbox(root, "none", environment={"GIT_SSL_CAINFO": "/etc/ssl/x", "GIT_AUTHOR_NAME": "A"}))
+    assert not asks(
+        root,
+        sandbox=Sandbox(root, "none", environment={"GIT_SSL_CAINFO": "/etc/ssl/x", "GIT_AUTHOR_NAME": "A"}),
+    )
 
 
 def test_personal_configuration_in_the_workspace_is_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch):

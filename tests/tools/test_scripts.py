@@ -65,7 +65,13 @@ async def test_an_argument_in_the_environment_is_never_code(tmp_path: Path, valu
 
 @pytest.mark.parametrize("value", NASTY)
 async def test_an_argument_on_the_command_line_is_one_word(tmp_path: Path, value: str):
-    write(tmp_path, "show", GREET.replace("""'echo "hello $ARG_NAME"'""", """["printf", "<%s>", "--", "{name}", "literal {name}"]"""))
+    write(
+        tmp_path,
+        "show",
+        GREET.replace(
+            """'echo "hello $ARG_NAME"'""", """["printf", "<%s>", "--", "{name}", "literal {name}"]"""
+        ),
+    )
     result = await call(only(script_tools(tmp_path)), name=value)
     assert result.text == f"<--><{value}><literal {{name}}>\n[exit code 0]".replace("<-->", "<-->")
     assert not (tmp_path / "pwned").exists()
@@ -123,7 +129,10 @@ def test_scripts_ask_unless_they_say_otherwise(tmp_path: Path):
     workspace.mkdir()
     write(scripts, "a", 'description = "x"\ncommand = "true"')
     write(scripts, "b", SILENT)
-    assert [tool.needs_approval({}) for tool in script_tools(scripts, sandbox=Sandbox(workspace))] == [True, False]
+    assert [tool.needs_approval({}) for tool in script_tools(scripts, sandbox=Sandbox(workspace))] == [
+        True,
+        False,
+    ]
 
 
 def test_scripts_that_commands_can_write_always_ask(tmp_path: Path):
@@ -140,7 +149,9 @@ def test_scripts_that_commands_can_write_always_ask(tmp_path: Path):
     assert [tool.needs_approval({}) for tool in script_tools(trusted, sandbox=box)] == [True, True]
 
 
-def test_scripts_whose_program_the_path_finds_in_a_workspace_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_scripts_whose_program_the_path_finds_in_a_workspace_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     trusted, workspace = tmp_path / "trusted", tmp_path / "workspace"
     trusted.mkdir()
     (workspace / "bin").mkdir(parents=True)
@@ -175,8 +186,14 @@ def test_scripts_ask_in_the_workspace_of_another_sandbox(tmp_path: Path):
         ('description = "x"', "command must be a list of texts"),
         ('description = "x"\ncommand = []', "command must be"),
         ('description = "x"\ncommand = ["a", 1]', "command must be"),
-        ('description = "x"\ncommand = ["a", "{gone}"]', "uses {gone}, which parameters_schema does not have"),
-        ('description = "x"\ncommand = ["{p}"]\n[parameters_schema]\ntype = "object"\nproperties.p = {}', "the program itself"),
+        (
+            'description = "x"\ncommand = ["a", "{gone}"]',
+            "uses {gone}, which parameters_schema does not have",
+        ),
+        (
+            'description = "x"\ncommand = ["{p}"]\n[parameters_schema]\ntype = "object"\nproperties.p = {}',
+            "the program itself",
+        ),
         ('description = "x"\ncommand = "x"\nparameters_schema = "y"', "parameters_schema must be a table"),
         (
             'description = "x"\ncommand = "x"\n[parameters_schema]\ntype = "object"\nproperties.a = { type = "nonsense" }',

@@ -21,7 +21,9 @@ from swink.tools.workspace import Workspace
 
 RIPGREP = shutil.which("rg")
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="needs rg (package ripgrep)")
-engines = pytest.mark.parametrize("ripgrep", ["", pytest.param(RIPGREP, marks=needs_ripgrep)], ids=["python", "ripgrep"])
+engines = pytest.mark.parametrize(
+    "ripgrep", ["", pytest.param(RIPGREP, marks=needs_ripgrep)], ids=["python", "ripgrep"]
+)
 
 
 def rows(root: Path, pattern: str, ripgrep: str | None = None, **options) -> list[Row]:
@@ -40,7 +42,9 @@ def expected(root: Path, pattern: str, flags: int = 0) -> list[tuple[str, int]]:
         except UnicodeDecodeError:
             some = data.decode("utf-8", "ignore")
             text = (
-                data.decode("utf-8", "surrogateescape") if any(char > "\x7f" for char in some) else data.decode("cp1252", "surrogateescape")
+                data.decode("utf-8", "surrogateescape")
+                if any(char > "\x7f" for char in some)
+                else data.decode("cp1252", "surrogateescape")
             )
         lines = text.removesuffix("\n").split("\n")
         found += [
@@ -52,8 +56,12 @@ def expected(root: Path, pattern: str, flags: int = 0) -> list[tuple[str, int]]:
 
 
 contents = st.one_of(
-    st.lists(st.text("abiIkKsS\u0131\u0130\u017f\u212aé ²_1\t.$(", max_size=12), max_size=6).map("\n".join).map(str.encode),
-    st.lists(st.text("abié \r", max_size=8), max_size=5).map("\n".join).map(lambda text: text.encode("cp1252", "replace")),
+    st.lists(st.text("abiIkKsS\u0131\u0130\u017f\u212aé ²_1\t.$(", max_size=12), max_size=6)
+    .map("\n".join)
+    .map(str.encode),
+    st.lists(st.text("abié \r", max_size=8), max_size=5)
+    .map("\n".join)
+    .map(lambda text: text.encode("cp1252", "replace")),
     st.binary(max_size=40),
     st.lists(st.binary(max_size=6), max_size=4).map(b"ab\xc3\xa9\n".join),
 )
@@ -103,7 +111,9 @@ atoms = st.sampled_from(
     ]
 )
 regexes = st.lists(
-    st.tuples(atoms, st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,3}", "*?", "{0}"])).map("".join), min_size=1, max_size=4
+    st.tuples(atoms, st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,3}", "*?", "{0}"])).map("".join),
+    min_size=1,
+    max_size=4,
 ).map("".join)
 
 
@@ -116,7 +126,9 @@ regexes = st.lists(
 @example([b"\n\na"], "^$", False)
 @example(["K".encode("utf-16")], "K", False)
 @example(["K".encode("utf-32"), "K and more of it".encode("utf-16-le")], "K", False)
-def test_both_engines_find_what_python_finds(tmp_path_factory: pytest.TempPathFactory, files: list[bytes], pattern: str, ignore_case: bool):
+def test_both_engines_find_what_python_finds(
+    tmp_path_factory: pytest.TempPathFactory, files: list[bytes], pattern: str, ignore_case: bool
+):
     flags = re.IGNORECASE if ignore_case else 0
     try:
         re.compile(pattern, flags)
@@ -169,16 +181,24 @@ async def test_options_narrow_the_search(tree: Path, ripgrep: str):
     tool = search_tools(Workspace(tree), ripgrep=ripgrep)[0]
     assert len((await call(tool, pattern="needle", path="src", ignore_case=True)).text.splitlines()) == 4
     assert (await call(tool, pattern="needle", glob="*.py")).text == "src/main.py:4:     print('needle')"
-    assert (await call(tool, pattern="needle", glob="src/**/*.ts")).text == "src/deep/other.ts:1: const needle = 1"
-    assert (await call(tool, pattern="needle", path="src/main.py")).text == "src/main.py:4:     print('needle')"
+    assert (
+        await call(tool, pattern="needle", glob="src/**/*.ts")
+    ).text == "src/deep/other.ts:1: const needle = 1"
+    assert (
+        await call(tool, pattern="needle", path="src/main.py")
+    ).text == "src/main.py:4:     print('needle')"
     assert (await call(tool, pattern="print('", literal=True)).text == "src/main.py:4:     print('needle')"
     assert (await call(tool, pattern="not there at all")).text == "[no match]"
-    assert (await call(tool, pattern="return", context=1)).text == "src/main.py-4-     print('needle')\nsrc/main.py:5:     return os"
+    assert (
+        await call(tool, pattern="return", context=1)
+    ).text == "src/main.py-4-     print('needle')\nsrc/main.py:5:     return os"
 
 
 @engines
 async def test_lines_around_matches_are_shown_once(tmp_path: Path, ripgrep: str):
-    (tmp_path / "a").write_text("".join(f"{number}{' hit' if number in (3, 5, 12) else ''}\n" for number in range(1, 16)))
+    (tmp_path / "a").write_text(
+        "".join(f"{number}{' hit' if number in (3, 5, 12) else ''}\n" for number in range(1, 16))
+    )
     result = await call(search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern="hit", context=2)
     assert result.text.splitlines() == [
         "a-1- 1", "a-2- 2", "a:3: 3 hit", "a-4- 4", "a:5: 5 hit", "a-6- 6", "a-7- 7", "--", "a-10- 10", "a-11- 11", "a:12: 12 hit", "a-13- 13", "a-14- 14",
@@ -198,10 +218,14 @@ async def test_caps_are_said(tmp_path: Path, ripgrep: str):
 
 
 @engines
-async def test_a_large_file_is_searched_in_blocks(tmp_path: Path, ripgrep: str, monkeypatch: pytest.MonkeyPatch):
+async def test_a_large_file_is_searched_in_blocks(
+    tmp_path: Path, ripgrep: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.tools.search.BLOCK", 10_000)
     (tmp_path / "large").write_text("".join(f"line {number} é\n" for number in range(1, 20_001)))
-    result = await call(search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern=r"^line (7|7777|20000) é$")
+    result = await call(
+        search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern=r"^line (7|7777|20000) é$"
+    )
     assert result.text == "large:7: line 7 é\nlarge:7777: line 7777 é\nlarge:20000: line 20000 é"
 
 
@@ -209,10 +233,14 @@ async def test_a_bad_pattern_is_explained(tmp_path: Path):
     assert "set literal" in await complaint(search_tools(Workspace(tmp_path))[0], pattern="(unclosed")
 
 
-async def test_a_pattern_that_takes_forever_neither_hangs_nor_blocks_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_pattern_that_takes_forever_neither_hangs_nor_blocks_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.tools.matching.PATIENCE", 0.5)
     (tmp_path / "file").write_text("a" * 40 + "b\n")
-    task = asyncio.create_task(complaint(search_tools(Workspace(tmp_path), ripgrep="")[0], pattern=r"^(a+)+$"))
+    task = asyncio.create_task(
+        complaint(search_tools(Workspace(tmp_path), ripgrep="")[0], pattern=r"^(a+)+$")
+    )
     longest = 0.0
     while not task.done():
         before = time.monotonic()
@@ -225,7 +253,9 @@ async def test_a_pattern_that_takes_forever_neither_hangs_nor_blocks_the_loop(tm
 async def test_cancellation_stops_a_search(tmp_path: Path):
     (tmp_path / "file").write_text("a" * 40 + "b\n")
     tool = search_tools(Workspace(tmp_path), ripgrep="")[0]
-    task = asyncio.create_task(tool.execute("call", {"pattern": r"^(a+)+$"}, ToolContext("call", "search_text")))
+    task = asyncio.create_task(
+        tool.execute("call", {"pattern": r"^(a+)+$"}, ToolContext("call", "search_text"))
+    )
     await asyncio.sleep(0.2)
     task.cancel()
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
@@ -237,8 +267,12 @@ async def test_cancellation_stops_a_search(tmp_path: Path):
 
 async def test_find_and_list(tree: Path):
     tools = list_tools(Workspace(tree))
-    assert (await call(named(tools, "find_files"), pattern="*.{py,ts}")).text == "src/deep/other.ts\nsrc/main.py"
-    assert (await call(named(tools, "find_files"), pattern="deep/*", path="src")).text == "src/deep/other.ts\nsrc/deep/wide.txt"
+    assert (
+        await call(named(tools, "find_files"), pattern="*.{py,ts}")
+    ).text == "src/deep/other.ts\nsrc/main.py"
+    assert (
+        await call(named(tools, "find_files"), pattern="deep/*", path="src")
+    ).text == "src/deep/other.ts\nsrc/deep/wide.txt"
     assert (await call(named(tools, "find_files"), pattern="*.log")).text == "[no file matches *.log]"
     assert (await call(named(tools, "find_files"), pattern="*.log", ignored=True)).text == "ignored.log"
     assert (await call(named(tools, "list_files"))).text.splitlines() == [
@@ -271,7 +305,9 @@ async def test_listing_caps_and_odd_names(tmp_path: Path):
     (odd / "new\nline\x1b[31m").touch()
     with open(os.path.join(os.fsencode(odd), b"caf\xe9"), "wb"):
         pass
-    assert (await call(named(list_tools(Workspace(tmp_path)), "list_files"), path="odd")).text.splitlines() == [
+    assert (
+        await call(named(list_tools(Workspace(tmp_path)), "list_files"), path="odd")
+    ).text.splitlines() == [
         "odd/caf\ufffd",
         "odd/new\\nline\\x1b[31m",
     ]

@@ -27,7 +27,9 @@ from swink.tools.workspace import Workspace
 
 RIPGREP = shutil.which("rg")
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="needs rg (package ripgrep)")
-engines = pytest.mark.parametrize("ripgrep", ["", pytest.param(RIPGREP, marks=needs_ripgrep)], ids=["python", "ripgrep"])
+engines = pytest.mark.parametrize(
+    "ripgrep", ["", pytest.param(RIPGREP, marks=needs_ripgrep)], ids=["python", "ripgrep"]
+)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
@@ -51,7 +53,11 @@ def processes_in(directory: Path) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(directory) and int(entry.name) != os.getpid():
+            if (
+                entry.name.isdigit()
+                and os.readlink(entry / "cwd") == str(directory)
+                and int(entry.name) != os.getpid()
+            ):
                 found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
         except OSError:
             continue
@@ -87,24 +93,32 @@ async def test_a_cancelled_search_takes_ripgrep_with_it(tmp_path: Path):
     root.mkdir()
     (root / "file").write_text("needle\n")
     tool = search_tools(Workspace(root), ripgrep=str(Stuck(tmp_path).program))[0]
-    task = asyncio.create_task(tool.execute("call", {"pattern": "needle"}, ToolContext("call", "search_text")))
+    task = asyncio.create_task(
+        tool.execute("call", {"pattern": "needle"}, ToolContext("call", "search_text"))
+    )
     await eventually((root / "started").exists)
     assert processes_in(root)
     task.cancel()
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
         await task
-    await eventually(lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 2)
+    await eventually(
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 2
+    )
     await eventually(lambda: processes_in(root) == [], 2)
 
 
 @needs_proc
-async def test_a_search_that_takes_too_long_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_search_that_takes_too_long_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("swink.tools.walk.SECONDS", 1.0)
     root = tmp_path / "root"
     root.mkdir()
     (root / "file").write_text("needle\n")
     async with asyncio.timeout(10):
-        result = await call(search_tools(Workspace(root), ripgrep=str(Stuck(tmp_path).program))[0], pattern="needle")
+        result = await call(
+            search_tools(Workspace(root), ripgrep=str(Stuck(tmp_path).program))[0], pattern="needle"
+        )
     assert "stopped after 1 s" in result.text
     await eventually(lambda: processes_in(root) == [], 2)
 
@@ -130,7 +144,11 @@ asyncio.run(main())
     pids: list[str] = []
 
     def has_started() -> bool:
-        pids[:] = [pid for file in Path(f"/proc/{around.pid}/task").glob("*/children") for pid in file.read_text().split()]
+        pids[:] = [
+            pid
+            for file in Path(f"/proc/{around.pid}/task").glob("*/children")
+            for pid in file.read_text().split()
+        ]
         return bool(pids) and (not stuck or (root / "started").exists())
 
     try:
@@ -151,7 +169,9 @@ def running(pid: str) -> bool:
 
 
 @engines
-@pytest.mark.parametrize("head", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"text\n", b""], ids=["le", "be", "text", "nothing"])
+@pytest.mark.parametrize(
+    "head", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"text\n", b""], ids=["le", "be", "text", "nothing"]
+)
 async def test_huge_sparse_files_cost_neither_time_nor_memory(tmp_path: Path, ripgrep: str, head: bytes):
     sparse(tmp_path / "huge", head, 40 << 30)
     (tmp_path / "later").write_text("needle\n")
@@ -168,7 +188,12 @@ async def test_huge_sparse_files_cost_neither_time_nor_memory(tmp_path: Path, ri
 async def test_what_follows_a_hole_is_found(tmp_path: Path, ripgrep: str):
     text = "first\n" * 2000
     sparse(tmp_path / "narrow", text.encode(), 1 << 30, b"\nneedle\n")
-    sparse(tmp_path / "wide", codecs.BOM_UTF16_LE + text.encode("utf-16-le"), 1 << 30, "\nneedle\n".encode("utf-16-le"))
+    sparse(
+        tmp_path / "wide",
+        codecs.BOM_UTF16_LE + text.encode("utf-16-le"),
+        1 << 30,
+        "\nneedle\n".encode("utf-16-le"),
+    )
     async with asyncio.timeout(20):
         result = await call(search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern="^needle$")
     assert result.text == "narrow:2002: needle\nwide:2002: needle"
@@ -179,8 +204,12 @@ async def test_wide_text_is_searched_in_blocks(tmp_path: Path, ripgrep: str, mon
     monkeypatch.setattr("swink.tools.search.BLOCK", 10_001)
     for name in ("utf-16-le", "utf-16-be"):
         text = "".join(f"line {number} é\u0a0a\u0a00\n" for number in range(1, 5_001))
-        (tmp_path / name).write_bytes({"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}[name] + text.encode(name))
-    result = await call(search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern=r"^line (7|3777|5000) é")
+        (tmp_path / name).write_bytes(
+            {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}[name] + text.encode(name)
+        )
+    result = await call(
+        search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern=r"^line (7|3777|5000) é"
+    )
     assert [line.split(" ")[0] for line in result.text.splitlines()] == [
         f"{name}:{number}:" for name in ("utf-16-be", "utf-16-le") for number in (7, 3777, 5000)
     ]
@@ -192,7 +221,9 @@ async def test_endless_lines_are_clipped(tmp_path: Path, ripgrep: str):
         for _ in range(60):
             file.write(b"needle " * 150_000)
     async with asyncio.timeout(30):
-        result = await call(search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern="needle", context=5)
+        result = await call(
+            search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0], pattern="needle", context=5
+        )
     assert len(result.text) < 100_000
     page = await call(read_tools(Workspace(tmp_path))[0], path="long")
     assert len(page.text) < 10_000
@@ -204,12 +235,18 @@ async def test_reading_a_huge_file_can_be_cancelled(tmp_path: Path):
         for _ in range(40):
             file.write(b"x" * (16 << 20))
     tool = read_tools(Workspace(tmp_path))[0]
-    task = asyncio.create_task(tool.execute("call", {"path": "huge", "offset": 5}, ToolContext("call", "read_file")))
+    task = asyncio.create_task(
+        tool.execute("call", {"path": "huge", "offset": 5}, ToolContext("call", "read_file"))
+    )
     await asyncio.sleep(0.05)
     task.cancel()
-    with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running|there is no line"):
+    with pytest.raises(
+        (asyncio.CancelledError, Exception), match=r"cancelled|still be running|there is no line"
+    ):
         await task
-    await eventually(lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 1)
+    await eventually(
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +265,10 @@ async def test_reading_a_huge_file_can_be_cancelled(tmp_path: Path):
 async def test_a_hostile_glob_is_refused_or_takes_no_time(tmp_path: Path, pattern: str):
     (tmp_path / "file").write_text("needle\n")
     tools = [*list_tools(Workspace(tmp_path)), *search_tools(Workspace(tmp_path), ripgrep="")]
-    for name, arguments in (("find_files", {"pattern": pattern}), ("search_text", {"pattern": "needle", "glob": pattern})):
+    for name, arguments in (
+        ("find_files", {"pattern": pattern}),
+        ("search_text", {"pattern": "needle", "glob": pattern}),
+    ):
         started = time.perf_counter()
         with suppress(ToolError):
             await call(named(tools, name), **arguments)
@@ -281,12 +321,16 @@ async def test_a_walk_through_a_huge_ignore_file_can_be_cancelled(tmp_path: Path
     task.cancel()
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
         await task
-    await eventually(lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 3)
+    await eventually(
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 3
+    )
 
 
 def test_the_last_of_many_rules_decides():
     many = [f"other-{number}" for number in range(3000)]
-    file = IgnoreFile(["*.log", "keep.log", "!keep.log", *many, "/top", "sub/deep", "build/", "pre*", "!pre-kept", "*-end"])
+    file = IgnoreFile(
+        ["*.log", "keep.log", "!keep.log", *many, "/top", "sub/deep", "build/", "pre*", "!pre-kept", "*-end"]
+    )
     verdicts = {
         "a.log": True, "keep.log": False, "other-2999": True, "top": True, "sub/top": None, "sub/deep": True, "build": None, "prefix": True,
         "pre-kept": False, "pre-kept-end": True, "unknown": None,
@@ -315,16 +359,24 @@ async def test_links_in_a_circle_end(tmp_path: Path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/up").symlink_to("..")
     (tmp_path / "sub/file").write_text("needle\n")
-    tools = [*list_tools(Workspace(tmp_path)), *search_tools(Workspace(tmp_path)), *read_tools(Workspace(tmp_path))]
+    tools = [
+        *list_tools(Workspace(tmp_path)),
+        *search_tools(Workspace(tmp_path)),
+        *read_tools(Workspace(tmp_path)),
+    ]
     assert (await call(named(tools, "search_text"), pattern="needle")).text == "sub/file:1: needle"
     assert "too many symbolic links" in await complaint(named(tools, "read_file"), path="a")
-    assert (await call(named(tools, "search_text"), pattern="needle", path="sub/up/sub/up/sub")).text == "sub/file:1: needle"
+    assert (
+        await call(named(tools, "search_text"), pattern="needle", path="sub/up/sub/up/sub")
+    ).text == "sub/file:1: needle"
 
 
 async def test_a_pipe_for_an_ignore_file_blocks_nothing(tmp_path: Path):
     os.mkfifo(tmp_path / ".gitignore")
     async with asyncio.timeout(5):
-        assert [entry.path for entry in await asyncio.to_thread(lambda: list(walk(Workspace(tmp_path))))] == [".gitignore"]
+        assert [entry.path for entry in await asyncio.to_thread(lambda: list(walk(Workspace(tmp_path))))] == [
+            ".gitignore"
+        ]
 
 
 @needs_ripgrep

@@ -10,7 +10,13 @@ async def test_the_list_is_written_and_read():
     state: dict = {}
     assert (await call(todo, state=state)).text == "[no tasks]"
     written = await call(
-        todo, state=state, tasks=[{"text": "look", "status": "done"}, {"text": "change", "status": "in_progress"}, {"text": "test"}]
+        todo,
+        state=state,
+        tasks=[
+            {"text": "look", "status": "done"},
+            {"text": "change", "status": "in_progress"},
+            {"text": "test"},
+        ],
     )
     assert written.text == "[x] look\n[>] change\n[ ] test"
     assert (await call(todo, state=state)).text == written.text

@@ -26,7 +26,11 @@ def level(request: pytest.FixtureRequest, troubles: dict[str, str]) -> Level:
 
 def agent_with(root: Path, level: Level, replies: list, **options) -> Agent:
     return Agent(
-        "test:model", stream_fn=ScriptedModel(replies), tools=coding_tools(root, sandbox=level), approval_mode="bypassed", **options
+        "test:model",
+        stream_fn=ScriptedModel(replies),
+        tools=coding_tools(root, sandbox=level),
+        approval_mode="bypassed",
+        **options,
     )
 
 
@@ -42,7 +46,10 @@ def family_of(root: Path) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if os.readlink(entry / "cwd") == str(root) and "Z" not in (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]:
+                if (
+                    os.readlink(entry / "cwd") == str(root)
+                    and "Z" not in (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                ):
                     found.append((entry / "cmdline").read_text())
             except OSError:
                 continue
@@ -88,7 +95,9 @@ async def test_steering_ends_the_command_and_keeps_finished_results(tmp_path: Pa
     agent.subscribe(steer)
     result = await agent.run("go")
     await none_left(tmp_path)
-    results = {message.tool_call_id: message for message in agent.messages if isinstance(message, ToolResultMessage)}
+    results = {
+        message.tool_call_id: message for message in agent.messages if isinstance(message, ToolResultMessage)
+    }
     assert "quick" in results["2"].text
     assert results["1"].is_error
     assert result.text == "understood"
@@ -125,19 +134,33 @@ async def test_a_session_of_real_work(tmp_path: Path, level: Level):
         tmp_path,
         level,
         [
-            [ToolCall("1", "write_file", {"path": "src/add.py", "content": "def add(a, b):\n    return a - b\n"})],
+            [
+                ToolCall(
+                    "1", "write_file", {"path": "src/add.py", "content": "def add(a, b):\n    return a - b\n"}
+                )
+            ],
             [ToolCall("2", "search_text", {"pattern": "return"}), ToolCall("3", "list_files", {"depth": 2})],
             [ToolCall("4", "edit_file", {"path": "src/add.py", "edits": [{"old": "a - b", "new": "a + b"}]})],
-            [ToolCall("5", "bash", {"command": "cd src && python3 -c 'from add import add; print(add(2, 3))'"})],
+            [
+                ToolCall(
+                    "5", "bash", {"command": "cd src && python3 -c 'from add import add; print(add(2, 3))'"}
+                )
+            ],
             [ToolCall("6", "edit_file", {"path": "src/add.py", "edits": [{"old": "a * b", "new": "x"}]})],
             [ToolCall("7", "read_file", {"path": "../../etc/passwd"}), ToolCall("8", "bash", {"command": 5})],
             "done",
         ],
     )
     ends: dict[str, ToolExecutionEnd] = {}
-    agent.subscribe(lambda event: ends.__setitem__(event.call_id, event) if isinstance(event, ToolExecutionEnd) else None)
+    agent.subscribe(
+        lambda event: ends.__setitem__(event.call_id, event) if isinstance(event, ToolExecutionEnd) else None
+    )
     assert (await agent.run("fix it")).text == "done"
-    texts = {message.tool_call_id: message.text for message in agent.messages if isinstance(message, ToolResultMessage)}
+    texts = {
+        message.tool_call_id: message.text
+        for message in agent.messages
+        if isinstance(message, ToolResultMessage)
+    }
     assert texts["2"] == "src/add.py:2:     return a - b"
     assert texts["3"] == "src/\nsrc/add.py"
     assert texts["5"] == "5\n[exit code 0]"
@@ -162,7 +185,12 @@ async def test_only_what_changes_something_asks(tmp_path: Path):
         ToolCall("5", "todo", {}),
         ToolCall("6", "fetch_url", {"url": "http://example.com"}),
     ]
-    agent = Agent("test:model", stream_fn=ScriptedModel([calls, "ok"]), tools=coding_tools(tmp_path, sandbox="none"), approve=approve)
+    agent = Agent(
+        "test:model",
+        stream_fn=ScriptedModel([calls, "ok"]),
+        tools=coding_tools(tmp_path, sandbox="none"),
+        approve=approve,
+    )
     await agent.run("go")
     assert asked == ["bash", "write_file", "fetch_url"]
     assert not (tmp_path / "x").exists()

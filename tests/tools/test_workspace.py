@@ -68,7 +68,18 @@ def test_the_refusal_says_where_the_workspace_is(root: Path):
 
 
 @pytest.mark.parametrize(
-    "target", ["../secret", "../rootling", "{parent}", "/etc", "/", "..", "dir/../../secret", "{parent}/secret", "loop-out"]
+    "target",
+    [
+        "../secret",
+        "../rootling",
+        "{parent}",
+        "/etc",
+        "/",
+        "..",
+        "dir/../../secret",
+        "{parent}/secret",
+        "loop-out",
+    ],
 )
 def test_links_out_are_refused(root: Path, target: str):
     (root / "loop-out").symlink_to("../secret")
@@ -84,7 +95,9 @@ def test_links_inside_are_followed(root: Path):
     (root / "dir/up").symlink_to("../file.txt")
     (root / "chain").symlink_to("relative")
     workspace = Workspace(root)
-    assert {read(workspace, path) for path in ("relative", "absolute/file.txt", "dir/up", "chain", "absolute/up")} == {"inside"}
+    assert {
+        read(workspace, path) for path in ("relative", "absolute/file.txt", "dir/up", "chain", "absolute/up")
+    } == {"inside"}
     with workspace.at("absolute/deep/../file.txt") as spot:
         assert spot.path == "dir/file.txt"
 
@@ -112,7 +125,11 @@ def test_what_is_no_regular_file_is_refused_without_blocking(root: Path):
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(root / "socket"))
-        for path, said in (("pipe", "a pipe"), ("dir", "is a directory; use list_files"), ("socket", "socket")):
+        for path, said in (
+            ("pipe", "a pipe"),
+            ("dir", "is a directory; use list_files"),
+            ("socket", "socket"),
+        ):
             with pytest.raises(ToolError, match=said):
                 read(Workspace(root), path)
 
@@ -139,9 +156,14 @@ def test_secrets_in_the_workspace_are_not_touched(root: Path, monkeypatch: pytes
             read(workspace, path)
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.git/config", ".GIT/config", "dir/../.git/x", ".git"])
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", "sub/.git/config", ".GIT/config", "dir/../.git/x", ".git"]
+)
 def test_git_is_not_written_to(root: Path, path: str):
-    with pytest.raises(PathRefused, match="belongs to git"), Workspace(root).at(path, write=True, make_parents=True):
+    with (
+        pytest.raises(PathRefused, match="belongs to git"),
+        Workspace(root).at(path, write=True, make_parents=True),
+    ):
         pass
     assert not (root / ".git").exists()
 
@@ -178,7 +200,9 @@ def test_swapping_a_directory_for_a_link_meanwhile_leads_nowhere(root: Path):
     assert "inside" in seen
 
 
-parts = st.sampled_from(["..", ".", "", "dir", "deep", "file.txt", "out", "in", "up", "root", "rootling", "secret", "abs"])
+parts = st.sampled_from(
+    ["..", ".", "", "dir", "deep", "file.txt", "out", "in", "up", "root", "rootling", "secret", "abs"]
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -191,7 +215,13 @@ def test_no_path_at_all_leads_out(tmp_path_factory: pytest.TempPathFactory, path
         (root / "dir/deep/file.txt").write_text("inside")
         (base / "secret").write_text("CANARY")
         (base / "rootling").mkdir()
-        for name, target in (("out", ".."), ("in", "dir/deep"), ("abs", str(base)), ("dir/up", "../.."), ("dir/out", "../../secret")):
+        for name, target in (
+            ("out", ".."),
+            ("in", "dir/deep"),
+            ("abs", str(base)),
+            ("dir/up", "../.."),
+            ("dir/out", "../../secret"),
+        ):
             (root / name).symlink_to(target)
     workspace = Workspace(root)
     try:
@@ -233,7 +263,9 @@ def test_hidden_places_may_be_relative_and_made_later(root: Path):
             read(workspace, path)
 
 
-def test_a_secret_place_of_a_home_that_is_made_later_is_not_touched(root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_secret_place_of_a_home_that_is_made_later_is_not_touched(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("HOME", str(root))
     workspace = Workspace(root)
     (root / ".ssh").mkdir()

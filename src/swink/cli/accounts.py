@@ -41,7 +41,13 @@ class Account(Struct, frozen=True):
 ACCOUNTS: Mapping[str, Account] = {
     account.provider: account
     for account in (
-        Account("anthropic", ("ANTHROPIC_API_KEY",), "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "claude-sonnet-4-6"),
+        Account(
+            "anthropic",
+            ("ANTHROPIC_API_KEY",),
+            "https://api.anthropic.com",
+            "ANTHROPIC_BASE_URL",
+            "claude-sonnet-4-6",
+        ),
         Account("openai", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL", "gpt-5"),
         Account(
             "gemini",
@@ -50,13 +56,26 @@ ACCOUNTS: Mapping[str, Account] = {
             "GOOGLE_GEMINI_BASE_URL",
             "gemini-2.5-pro",
         ),
-        Account("mistral", ("MISTRAL_API_KEY",), "https://api.mistral.ai", default_model="mistral-large-latest"),
+        Account(
+            "mistral", ("MISTRAL_API_KEY",), "https://api.mistral.ai", default_model="mistral-large-latest"
+        ),
         Account("xai", ("XAI_API_KEY",), "https://api.x.ai/v1", default_model="grok-4"),
         Account("deepseek", ("DEEPSEEK_API_KEY",), "https://api.deepseek.com", default_model="deepseek-chat"),
-        Account("openrouter", ("OPENROUTER_API_KEY",), "https://openrouter.ai/api/v1", default_model="openrouter/auto"),
+        Account(
+            "openrouter",
+            ("OPENROUTER_API_KEY",),
+            "https://openrouter.ai/api/v1",
+            default_model="openrouter/auto",
+        ),
         Account("groq", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1"),
         Account("together", ("TOGETHER_API_KEY",), "https://api.together.xyz/v1"),
-        Account("openai-responses", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL", shares="openai"),
+        Account(
+            "openai-responses",
+            ("OPENAI_API_KEY",),
+            "https://api.openai.com/v1",
+            "OPENAI_BASE_URL",
+            shares="openai",
+        ),
         Account("azure", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT"),
         Account("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
         Account("ollama", ("OLLAMA_API_KEY",), url_variable="OLLAMA_HOST"),

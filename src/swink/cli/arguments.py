@@ -62,7 +62,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _add_run(commands: Any) -> None:
     run = _command(commands, "run", "swink.cli.run:run_command", "answer one prompt and exit")
-    run.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it")
+    run.add_argument(
+        "prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it"
+    )
     _add_conversation(run)
     run.add_argument(
         "--output",
@@ -73,7 +75,12 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_chat(commands: Any) -> None:
-    chat = _command(commands, "chat", "swink.cli.chat:chat_command", "talk in the terminal (what swink does without a command)")
+    chat = _command(
+        commands,
+        "chat",
+        "swink.cli.chat:chat_command",
+        "talk in the terminal (what swink does without a command)",
+    )
     _add_conversation(chat)
 
 
@@ -94,7 +101,9 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
         default="ask",
         help="tool calls that need approval: ask on the terminal (default), refuse them all, or allow them all",
     )
-    parser.add_argument("--max-turns", metavar="N", type=_count, help="at most so many replies of the model in a run")
+    parser.add_argument(
+        "--max-turns", metavar="N", type=_count, help="at most so many replies of the model in a run"
+    )
     parser.add_argument("--budget", metavar="DOLLARS", type=_amount, help="stop before a run costs more")
     parser.add_argument("--thinking", choices=_THINKING, help="how hard the model thinks")
     parser.add_argument("--temperature", metavar="T", type=_amount, help="randomness of the reply")
@@ -103,7 +112,12 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
 
 def _add_models(commands: Any) -> None:
     actions = _group(commands, "models", "list, fetch and delete models")
-    listing = _command(actions, "list", "swink.cli.models:list_command", "models with limits and prices, and what is on this machine")
+    listing = _command(
+        actions,
+        "list",
+        "swink.cli.models:list_command",
+        "models with limits and prices, and what is on this machine",
+    )
     listing.add_argument("provider", nargs="?", metavar="PROVIDER", help="of one provider only")
     pull = _command(actions, "pull", "swink.cli.models:pull_command", "fetch a local model")
     pull.add_argument("name", metavar="NAME", help="e.g. smollm2-135m or hf/OWNER/REPO")
@@ -113,26 +127,47 @@ def _add_models(commands: Any) -> None:
 
 def _add_keys(commands: Any) -> None:
     actions = _group(commands, "keys", "store API keys, in the keychain if there is one")
-    keep = _command(actions, "set", "swink.cli.keys:set_command", "store a key: asked for on the terminal, or read from standard input")
+    keep = _command(
+        actions,
+        "set",
+        "swink.cli.keys:set_command",
+        "store a key: asked for on the terminal, or read from standard input",
+    )
     keep.add_argument("provider", metavar="PROVIDER")
     # Taken only to be refused: the usage error for a word too many would show the key.
     keep.add_argument("key", nargs="*", default=[], help=argparse.SUPPRESS)
-    _command(actions, "list", "swink.cli.keys:list_command", "which keys there are, and where; never the keys themselves")
+    _command(
+        actions,
+        "list",
+        "swink.cli.keys:list_command",
+        "which keys there are, and where; never the keys themselves",
+    )
     remove = _command(actions, "rm", "swink.cli.keys:remove_command", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")
 
 
 def _add_servers(commands: Any) -> None:
     model = _command(
-        commands, "serve-model", "swink.cli.serve:serve_model_command", "serve a local model over the OpenAI and Anthropic protocols"
+        commands,
+        "serve-model",
+        "swink.cli.serve:serve_model_command",
+        "serve a local model over the OpenAI and Anthropic protocols",
     )
-    model.add_argument("name", nargs="?", metavar="NAME", default="smollm2-135m", help="a local model (default: %(default)s)")
-    model.add_argument("--host", default="127.0.0.1", help="address; any but loopback needs SWINK_SERVE_KEY (default: %(default)s)")
+    model.add_argument(
+        "name", nargs="?", metavar="NAME", default="smollm2-135m", help="a local model (default: %(default)s)"
+    )
+    model.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address; any but loopback needs SWINK_SERVE_KEY (default: %(default)s)",
+    )
     model.add_argument("--port", type=_port, default=8080, help="0 takes a free one (default: %(default)s)")
     model.add_argument("--context", metavar="N", type=_count, help="context window in tokens")
     model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
     actions = _group(commands, "proxy", "share models by token without sharing API keys")
-    proxy = _command(actions, "serve", "swink.cli.serve:serve_proxy_command", "answer clients that hold a token")
+    proxy = _command(
+        actions, "serve", "swink.cli.serve:serve_proxy_command", "answer clients that hold a token"
+    )
     proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     proxy.add_argument("--port", type=_port, default=8181, help="0 takes a free one (default: %(default)s)")
     proxy.add_argument(
@@ -144,12 +179,20 @@ def _add_servers(commands: Any) -> None:
 
 
 def _add_doctor(commands: Any) -> None:
-    _command(commands, "doctor", "swink.cli.doctor:doctor_command", "check this installation and say what to do about what is wrong")
+    _command(
+        commands,
+        "doctor",
+        "swink.cli.doctor:doctor_command",
+        "check this installation and say what to do about what is wrong",
+    )
 
 
 def _add_completion(commands: Any) -> None:
     completion = _command(
-        commands, "completion", "swink.cli.completion:completion_command", "a script that completes swink's arguments in your shell"
+        commands,
+        "completion",
+        "swink.cli.completion:completion_command",
+        "a script that completes swink's arguments in your shell",
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 

@@ -29,7 +29,9 @@ def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     """A call for people, in one line: `name(city="Oslo", days=3)`, secrets redacted."""
-    return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in shown_arguments(arguments).items())})"
+    return (
+        f"{name}({', '.join(f'{key}={_json(value)}' for key, value in shown_arguments(arguments).items())})"
+    )
 
 
 def question_text(request: ApprovalRequest) -> str:
@@ -61,7 +63,10 @@ async def _ask(request: ApprovalRequest) -> Verdict:
     for _ in range(_TIMES):
         answer = await _answer_to(question)
         if answer is None:
-            say(f"{name} needs approval and there is no terminal to ask on; --approve always allows such calls", "warning")
+            say(
+                f"{name} needs approval and there is no terminal to ask on; --approve always allows such calls",
+                "warning",
+            )
             return Rejected("nobody is there to approve this call")
         match answer.strip().lower():
             case "y" | "yes":

@@ -86,12 +86,18 @@ def _obey(agent: Agent, line: str) -> None:
 def _prompt() -> str:
     mark = styled("> ", "bold", sys.stdout)
     # readline has to know which characters take no room.
-    return mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02") if "readline" in sys.modules else mark
+    return (
+        mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
+        if "readline" in sys.modules
+        else mark
+    )
 
 
 def _answer_sample(arguments: argparse.Namespace) -> int:
     """Nobody can type here: show that the model works, and how to ask it something."""
     arguments.model = arguments.model or LOCAL
-    say(f'no terminal to chat in; {arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)')
+    say(
+        f'no terminal to chat in; {arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
+    )
     arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
     return asyncio.run(answer(make_agent(arguments), _SAMPLE, TextTranscript()))

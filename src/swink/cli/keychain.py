@@ -31,7 +31,9 @@ class Keychain:
         try:
             return self._backend.get_password(_SERVICE, provider)
         except self._failures as error:
-            raise KeychainFailed(f"the keychain ({self.name}) cannot be read: {error or type(error).__name__}") from error
+            raise KeychainFailed(
+                f"the keychain ({self.name}) cannot be read: {error or type(error).__name__}"
+            ) from error
 
     def write(self, provider: str, key: str) -> None:
         """Keep a key, and make sure that it can be read again."""
@@ -39,7 +41,9 @@ class Keychain:
             self._backend.set_password(_SERVICE, provider, key)
             kept = self._backend.get_password(_SERVICE, provider)
         except self._failures as error:
-            raise KeychainFailed(f"the keychain ({self.name}) takes no key: {error or type(error).__name__}") from error
+            raise KeychainFailed(
+                f"the keychain ({self.name}) takes no key: {error or type(error).__name__}"
+            ) from error
         if kept != key:
             raise KeychainFailed(f"the keychain ({self.name}) does not give back what it was given")
 
@@ -50,7 +54,9 @@ class Keychain:
         try:
             self._backend.delete_password(_SERVICE, provider)
         except self._failures as error:
-            raise KeychainFailed(f"the keychain ({self.name}) does not delete the key: {error or type(error).__name__}") from error
+            raise KeychainFailed(
+                f"the keychain ({self.name}) does not delete the key: {error or type(error).__name__}"
+            ) from error
 
 
 def open_keychain() -> Keychain | None:

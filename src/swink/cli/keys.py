@@ -19,7 +19,9 @@ def set_command(arguments: argparse.Namespace) -> int:
         )
     key = _read_key(account.provider)
     place = store_key(account.provider, key)
-    say(f"the key of {account.provider} is stored in {'your keychain' if place == 'keychain' else keys_file()}")
+    say(
+        f"the key of {account.provider} is stored in {'your keychain' if place == 'keychain' else keys_file()}"
+    )
     if account.variable is not None:
         say(f"{account.variable} is set too, and wins while it is", "warning")
     return 0

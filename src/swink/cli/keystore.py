@@ -71,7 +71,9 @@ def remove_key(provider: str) -> bool:
     if entry.place == "keychain":
         keychain = open_keychain()
         if keychain is None:
-            raise KeyStoreError(f"the key of {provider} is in a keychain that cannot be opened here; delete swink/{provider} there")
+            raise KeyStoreError(
+                f"the key of {provider} is in a keychain that cannot be opened here; delete swink/{provider} there"
+            )
         keychain.remove(provider)
     _change(provider, None)
     return True
@@ -85,7 +87,10 @@ def stored_key(provider: str) -> str | None:
         return None if entry is None else entry.key
     keychain = open_keychain()
     if keychain is None:
-        say(f"the key of {provider} is in a keychain that cannot be opened here; set it again with: swink keys set {provider}", "warning")
+        say(
+            f"the key of {provider} is in a keychain that cannot be opened here; set it again with: swink keys set {provider}",
+            "warning",
+        )
         return None
     return keychain.read(provider)
 
@@ -111,7 +116,9 @@ def _load() -> dict[str, _Entry]:
         raise KeyStoreError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Without the decoder's words: they may quote what they stumbled over.
-        raise KeyStoreError(f"{path} is damaged; delete it and store the keys again with: swink keys set PROVIDER") from None
+        raise KeyStoreError(
+            f"{path} is damaged; delete it and store the keys again with: swink keys set PROVIDER"
+        ) from None
 
 
 def _change(provider: str, entry: _Entry | None) -> None:

@@ -22,7 +22,9 @@ def list_command(arguments: argparse.Namespace) -> int:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
         head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
         print(styled(head, "bold", sys.stdout), *lines, sep="\n")
-        print(f"\nUS dollars per million tokens and limits in tokens as of {catalog.catalog_date()}; other models work too.")
+        print(
+            f"\nUS dollars per million tokens and limits in tokens as of {catalog.catalog_date()}; other models work too."
+        )
         if arguments.provider is None:
             others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
             print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
@@ -47,7 +49,9 @@ def pull_command(arguments: argparse.Namespace) -> int:
         path = pull(name, progress=hear)
     except KeyboardInterrupt:
         hear(Unloaded())
-        say(f"interrupted; the next swink models pull {name} starts over, or goes on where the source allows it")
+        say(
+            f"interrupted; the next swink models pull {name} starts over, or goes on where the source allows it"
+        )
         raise
     hear(Unloaded())
     say(f"local:{name} is ready, {megabytes(path.stat().st_size)}")
@@ -84,15 +88,30 @@ def _list_local(*, after_others: bool) -> None:
     rows = [("LOCAL MODEL", "CONTEXT", "SIZE", "WHERE")]
     for model in models():
         context = f"{model.context_window:,}" if model.context_window else "?"
-        rows.append((f"local:{model.name}", context, megabytes(model.size), str(model.path) if model.path else where[model.source]))
+        rows.append(
+            (
+                f"local:{model.name}",
+                context,
+                megabytes(model.size),
+                str(model.path) if model.path else where[model.source],
+            )
+        )
     head, *lines = table(rows, numbers=(1, 2)).splitlines()
     print(*([""] if after_others else []), styled(head, "bold", sys.stdout), *lines, sep="\n")
-    print("\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, any Hugging Face repository as local:hf/OWNER/REPO.")
+    print(
+        "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, any Hugging Face repository as local:hf/OWNER/REPO."
+    )
 
 
 def _row(spec: ModelSpec) -> tuple[str, ...]:
     price = catalog.price_of(spec)
-    return (str(spec), _number(spec.context_window), _number(spec.max_output), *_prices(price), _key(spec.provider))
+    return (
+        str(spec),
+        _number(spec.context_window),
+        _number(spec.max_output),
+        *_prices(price),
+        _key(spec.provider),
+    )
 
 
 def _prices(price: Price | None) -> tuple[str, str, str]:

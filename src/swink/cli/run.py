@@ -64,7 +64,9 @@ def read_prompt(words: Sequence[str]) -> str:
 
 def _read_stdin() -> str:
     """All of it. A pipe that stays open and silent looks like a hang: say what is going on."""
-    notice = threading.Timer(_PATIENCE, say, ("reading standard input until it ends; with </dev/null there is none",))
+    notice = threading.Timer(
+        _PATIENCE, say, ("reading standard input until it ends; with </dev/null there is none",)
+    )
     notice.daemon = True
     notice.start()
     try:

@@ -40,7 +40,12 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         with serve_model(
-            name, host=arguments.host, port=arguments.port, api_key=key, context=arguments.context, threads=arguments.threads
+            name,
+            host=arguments.host,
+            port=arguments.port,
+            api_key=key,
+            context=arguments.context,
+            threads=arguments.threads,
         ) as served:
             print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
             say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
@@ -58,22 +63,31 @@ def serve_proxy_command(arguments: argparse.Namespace) -> int:
     return asyncio.run(_serve_proxy(arguments, stream_fns, tokens))
 
 
-async def _serve_proxy(arguments: argparse.Namespace, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, tuple[str, ...]]) -> int:
+async def _serve_proxy(
+    arguments: argparse.Namespace, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, tuple[str, ...]]
+) -> int:
     from swink.serve.proxy import serve_proxy
 
     stopped = asyncio.Event()
     try:
         with interruptible(stopped.set):
-            async with serve_proxy(arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)) as url:
+            async with serve_proxy(
+                arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)
+            ) as url:
                 print(url, flush=True)
                 say(
                     f"serving {', '.join(sorted(stream_fns))} to {len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}; Ctrl-C stops it"
                 )
                 if arguments.tls is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
-                    say("tokens and prompts travel in the clear; use --tls, or a reverse proxy with https in front", "warning")
+                    say(
+                        "tokens and prompts travel in the clear; use --tls, or a reverse proxy with https in front",
+                        "warning",
+                    )
                 await stopped.wait()
     except OSError as error:
-        raise MisuseError(f"{arguments.host}:{arguments.port} cannot be served: {error.strerror or error}") from error
+        raise MisuseError(
+            f"{arguments.host}:{arguments.port} cannot be served: {error.strerror or error}"
+        ) from error
     say("stopped")
     return 0
 
@@ -87,7 +101,10 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
         except (OSError, UnicodeDecodeError) as error:
             raise MisuseError(f"the tokens in {file} cannot be read: {error}") from error
         if open_to_others(path):
-            say(f"others on this machine may read the tokens; close the file with: chmod 600 '{file}'", "warning")
+            say(
+                f"others on this machine may read the tokens; close the file with: chmod 600 '{file}'",
+                "warning",
+            )
     else:
         text = os.environ.get(_TOKENS, "").replace(";", "\n")
     source = file or _TOKENS
@@ -99,7 +116,9 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
         token, *models = words
         if len(token) < 8 or not models or not all(":" in model or model == "*" for model in models):
             # The line itself stays unsaid: it holds a secret.
-            raise MisuseError(f"{source}, line {number}: write a token of at least 8 characters, then provider:model, with * for any part")
+            raise MisuseError(
+                f"{source}, line {number}: write a token of at least 8 characters, then provider:model, with * for any part"
+            )
         tokens[token] = tuple(models)
     if not tokens:
         raise MisuseError(
@@ -113,7 +132,9 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     """The providers that some token may use; those named without a key to serve them with are refused."""
     patterns = {model.partition(":")[0] for models in tokens.values() for model in models}
     stored = key_places()
-    ready = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored} - {"proxy"} | {"local"}
+    ready = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored} - {
+        "proxy"
+    } | {"local"}
     wanted = {name for name in patterns if "*" not in name}
     for name in sorted(wanted):
         if not catalog.has_provider(name):
@@ -134,7 +155,9 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
 
 def _check_local(patterns: set[str]) -> None:
     """Refuse local models that are named but not here: no client's request shall download one."""
-    names = sorted(model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model)
+    names = sorted(
+        model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model
+    )
     if not names:
         return
     from swink.local import locate
@@ -142,7 +165,9 @@ def _check_local(patterns: set[str]) -> None:
     for name in names:
         path = locate(name)
         if path is None or not path.exists():
-            raise MisuseError(f"a token may use local:{name}, which is not on this machine; get it with: swink models pull {name}")
+            raise MisuseError(
+                f"a token may use local:{name}, which is not on this machine; get it with: swink models pull {name}"
+            )
 
 
 def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:
@@ -150,7 +175,9 @@ def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:
     if provider not in ACCOUNTS:
         return stream_fn
 
-    def ask(model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    def ask(
+        model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         key = key_for(provider)
         return stream_fn(model, context, options if key is None else replace(options, api_key=key))
 
@@ -164,7 +191,9 @@ def _tls(files: list[str] | None) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(*files)
     except (OSError, ssl.SSLError) as error:
-        raise MisuseError(f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}") from error
+        raise MisuseError(
+            f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}"
+        ) from error
     return context
 
 

@@ -46,5 +46,7 @@ def load_settings() -> Settings:
         raise MisuseError(f"{path} cannot be read: {error}; correct it or delete it") from error
     model = data.get("default_model")
     if model is not None and not isinstance(model, str):
-        raise MisuseError(f'{path}: default_model takes a text, e.g. default_model = "anthropic:claude-sonnet-4-6"')
+        raise MisuseError(
+            f'{path}: default_model takes a text, e.g. default_model = "anthropic:claude-sonnet-4-6"'
+        )
     return Settings(path, model, tuple(sorted(set(data) - set(KNOWN))))

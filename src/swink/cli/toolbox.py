@@ -38,11 +38,17 @@ def _module(module: str, name: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == module.partition(".")[0]:
-            raise MisuseError(f"--tool {name}: no module {error.name!r} here ({os.getcwd()}) or among the installed packages") from error
-        raise MisuseError(f"--tool {name}: {module} needs a module that is not installed: {error.name}") from error
+            raise MisuseError(
+                f"--tool {name}: no module {error.name!r} here ({os.getcwd()}) or among the installed packages"
+            ) from error
+        raise MisuseError(
+            f"--tool {name}: {module} needs a module that is not installed: {error.name}"
+        ) from error
     except (Exception, SystemExit) as error:
         # Importing runs somebody else's code, which may fail in any way.
-        raise MisuseError(f"--tool {name}: importing {module} failed: {type(error).__name__}: {error} (--debug shows where)") from error
+        raise MisuseError(
+            f"--tool {name}: importing {module} failed: {type(error).__name__}: {error} (--debug shows where)"
+        ) from error
 
 
 def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
@@ -59,7 +65,9 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
 def _shadowed(module: ModuleType) -> str:
     """What to say if a module of the same name in the current directory was meant."""
     path = module.__name__.replace(".", os.sep)
-    here = next((file for file in (f"{path}.py", os.path.join(path, "__init__.py")) if os.path.exists(file)), None)
+    here = next(
+        (file for file in (f"{path}.py", os.path.join(path, "__init__.py")) if os.path.exists(file)), None
+    )
     if here is None or os.path.realpath(here) == os.path.realpath(module.__file__ or ""):
         return ""
     return f"; {module.__file__ or module.__name__} comes before {here} in this directory, so give yours another name"

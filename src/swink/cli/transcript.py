@@ -68,7 +68,10 @@ class TextTranscript:
                 self._close_line()
                 say(f"{plainly(error)}; trying again in {delay:.1f} s", "warning")
             case ContextCompacted(report=report):
-                say(f"the conversation is longer than the model's window: {report.dropped} older messages are left out", "dim")
+                say(
+                    f"the conversation is longer than the model's window: {report.dropped} older messages are left out",
+                    "dim",
+                )
             case _:
                 pass
 
@@ -128,7 +131,17 @@ class JsonTranscript:
 
     def end(self, result: AgentResult) -> None:
         """The run is over."""
-        self._line(RunResult(result.text, result.stop_reason, result.usage, result.cost, result.error, result.error_kind, result.reason))
+        self._line(
+            RunResult(
+                result.text,
+                result.stop_reason,
+                result.usage,
+                result.cost,
+                result.error,
+                result.error_kind,
+                result.reason,
+            )
+        )
 
     def _line(self, value: Any) -> None:
         self._stream.write(msgspec.json.encode(value, enc_hook=_plain_or_text).decode() + "\n")

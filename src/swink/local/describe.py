@@ -16,8 +16,17 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
     """The tools, and how to call one; empty without tools."""
     if not tools:
         return ""
-    lines = [f"- {tool.name}({_parameters(tool.parameters_schema)}): {_first_paragraph(tool.description)}" for tool in tools]
-    return "\n".join(["You have these tools:", *lines, 'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}'])
+    lines = [
+        f"- {tool.name}({_parameters(tool.parameters_schema)}): {_first_paragraph(tool.description)}"
+        for tool in tools
+    ]
+    return "\n".join(
+        [
+            "You have these tools:",
+            *lines,
+            'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}',
+        ]
+    )
 
 
 def _first_paragraph(text: str) -> str:
@@ -29,7 +38,9 @@ def _parameters(schema: Schema) -> str:
     shown: list[str] = []
     for name, value in _properties(schema).items():
         about = _first_paragraph(str(value.get("description", "")))
-        shown.append(f"{name}{'' if name in required else '?'}: {_type(value, schema)}{f' ({about})' if about else ''}")
+        shown.append(
+            f"{name}{'' if name in required else '?'}: {_type(value, schema)}{f' ({about})' if about else ''}"
+        )
     return ", ".join(shown)
 
 
@@ -41,14 +52,20 @@ def _type(schema: Schema, root: Schema, depth: int = 0) -> str:
         definitions = cast("Schema", root.get("$defs", root.get("definitions", {})))
         return _type(_schema(definitions.get(str(schema["$ref"]).rpartition("/")[2])), root, depth + 1)
     if "enum" in schema or "const" in schema:
-        return "|".join(compact(value) for value in cast("Sequence[Any]", schema.get("enum", [schema.get("const")])))
+        return "|".join(
+            compact(value) for value in cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))
+        )
     if options := cast("Sequence[Any]", schema.get("anyOf", schema.get("oneOf", ()))):
         return "|".join(_type(_schema(option), root, depth + 1) for option in options)
     kind = cast("str | Sequence[str]", schema.get("type", "any"))
     if kind == "array":
         return f"[{_type(_schema(schema.get('items')), root, depth + 1)}]"
     if kind == "object" and (properties := _properties(schema)):
-        return "{" + ", ".join(f"{name}: {_type(value, root, depth + 1)}" for name, value in properties.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{name}: {_type(value, root, depth + 1)}" for name, value in properties.items())
+            + "}"
+        )
     return kind if isinstance(kind, str) else "|".join(kind)
 
 

@@ -26,7 +26,14 @@ class LocalEmbedder:
     Any GGUF model works; one made for embeddings tells texts apart far better than a chat model does.
     """
 
-    def __init__(self, model_id: str = DEFAULT_MODEL, *, context: int = 512, threads: int | None = None, batch: int = 32) -> None:
+    def __init__(
+        self,
+        model_id: str = DEFAULT_MODEL,
+        *,
+        context: int = 512,
+        threads: int | None = None,
+        batch: int = 32,
+    ) -> None:
         self.model_id = model_id
         self._settings = Settings(context, threads, parallel=1)
         self._batch = batch
@@ -60,7 +67,9 @@ class LocalEmbedder:
             answer = server.handle_embeddings({"input": [text or " " for text in texts]})
         if "error" in answer:
             message = str(answer["error"].get("message", "llama.cpp failed"))
-            kind = ContextWindowOverflow if "too large" in message or "context size" in message else StreamError
+            kind = (
+                ContextWindowOverflow if "too large" in message or "context size" in message else StreamError
+            )
             raise kind(f"a text cannot be embedded: {message}", model=f"local:{self.model_id}")
         rows = sorted(answer["data"], key=lambda row: int(row["index"]))
         return [_normalised(row["embedding"]) for row in rows]

@@ -33,11 +33,19 @@ class Watch(Struct, frozen=True):
     def check(self) -> None:
         """Raise if the download is no longer wanted."""
         if self.stop.is_set():
-            raise LoadCancelled(f"the download of {self.model} was cancelled; no half file was kept, the next use starts it again")
+            raise LoadCancelled(
+                f"the download of {self.model} was cancelled; no half file was kept, the next use starts it again"
+            )
 
 
 def run_watched(
-    command: Sequence[str], environ: Mapping[str, str], directory: Path, total: int, watch: Watch, *, growing: str = ""
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    directory: Path,
+    total: int,
+    watch: Watch,
+    *,
+    growing: str = "",
 ) -> tuple[int, str]:
     """Run a downloading command inside a directory; its exit code and the end of what it printed.
 
@@ -45,7 +53,9 @@ def run_watched(
     """
     log = directory / _LOG
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory
+        )
     try:
         code = _follow(process, directory, total, watch, growing)
         return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
@@ -79,7 +89,9 @@ def _follow(process: subprocess.Popen[bytes], directory: Path, total: int, watch
         done = _largest(directory, growing)
         if done != shown:
             shown = done
-            watch.report(Downloading(watch.model, min(done, total or done), total, done / (time.monotonic() - began)))
+            watch.report(
+                Downloading(watch.model, min(done, total or done), total, done / (time.monotonic() - began))
+            )
 
 
 def _largest(directory: Path, growing: str) -> int:

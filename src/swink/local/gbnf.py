@@ -115,10 +115,15 @@ class _Rules:
             case Lit(text):
                 return '"' + "".join(map(_escaped, text)) + '"'
             case Chars(ranges, negated):
-                members = "".join(_escaped(chr(low)) + (f"-{_escaped(chr(high))}" if high > low else "") for low, high in ranges)
+                members = "".join(
+                    _escaped(chr(low)) + (f"-{_escaped(chr(high))}" if high > low else "")
+                    for low, high in ranges
+                )
                 return f"[{'^' if negated else ''}{members}]"
             case Seq(parts):
-                return " ".join(self._name(part) if isinstance(part, Seq | Alt) else self.text(part) for part in parts)
+                return " ".join(
+                    self._name(part) if isinstance(part, Seq | Alt) else self.text(part) for part in parts
+                )
             case Alt(options):
                 return " | ".join(self.text(option) for option in options)
             case Repeat(inner, low, high):

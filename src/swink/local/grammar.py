@@ -23,10 +23,23 @@ MAX_ITEMS = 8
 MAX_REPEATED_REFS = 2
 """How deep a schema that contains itself is unrolled."""
 
-_CHAR = alt(Chars(((0, 31), (34, 34), (92, 92), (127, 127)), negated=True), seq(lit("\\"), chars('"', "\\", "n", "t", "r")))
+_CHAR = alt(
+    Chars(((0, 31), (34, 34), (92, 92), (127, 127)), negated=True),
+    seq(lit("\\"), chars('"', "\\", "n", "t", "r")),
+)
 _KEY = seq(lit('"'), repeat(Chars(((0, 31), (34, 34), (92, 92), (127, 127)), negated=True), 1, 40), lit('"'))
 _NOT_IN_A_GRAMMAR = frozenset(
-    {"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames"}
+    {
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+        "patternProperties",
+        "propertyNames",
+    }
     | {"unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "$dynamicRef"}
 )
 _TYPE_HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -84,7 +97,9 @@ class _Reading:
         return node
 
     def _combined(self, schema: Mapping[str, Any], key: str) -> Node:
-        rest: Schema = {name: value for name, value in schema.items() if name != key and name not in ANNOTATIONS}
+        rest: Schema = {
+            name: value for name, value in schema.items() if name != key and name not in ANNOTATIONS
+        }
         branches = cast("Sequence[Schema]", schema[key])
         if key == "allOf":
             return self._all_of(rest, branches)
@@ -101,7 +116,9 @@ class _Reading:
                     del self._path[outside:]
                     return NEVER
                 self._path.append(name)
-                branch = self._merged({key: value for key, value in branch.items() if key != "$ref"}, resolve(self._root, name))
+                branch = self._merged(
+                    {key: value for key, value in branch.items() if key != "$ref"}, resolve(self._root, name)
+                )
             rest = self._merged(rest, branch)
         node = self.value(rest)
         del self._path[outside:]
@@ -153,7 +170,9 @@ class _Reading:
         high = int(schema.get("maxLength", max(MAX_STRING, low)))
         if "pattern" in schema:
             node = pattern_node(str(schema["pattern"]))
-            self.exact = self.exact and node is not None and "minLength" not in schema and "maxLength" not in schema
+            self.exact = (
+                self.exact and node is not None and "minLength" not in schema and "maxLength" not in schema
+            )
             if node is not None:
                 return seq(lit('"'), node, lit('"'))
         elif schema.get("format") in FORMATS:
@@ -202,10 +221,19 @@ class _Reading:
         properties.update({name: extra for name in required if name not in properties})
         if not properties:
             return self._pairs(schema, extra)
-        if schema.get("minProperties", 0) > len(required) or schema.get("maxProperties", len(properties)) < len(properties):
+        if schema.get("minProperties", 0) > len(required) or schema.get(
+            "maxProperties", len(properties)
+        ) < len(properties):
             self.exact = False
-        members = [(name in required, seq(lit(f"{compact(name)}:"), self.value(value))) for name, value in properties.items()]
-        return seq(lit("{"), _members([(needed, node) for needed, node in members if needed or node != NEVER]), lit("}"))
+        members = [
+            (name in required, seq(lit(f"{compact(name)}:"), self.value(value)))
+            for name, value in properties.items()
+        ]
+        return seq(
+            lit("{"),
+            _members([(needed, node) for needed, node in members if needed or node != NEVER]),
+            lit("}"),
+        )
 
     def _pairs(self, schema: Mapping[str, Any], extra: Schema) -> Node:
         """An object without named properties: any keys."""
@@ -234,10 +262,15 @@ def _members(members: list[tuple[bool, Node]]) -> Node:
     """Object members in order; those that are not needed may be left out, with the comma that belongs to them."""
     first = next((index for index, (needed, _) in enumerate(members) if needed), None)
     if first is None:
-        starts = [seq(node, *(maybe(lit(","), later) for _, later in members[index + 1 :])) for index, (_, node) in enumerate(members)]
+        starts = [
+            seq(node, *(maybe(lit(","), later) for _, later in members[index + 1 :]))
+            for index, (_, node) in enumerate(members)
+        ]
         return maybe(alt(*starts)) if starts else EMPTY
     before = [maybe(node, lit(",")) for _, node in members[:first]]
-    after = [seq(lit(","), node) if needed else maybe(lit(","), node) for needed, node in members[first + 1 :]]
+    after = [
+        seq(lit(","), node) if needed else maybe(lit(","), node) for needed, node in members[first + 1 :]
+    ]
     return seq(*before, members[first][1], *after)
 
 

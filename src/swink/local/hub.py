@@ -32,7 +32,9 @@ for name in sys.argv[3:]:
 def pull_from_hub(name: HubName, watch: Watch) -> Path:
     """The file of a model in a repository, downloaded if need be."""
     if importlib.util.find_spec("huggingface_hub") is None:
-        raise ExtraMissing(f"local:hf/{name.repo} needs the Hugging Face client; install it with: pip install huggingface_hub")
+        raise ExtraMissing(
+            f"local:hf/{name.repo} needs the Hugging Face client; install it with: pip install huggingface_hub"
+        )
     directory = hub_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -41,13 +43,20 @@ def pull_from_hub(name: HubName, watch: Watch) -> Path:
                 return found
             return _fetch(name, directory, watch)
     except OSError as error:
-        raise PullFailed(f"hf/{name.repo} could not be stored in {directory}: {error.strerror or error}. {_again(name)}") from error
+        raise PullFailed(
+            f"hf/{name.repo} could not be stored in {directory}: {error.strerror or error}. {_again(name)}"
+        ) from error
 
 
 def _fetch(name: HubName, directory: Path, watch: Watch) -> Path:
     watch.report(Downloading(watch.model))
     code, log = run_watched([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0, watch)
-    sizes = {path: int(size) for line in log.splitlines() if line.startswith("FILE ") for _, size, path in [line.split(" ", 2)]}
+    sizes = {
+        path: int(size)
+        for line in log.splitlines()
+        if line.startswith("FILE ")
+        for _, size, path in [line.split(" ", 2)]
+    }
     if code != 0:
         raise PullFailed(f"hf/{name.repo}: {_reason(log)}. {_again(name)}")
     chosen = choose_file(sorted(sizes), name.file)
@@ -57,7 +66,12 @@ def _fetch(name: HubName, directory: Path, watch: Watch) -> Path:
     files = with_parts(chosen)
     total = sizes[chosen] if len(files) == 1 else 0
     code, log = run_watched(
-        [sys.executable, "-c", _FETCH, name.repo, str(directory), *files], _environ(), directory, total, watch, growing=".incomplete"
+        [sys.executable, "-c", _FETCH, name.repo, str(directory), *files],
+        _environ(),
+        directory,
+        total,
+        watch,
+        growing=".incomplete",
     )
     found = find_in_hub_cache(HubName(name.repo, chosen))
     if code != 0 or found is None:

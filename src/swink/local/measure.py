@@ -46,7 +46,12 @@ async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = Non
             timings = chunk.get("timings", timings)
     abort = await _abort(model)
     return Measured(
-        thread_count(settings.threads), load, timings["prompt_per_second"], timings["predicted_per_second"], abort, _resident_megabytes()
+        thread_count(settings.threads),
+        load,
+        timings["prompt_per_second"],
+        timings["predicted_per_second"],
+        abort,
+        _resident_megabytes(),
     )
 
 
@@ -66,7 +71,14 @@ async def _abort(model: LocalModel) -> float:
 
 def _request(tokens: int) -> dict[str, object]:
     messages = [{"role": "user", "content": _PROMPT}]
-    return {"messages": messages, "max_tokens": tokens, "stream": True, "return_progress": True, "ignore_eos": True, "temperature": 0}
+    return {
+        "messages": messages,
+        "max_tokens": tokens,
+        "stream": True,
+        "return_progress": True,
+        "ignore_eos": True,
+        "temperature": 0,
+    }
 
 
 def _resident_megabytes() -> float:

@@ -58,7 +58,9 @@ def _both(key: str, one: Any, other: Any) -> tuple[Any, bool]:
         case "type":
             mine, theirs = ([value] if isinstance(value, str) else value for value in (one, other))
             shared = [name for name in mine if name in theirs or (name == "integer" and "number" in theirs)]
-            return shared + [name for name in theirs if name == "integer" and "number" in mine and name not in shared], True
+            return shared + [
+                name for name in theirs if name == "integer" and "number" in mine and name not in shared
+            ], True
         case "enum":
             return [value for value in one if value in other], True
         case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":

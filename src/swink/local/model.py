@@ -155,10 +155,14 @@ class LocalModel:
         try:
             while (item := await work.chunks.get()) is not None:
                 if isinstance(item, Exception):
-                    raise StreamError(f"llama.cpp refused the request: {item}", model=f"local:{self.model_id}") from item
+                    raise StreamError(
+                        f"llama.cpp refused the request: {item}", model=f"local:{self.model_id}"
+                    ) from item
                 yield item
             if work.unloaded:
-                raise StreamError("the model was unloaded while it was answering", model=f"local:{self.model_id}")
+                raise StreamError(
+                    "the model was unloaded while it was answering", model=f"local:{self.model_id}"
+                )
         finally:
             work.stop.set()
 
@@ -178,7 +182,9 @@ class LocalModel:
             work.start()
         except RuntimeError as error:
             self._done(work)
-            raise StreamError(f"no thread could be started: {error}", model=f"local:{self.model_id}") from error
+            raise StreamError(
+                f"no thread could be started: {error}", model=f"local:{self.model_id}"
+            ) from error
         return work
 
     def _done(self, work: Work) -> None:
@@ -192,13 +198,17 @@ class LocalModel:
         try:
             start_thread("swink-local-load", lambda: self._run(load))
         except RuntimeError as error:
-            raise LocalModelError(f"no thread could be started: {error}", model=f"local:{self.model_id}") from error
+            raise LocalModelError(
+                f"no thread could be started: {error}", model=f"local:{self.model_id}"
+            ) from error
         self._load, self._state = load, Loading(self.model_id)
         return load
 
     def _run(self, load: _Load) -> None:
         # Whoever waits is told in any case, even if this thread dies of something unforeseen.
-        result: Opened | AgentError = LocalModelError(f"loading {self.model_id} broke off; the traceback is on stderr")
+        result: Opened | AgentError = LocalModelError(
+            f"loading {self.model_id} broke off; the traceback is on stderr"
+        )
         try:
             result = self._open(load)
         except AgentError as error:
@@ -243,7 +253,9 @@ class LocalModel:
 
     def _finish(self, load: _Load, result: Opened | AgentError) -> None:
         with self._lock:
-            if self._load is not load:  # cancelled meanwhile: whoever waited has been told, and the model is dropped
+            if (
+                self._load is not load
+            ):  # cancelled meanwhile: whoever waited has been told, and the model is dropped
                 return
             self._load = None
             if isinstance(result, Opened):
@@ -259,7 +271,11 @@ class LocalModel:
     def _cancel(self, load: _Load) -> None:
         load.stop.set()
         self._finish(
-            load, LoadCancelled(f"loading {self.model_id} was cancelled; the next request starts it again", model=f"local:{self.model_id}")
+            load,
+            LoadCancelled(
+                f"loading {self.model_id} was cancelled; the next request starts it again",
+                model=f"local:{self.model_id}",
+            ),
         )
 
 

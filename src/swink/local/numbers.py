@@ -20,7 +20,9 @@ def integer(low: int | None, high: int | None) -> Node:
     return alt(_natural(max(0, low), high), negative)
 
 
-def number(low: float | None, high: float | None, *, above: bool = False, below: bool = False) -> tuple[Node, bool]:
+def number(
+    low: float | None, high: float | None, *, above: bool = False, below: bool = False
+) -> tuple[Node, bool]:
     """Decimal numbers from `low` to `high` (`above`, `below`: without the bound itself), and whether all of them are inside."""
     if low is None and high is None:
         whole = integer(None, None)
@@ -29,9 +31,15 @@ def number(low: float | None, high: float | None, *, above: bool = False, below:
     last = None if high is None else ceil(high) - 1 if below else floor(high)
     if first is not None and last is not None and first > last:
         # Between two neighbouring integers: the digits after the point are left to the check that follows.
-        return (seq(lit(str(last)), _FRACTION) if last >= 0 else seq(lit(str(first) if first else "-0"), _FRACTION)), False
+        return (
+            seq(lit(str(last)), _FRACTION)
+            if last >= 0
+            else seq(lit(str(first) if first else "-0"), _FRACTION)
+        ), False
     first, last = _closed(first, last)
-    positive = alt(seq(_natural(max(0, first), last - 1), maybe(_FRACTION)), _natural(last, last) if last >= 0 else NEVER)
+    positive = alt(
+        seq(_natural(max(0, first), last - 1), maybe(_FRACTION)), _natural(last, last) if last >= 0 else NEVER
+    )
     negative = alt(
         seq(lit("-"), _natural(max(1, -last), -first - 1), maybe(_FRACTION)),
         seq(lit("-"), _natural(-first, -first)) if first < 0 else NEVER,

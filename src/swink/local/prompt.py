@@ -17,7 +17,16 @@ from swink.local.calls import call_text
 from swink.local.describe import describe_tools
 from swink.local.gguf import Head
 from swink.local.grammar import compact
-from swink.messages import AssistantMessage, ContentBlock, Image, LlmMessage, ToolCall, ToolResultMessage, UserMessage, text_of
+from swink.messages import (
+    AssistantMessage,
+    ContentBlock,
+    Image,
+    LlmMessage,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
 from swink.stream import LlmContext, StreamOptions, ToolSpec
 
 MAX_CALLS = 8
@@ -25,7 +34,17 @@ MAX_CALLS = 8
 
 NO_IMAGE = "[an image; this model cannot see images]"
 _FRAGILE = frozenset(
-    {"pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default", "additionalProperties"}
+    {
+        "pattern",
+        "format",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "default",
+        "additionalProperties",
+    }
 )
 _ANSWER = "Answer in words."
 
@@ -63,7 +82,10 @@ def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head(
         answer = Native(tools, "none")
     else:
         answer = Answer(
-            after_calls=not native and any(isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages)
+            after_calls=not native
+            and any(
+                isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages
+            )
         )
     match choice:
         case _ if not tools:
@@ -81,7 +103,9 @@ def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head(
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
-                raise StreamError(f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}")
+                raise StreamError(
+                    f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}"
+                )
             return Native(named, "required") if head.has_channels else Call(named, varied=repeating)
 
 
@@ -89,7 +113,11 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
     """The request's messages: plain text in turns, or with native calls and results where the template takes them."""
     if isinstance(wanted, Native):
         messages = [entry for message in context.messages for entry in _native(message)]
-        return [{"role": "system", "content": context.system_prompt}, *messages] if context.system_prompt else messages
+        return (
+            [{"role": "system", "content": context.system_prompt}, *messages]
+            if context.system_prompt
+            else messages
+        )
     # With "none" the tools are not mentioned at all; otherwise every phase shows the same beginning, for the prompt cache.
     tools = () if options.tool_choice == "none" else context.tools
     system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)
@@ -110,7 +138,11 @@ def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     return [
         {
             "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": _loosened(tool.parameters_schema)},
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": _loosened(tool.parameters_schema),
+            },
         }
         for tool in tools
     ]
@@ -124,7 +156,9 @@ def _loosened(schema: Any, *, named: bool = False) -> Any:
         return schema
     items = cast("dict[str, Any]", schema).items()
     return {
-        key: value if key in ("enum", "const", "required") else _loosened(value, named=key in ("properties", "$defs"))
+        key: value
+        if key in ("enum", "const", "required")
+        else _loosened(value, named=key in ("properties", "$defs"))
         for key, value in items
         if named or key not in _FRAGILE
     }
@@ -148,10 +182,14 @@ def _plain(message: LlmMessage) -> tuple[str, str]:
     match message:
         case UserMessage():
             if any(isinstance(block, Image) for block in message.content):
-                raise StreamError("the local model takes no images; send text only, or choose a model that sees images")
+                raise StreamError(
+                    "the local model takes no images; send text only, or choose a model that sees images"
+                )
             return "user", message.text
         case AssistantMessage():
-            return "assistant", "\n".join(part for part in (message.text, *map(call_text, message.tool_calls)) if part)
+            return "assistant", "\n".join(
+                part for part in (message.text, *map(call_text, message.tool_calls)) if part
+            )
         case ToolResultMessage():
             head = "failed" if message.is_error else "returned"
             return "user", f"{message.tool_name} {head}: {_result_text(message.content)}\n{_ANSWER}"
@@ -161,17 +199,32 @@ def _native(message: LlmMessage) -> list[dict[str, Any]]:
     match message:
         case ToolResultMessage():
             return [
-                {"role": "tool", "tool_call_id": message.tool_call_id, "name": message.tool_name, "content": _result_text(message.content)}
+                {
+                    "role": "tool",
+                    "tool_call_id": message.tool_call_id,
+                    "name": message.tool_name,
+                    "content": _result_text(message.content),
+                }
             ]
         case AssistantMessage() if message.tool_calls:
-            return [{"role": "assistant", "content": message.text, "tool_calls": [_native_call(call) for call in message.tool_calls]}]
+            return [
+                {
+                    "role": "assistant",
+                    "content": message.text,
+                    "tool_calls": [_native_call(call) for call in message.tool_calls],
+                }
+            ]
         case _:
             role, text = _plain(message)
             return [{"role": role, "content": text}] if text.strip() else []
 
 
 def _native_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": compact(call.arguments)}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": compact(call.arguments)},
+    }
 
 
 def _result_text(content: Sequence[ContentBlock]) -> str:

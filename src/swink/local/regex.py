@@ -159,7 +159,9 @@ def _one_of(ranges: tuple[tuple[int, int], ...]) -> Node:
         for start, end in (*_PLAIN, (0xA0, 0xD7FF))
         if low <= end and high >= start
     )
-    escaped = [Lit(text) for char, text in _IN_JSON.items() if any(low <= ord(char) <= high for low, high in ranges)]
+    escaped = [
+        Lit(text) for char, text in _IN_JSON.items() if any(low <= ord(char) <= high for low, high in ranges)
+    ]
     node = alt(*([Chars(plain)] if plain else []), *escaped)
     if node == NEVER:
         raise _Unsupported

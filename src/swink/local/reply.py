@@ -121,7 +121,9 @@ class Reply:
             index = self._begin()
             events.append(TextStart(index) if piece.kind == "text" else ThinkingStart(index))
         index = self._count - 1
-        events.append(TextDelta(index, piece.text) if piece.kind == "text" else ThinkingDelta(index, piece.text))
+        events.append(
+            TextDelta(index, piece.text) if piece.kind == "text" else ThinkingDelta(index, piece.text)
+        )
 
     def _native_call(self, events: list[AssistantMessageEvent], part: Mapping[str, Any]) -> None:
         """A piece of a call that llama.cpp has read itself."""
@@ -130,7 +132,9 @@ class Reply:
         if number not in self._native:
             self._close(events)
             self._native[number] = self._begin()
-            events.append(ToolCallStart(self._native[number], part.get("id") or _call_id(), function.get("name") or ""))
+            events.append(
+                ToolCallStart(self._native[number], part.get("id") or _call_id(), function.get("name") or "")
+            )
         if arguments := function.get("arguments"):
             events.append(ToolCallDelta(self._native[number], arguments))
 
@@ -152,7 +156,9 @@ def _problem(error: Mapping[str, Any], usage: Usage) -> Error:
     """llama.cpp's error as ours."""
     message = str(error.get("message", "llama.cpp failed"))
     if error.get("type") == "exceed_context_size_error" or "context size" in message.lower():
-        return Error(f"the prompt is too long for the model: {message}", "context_window_exceeded", usage=usage)
+        return Error(
+            f"the prompt is too long for the model: {message}", "context_window_exceeded", usage=usage
+        )
     return Error(f"llama.cpp: {message}", "stream", usage=usage)
 
 

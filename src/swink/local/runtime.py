@@ -45,7 +45,9 @@ class Server(Protocol):
 
     @property
     def listening_address(self) -> str: ...
-    def handle_chat_completions(self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /) -> Any: ...
+    def handle_chat_completions(
+        self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /
+    ) -> Any: ...
     def handle_embeddings(self, request: Mapping[str, Any], /) -> dict[str, Any]: ...
 
 
@@ -111,9 +113,15 @@ def physical_cores() -> int:
     if sys.platform == "darwin":
         return _mac_cores() or os.cpu_count() or 1
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    siblings = {_read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable}
+    siblings = {
+        _read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable
+    }
     quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
-    limit = int(quota) // int(period) if quota.isdecimal() and period.isdecimal() and int(period) else len(siblings)
+    limit = (
+        int(quota) // int(period)
+        if quota.isdecimal() and period.isdecimal() and int(period)
+        else len(siblings)
+    )
     return max(1, min(len(siblings), limit or 1))
 
 
@@ -141,7 +149,9 @@ def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> A
     parameters.model.path = str(path)
     parameters.model_alias = {listen.name or path.stem}
     parameters.n_parallel = settings.parallel
-    parameters.n_ctx = (settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)) * settings.parallel
+    parameters.n_ctx = (
+        settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
+    ) * settings.parallel
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = thread_count(settings.threads)
     # A request can be stopped between two batches: small ones on a processor, where large ones gain little.
     parameters.n_batch = settings.batch or (16 if on_cpu else 512)

@@ -47,7 +47,9 @@ class ServedModel:
     def __enter__(self) -> "ServedModel":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
 
@@ -67,7 +69,9 @@ def serve_model(
     Blocking: call it from a thread where an event loop runs.
     """
     if host not in _LOOPBACK and not api_key:
-        raise MisuseError(f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1")
+        raise MisuseError(
+            f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1"
+        )
     require_runtime()
     path = pull(model_id, progress=progress or say_on_stderr())
     settings = Settings(context, threads, parallel)

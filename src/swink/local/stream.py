@@ -23,7 +23,16 @@ from swink.local.states import Listener
 from swink.local.weights import KNOWN
 from swink.messages import ModelSpec, Usage
 from swink.schema import Shape
-from swink.stream import AssistantMessageEvent, Error, LlmContext, Start, StreamOptions, Timeout, ToolSpec, parse_arguments
+from swink.stream import (
+    AssistantMessageEvent,
+    Error,
+    LlmContext,
+    Start,
+    StreamOptions,
+    Timeout,
+    ToolSpec,
+    parse_arguments,
+)
 
 logger = logging.getLogger("swink.local")
 
@@ -66,7 +75,9 @@ class LocalStreamFn:
         """The model behind a name, for its state and to unload it."""
         return local_model(model_id, self.settings)
 
-    async def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    async def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         """One reply as stream events."""
         local = self.model(model.model_id)
         head = (await local.ready(self._progress or say_on_stderr())).head
@@ -79,7 +90,11 @@ class LocalStreamFn:
             case Call(tools):
                 grammar = call_grammar(tools)
                 request["grammar"] = grammar.text
-                events = asked.checked_call(request, tools, grammar.unsure) if grammar.unsure else asked.reply(request, Reply(CallParser()))
+                events = (
+                    asked.checked_call(request, tools, grammar.unsure)
+                    if grammar.unsure
+                    else asked.reply(request, Reply(CallParser()))
+                )
             case Answer() | Native():
                 events = asked.reply(request, Reply())
         async with aclosing(events):
@@ -88,7 +103,11 @@ class LocalStreamFn:
 
     def _report(self, model: ModelSpec, options: StreamOptions, head: Head) -> None:
         """Each option that a local model cannot honour, once and by name."""
-        ignored = {name: "the model runs in this process" for name in ("api_key", "transport") if getattr(options, name) is not None}
+        ignored = {
+            name: "the model runs in this process"
+            for name in ("api_key", "transport")
+            if getattr(options, name) is not None
+        }
         if model.thinking_level != "off" and not head.knows_thinking:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
         for name, why in ignored.items():
@@ -105,7 +124,9 @@ class _Asked:
         self._raw = options.on_raw_payload
         self._key = key
 
-    async def reply(self, request: dict[str, Any], reply: Reply) -> AsyncGenerator[AssistantMessageEvent, None]:
+    async def reply(
+        self, request: dict[str, Any], reply: Reply
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """The events of a reply as they arrive."""
         async with aclosing(self._model.generate(request, self._key)) as chunks:
             async for chunk in chunks:
@@ -131,7 +152,11 @@ class _Asked:
                     yield event
                 return
             usage = reply.usage
-        yield Error(f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}", "stream", usage=usage)
+        yield Error(
+            f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}",
+            "stream",
+            usage=usage,
+        )
 
 
 def _violations(reply: Reply, shapes: Mapping[str, Shape]) -> list[str]:
@@ -142,7 +167,9 @@ def _violations(reply: Reply, shapes: Mapping[str, Shape]) -> list[str]:
     return ["they are not a JSON object"] if arguments is None else shape.violations(arguments)
 
 
-def _request(model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head) -> dict[str, Any]:
+def _request(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head
+) -> dict[str, Any]:
     """What llama.cpp is asked."""
     known = KNOWN.get(model.model_id)
     if known and not context.system_prompt and context.messages:

@@ -93,4 +93,6 @@ class ReplyParser:
 
 def _overlap(text: str, tag: str) -> int:
     """How many characters at the end of the text could be the beginning of the tag."""
-    return next((count for count in range(min(len(text), len(tag) - 1), 0, -1) if text.endswith(tag[:count])), 0)
+    return next(
+        (count for count in range(min(len(text), len(tag) - 1), 0, -1) if text.endswith(tag[:count])), 0
+    )

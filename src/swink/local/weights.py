@@ -159,7 +159,9 @@ def remove(model_id: str) -> int:
             file.unlink(missing_ok=True)
             freed += _remove_tree(pull_dir(known))
             if not freed and _in_package(known):
-                raise LocalModelError(f"{known.name} belongs to an installed package; remove it with: pip uninstall {known.package}")
+                raise LocalModelError(
+                    f"{known.name} belongs to an installed package; remove it with: pip uninstall {known.package}"
+                )
         case HubName() as name:
             freed = _remove_from_hub(name)
         case path:

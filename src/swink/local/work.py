@@ -30,7 +30,10 @@ class Work:
         end: Exception | None = None
         try:
             self._server.handle_chat_completions(self._request, self._take)
-        except (ValueError, RuntimeError) as error:  # what xllamacpp raises for requests that llama.cpp refuses
+        except (
+            ValueError,
+            RuntimeError,
+        ) as error:  # what xllamacpp raises for requests that llama.cpp refuses
             end = error
         finally:
             del self._server

@@ -52,7 +52,9 @@ class McpServers:
             raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()
 
     @property
@@ -83,12 +85,16 @@ class McpServers:
             raise interrupted
 
     async def _collect(self) -> None:
-        opened = await asyncio.gather(*(connection.connected() for connection in self._connections), return_exceptions=True)
+        opened = await asyncio.gather(
+            *(connection.connected() for connection in self._connections), return_exceptions=True
+        )
         problems: list[str] = []
         found: list[tuple[Connection, Any]] = []
         for connection, session in zip(self._connections, opened, strict=True):
             if not isinstance(session, BaseException):
-                found.extend((connection, tool) for tool in session.tools if connection.server.offers(tool.name))
+                found.extend(
+                    (connection, tool) for tool in session.tools if connection.server.offers(tool.name)
+                )
             elif isinstance(session, McpError) and not connection.server.required:
                 problems.append(str(session))
             else:

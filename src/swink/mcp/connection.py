@@ -44,12 +44,17 @@ class Connection:
     async def connected(self) -> "Session":
         """A live session; raises `McpError` if there cannot be one."""
         if asyncio.get_running_loop() is not self._loop:
-            raise McpError(f"MCP server {self.server.name!r} belongs to the event loop it was opened in; use `await agent.run()` there")
+            raise McpError(
+                f"MCP server {self.server.name!r} belongs to the event loop it was opened in; use `await agent.run()` there"
+            )
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
             self._session = Session(self.server, self._sdk)
-            self._sessions = [*(session for session in self._sessions if not session.task.done()), self._session]
+            self._sessions = [
+                *(session for session in self._sessions if not session.task.done()),
+                self._session,
+            ]
         session = self._session
         await asyncio.shield(session.opened)
         return session
@@ -71,7 +76,9 @@ class Connection:
             async with asyncio.timeout(self.server.timeout):
                 return await session.client.call_tool(tool, arguments, progress_callback=progress)
         except TimeoutError as error:
-            raise ToolError(f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s") from error
+            raise ToolError(
+                f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s"
+            ) from error
         except self._sdk.failures as error:
             raise self._failure(tool, session, leaf(error)) from error
 
@@ -98,7 +105,9 @@ class Connection:
         if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED:
             return ToolError(f"error: {self.server.name!r}: {text}")
         session.stop()
-        return ToolError(f"error: the connection to {self.server.name!r} was lost ({text}); whether {tool!r} took effect is unknown")
+        return ToolError(
+            f"error: the connection to {self.server.name!r} was lost ({text}); whether {tool!r} took effect is unknown"
+        )
 
 
 class _SessionForgotten(ToolError):
@@ -159,7 +168,9 @@ class Session:
 
     def _may_be_old(self, error: BaseException | None) -> bool:
         code = getattr(error, "code", None)
-        return not self._closing and not self.opened.done() and code in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
+        return (
+            not self._closing and not self.opened.done() and code in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
+        )
 
     async def _held(self, mode: str) -> BaseException | None:
         try:
@@ -174,7 +185,9 @@ class Session:
             async with asyncio.timeout(self._server.connect_timeout):
                 transport = _Watched(await self._transport(stack), self._ended)
                 us = self._sdk.Implementation(name="swink", version="1")
-                self.client = await stack.enter_async_context(self._sdk.Client(transport, mode=mode, cache=None, client_info=us))
+                self.client = await stack.enter_async_context(
+                    self._sdk.Client(transport, mode=mode, cache=None, client_info=us)
+                )
                 await self.refresh()
             if self._stderr is not None:
                 self._stderr.close()
@@ -186,7 +199,9 @@ class Session:
         if isinstance(server, HttpServer):
             # Calls are bounded by the server's `timeout`, so that a slow tool is not cut off by the HTTP client.
             limits = sdk.httpx.Timeout(server.connect_timeout, read=None)
-            http = await stack.enter_async_context(sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits))
+            http = await stack.enter_async_context(
+                sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
+            )
             return sdk.http_client(server.url, http_client=http)
         self._stderr = Stderr(server.name, server.secrets)
         stack.callback(self._stderr.close)
@@ -196,7 +211,11 @@ class Session:
         name = self._server.name
         if self.opened.done():
             if error is not None:
-                log.warning("the connection to MCP server %r ended: %s", name, redact_text(str(error), *self._server.secrets))
+                log.warning(
+                    "the connection to MCP server %r ended: %s",
+                    name,
+                    redact_text(str(error), *self._server.secrets),
+                )
             return
         said = self._stderr.last_words if self._stderr is not None else ""
         what = (
@@ -205,7 +224,11 @@ class Session:
             else str(error) or type(error).__name__
         )
         text = redact_text(what, *self._server.secrets)
-        self.opened.set_exception(McpError(f"MCP server {name!r} cannot be reached: {text}" + (f"; it said:\n{said}" if said else "")))
+        self.opened.set_exception(
+            McpError(
+                f"MCP server {name!r} cannot be reached: {text}" + (f"; it said:\n{said}" if said else "")
+            )
+        )
 
 
 class _Watched:
@@ -219,7 +242,9 @@ class _Watched:
         read, write = await self._transport.__aenter__()
         return _WatchedStream(read, self._ended), write
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:
         return await self._transport.__aexit__(kind, error, trace)
 
 
@@ -247,21 +272,30 @@ class _WatchedStream:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:
         return await self._stream.__aexit__(kind, error, trace)
 
 
 def _parameters(server: StdioServer, sdk: Sdk) -> Any:
     """How to start the server, with PATH and what is configured in its environment, and nothing of ours."""
     env = {"PATH": os.environ.get("PATH", os.defpath), **server.env}
-    command = server.command if os.path.dirname(server.command) else shutil.which(server.command, path=env["PATH"])
+    command = (
+        server.command if os.path.dirname(server.command) else shutil.which(server.command, path=env["PATH"])
+    )
     if command is None:
         raise FileNotFoundError(f"there is no command {server.command!r} in its PATH")
     if os.name != "posix":
         return sdk.Parameters(command=command, args=list(server.args), env=env, cwd=server.cwd)
     # The SDK adds HOME and others to what it is given; env(1) takes them out again before the server starts.
     unwanted = [f"-u{name}" for name in sdk.inherited if name not in env]
-    return sdk.Parameters(command=shutil.which("env") or "/usr/bin/env", args=[*unwanted, command, *server.args], env=env, cwd=server.cwd)
+    return sdk.Parameters(
+        command=shutil.which("env") or "/usr/bin/env",
+        args=[*unwanted, command, *server.args],
+        env=env,
+        cwd=server.cwd,
+    )
 
 
 def _look(future: "asyncio.Future[None]") -> None:

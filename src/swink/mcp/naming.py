@@ -13,7 +13,9 @@ def tool_names(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     listed = list(dict.fromkeys(pairs))
     plain = {pair: re.sub(r"[^A-Za-z0-9_-]", "_", "_".join(pair)) for pair in listed}
     shared = Counter(plain.values())
-    names: dict[tuple[str, str], str] = {pair: name for pair, name in plain.items() if shared[name] == 1 and len(name) <= LENGTH}
+    names: dict[tuple[str, str], str] = {
+        pair: name for pair, name in plain.items() if shared[name] == 1 and len(name) <= LENGTH
+    }
     taken = set(names.values())
     for pair in listed:
         if pair not in names:

@@ -70,8 +70,15 @@ class HttpServer(_Server, frozen=True):
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        secret = next((name for name, value in self.headers.items() if value and is_secret_header(name)), None)
-        if parts.scheme == "http" and secret and not self.allow_http and not is_loopback(parts.hostname or ""):
+        secret = next(
+            (name for name, value in self.headers.items() if value and is_secret_header(name)), None
+        )
+        if (
+            parts.scheme == "http"
+            and secret
+            and not self.allow_http
+            and not is_loopback(parts.hostname or "")
+        ):
             raise MisuseError(
                 f"MCP server {self.name!r}: the header {secret!r} would travel to {parts.hostname} in clear text; "
                 "use https, or allow_http=True if you trust the network"
@@ -104,6 +111,10 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
                 kind = HttpServer
             case _:
                 raise MisuseError(f"MCP server {name!r} needs a command or a url")
-        known = {key: value for key, value in cast("dict[str, Any]", item).items() if key in kind.__struct_fields__ and key != "name"}
+        known = {
+            key: value
+            for key, value in cast("dict[str, Any]", item).items()
+            if key in kind.__struct_fields__ and key != "name"
+        }
         servers.append(kind(name, **known))
     return servers

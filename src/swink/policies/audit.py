@@ -76,7 +76,12 @@ class AuditLogger(Policy):
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """Write down the turn in which the run ended, if it did not come to its end, and what the run came to."""
         cost = None if ctx.cost is None else ctx.cost.total
-        end: dict[str, Any] = {"event": "end", "turns": ctx.turn, "usage": to_builtins(ctx.usage), "cost": cost}
+        end: dict[str, Any] = {
+            "event": "end",
+            "turns": ctx.turn,
+            "usage": to_builtins(ctx.usage),
+            "cost": cost,
+        }
         end |= {"stop_reason": ending.stop_reason, "reason": ending.reason, "error": ending.error}
         records = [end]
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
@@ -93,7 +98,9 @@ class AuditLogger(Policy):
 
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; raises `BrokenLog`, after it is written, if the log is `required` and was found broken."""
-        head, problem = self._chain.append(_savable(record), {"label": clean(self.label)} if self.label else {})
+        head, problem = self._chain.append(
+            _savable(record), {"label": clean(self.label)} if self.label else {}
+        )
         if problem is not None:
             log.warning("audit log %s is broken: %s", self.path, problem)
             if self.fail_closed:
@@ -103,11 +110,15 @@ class AuditLogger(Policy):
     def twin(self, path: Path) -> "AuditLogger":
         """One that writes in the same way to another file, without an anchor."""
         twin = copy(self)
-        AuditLogger.__init__(twin, path, key=self._key, max_text=self.max_text, label=self.label, required=self.fail_closed)
+        AuditLogger.__init__(
+            twin, path, key=self._key, max_text=self.max_text, label=self.label, required=self.fail_closed
+        )
         return twin
 
     @staticmethod
-    def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None) -> Verification:
+    def verify(
+        path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None
+    ) -> Verification:
         """Read a log and report every place where it is not as it was written."""
         return verify(path, key=key, head=head)
 
@@ -117,7 +128,9 @@ class AuditLogger(Policy):
         self._waiting.append((record, written))
         try:
             asyncio.get_running_loop().run_in_executor(None, self._drain)
-        except RuntimeError:  # the executor is shut down: the program ends, and nothing else waits for this thread
+        except (
+            RuntimeError
+        ):  # the executor is shut down: the program ends, and nothing else waits for this thread
             self._drain()
         return written
 
@@ -152,14 +165,20 @@ class AuditLogger(Policy):
         return record | ({"error": self._cut(message.error_message or "")} if message.failed else {})
 
     def _call(self, call: ToolCall, result: ToolResultMessage | None) -> dict[str, Any]:
-        outcome: dict[str, Any] = {} if result is None else {"is_error": result.is_error, "result": self._cut(result.text)}
+        outcome: dict[str, Any] = (
+            {} if result is None else {"is_error": result.is_error, "result": self._cut(result.text)}
+        )
         return {"id": call.id, "name": call.name, "arguments": call.arguments, **outcome}
 
     def _texts(self, messages: Sequence[Message]) -> list[str]:
         return [self._cut(item.text) for item in messages if item.text]
 
     def _cut(self, text: str) -> str:
-        return text if len(text) <= self.max_text else f"{text[: self.max_text]}[… {len(text) - self.max_text} more characters]"
+        return (
+            text
+            if len(text) <= self.max_text
+            else f"{text[: self.max_text]}[… {len(text) - self.max_text} more characters]"
+        )
 
 
 async def _waited(written: "Future[Head]") -> None:

@@ -72,7 +72,9 @@ class Budget(Policy):
     ) -> None:
         limits = (max_cost, max_input_tokens, max_output_tokens, max_tokens)
         if all(limit is None for limit in limits):
-            raise MisuseError("a Budget needs a limit: max_cost, max_input_tokens, max_output_tokens or max_tokens")
+            raise MisuseError(
+                "a Budget needs a limit: max_cost, max_input_tokens, max_output_tokens or max_tokens"
+            )
         self.max_cost, self.max_input_tokens, self.max_output_tokens, self.max_tokens = limits
         self.scope: Literal["run", "session"] = scope
         self.reserve = reserve
@@ -161,13 +163,23 @@ class Budget(Policy):
                 return model
             if str(model) not in self._warned:
                 self._warned.add(str(model))
-                log.warning("budget: the cost of %s is unknown; the cost limit of %g is not kept", model, self.max_cost)
+                log.warning(
+                    "budget: the cost of %s is unknown; the cost limit of %g is not kept",
+                    model,
+                    self.max_cost,
+                )
         return None
 
     def _row(self, ctx: PolicyContext) -> "_Row":
         """This run's row; a run seen for the first time gets one, below the run it was started in."""
         above, task = self._current_row(), current_task()
-        known = self._of_run.get(ctx.run) if ctx.run is not None else above if above is not None and above.task is task else None
+        known = (
+            self._of_run.get(ctx.run)
+            if ctx.run is not None
+            else above
+            if above is not None and above.task is task
+            else None
+        )
         if known is not None and (ctx.run is not None or task is not None or ctx.turn > 0):
             return known
         row = _Row(task, above if above is not None and not above.over else None)
@@ -265,15 +277,26 @@ class _Row:
 _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_rows", default=())
 
 
-def _estimate(ctx: PolicyContext, models: "Sequence[tuple[ModelSpec, Price | None]]", spent: Spent, expected_output: int | None) -> Spent:
+def _estimate(
+    ctx: PolicyContext,
+    models: "Sequence[tuple[ModelSpec, Price | None]]",
+    spent: Spent,
+    expected_output: int | None,
+) -> Spent:
     """What the next call may take, at most, with any of the models."""
     tokens, last = _tokens(ctx)
     usages = [
-        Usage(input=min(tokens, model.context_window or tokens), output=_output(ctx, model, last, expected_output)) for model, _ in models
+        Usage(
+            input=min(tokens, model.context_window or tokens),
+            output=_output(ctx, model, last, expected_output),
+        )
+        for model, _ in models
     ]
     average = spent.cost.total / spent.usage.total if spent.cost is not None and spent.usage.total else 0.0
     costs = [
-        Cost(total=average * usage.total) if price is None else max(price.cost(usage), _written(price, usage), key=lambda cost: cost.total)
+        Cost(total=average * usage.total)
+        if price is None
+        else max(price.cost(usage), _written(price, usage), key=lambda cost: cost.total)
         for usage, (_, price) in zip(usages, models, strict=True)
     ]
     most = Usage(input=max(usage.input for usage in usages), output=max(usage.output for usage in usages))
@@ -300,7 +323,9 @@ def _output(ctx: PolicyContext, model: ModelSpec, last: int, expected: int | Non
     if expected is None:
         thinking = model.thinking_budgets.get(model.thinking_level, _THINKING[model.thinking_level])
         expected = ctx.max_tokens or EXPECTED_OUTPUT
-        expected += 0 if ctx.max_tokens is not None and ctx.max_tokens >= thinking + _LEAST_ANSWER else thinking
+        expected += (
+            0 if ctx.max_tokens is not None and ctx.max_tokens >= thinking + _LEAST_ANSWER else thinking
+        )
     output = max(expected, last)
     return min(output, model.max_output or output)
 
@@ -313,8 +338,15 @@ def _written(price: Price, usage: Usage) -> Cost:
 def _recorded(ctx: PolicyContext) -> Spent:
     """What the messages before this run say they cost."""
     fresh = {id(message) for message in ctx.fresh}
-    earlier = [message for message in ctx.messages if isinstance(message, AssistantMessage) and id(message) not in fresh]
-    return sum((Spent(message.usage, message.cost if message.usage.total else Cost()) for message in earlier), Spent())
+    earlier = [
+        message
+        for message in ctx.messages
+        if isinstance(message, AssistantMessage) and id(message) not in fresh
+    ]
+    return sum(
+        (Spent(message.usage, message.cost if message.usage.total else Cost()) for message in earlier),
+        Spent(),
+    )
 
 
 def _input(usage: Usage) -> int:

@@ -66,7 +66,9 @@ class Verification(Struct, frozen=True):
 class Chain:
     """One file, which several threads and processes may append to."""
 
-    def __init__(self, path: Path, key: bytes | None = None, anchor: Path | Callable[[Head], None] | None = None) -> None:
+    def __init__(
+        self, path: Path, key: bytes | None = None, anchor: Path | Callable[[Head], None] | None = None
+    ) -> None:
         self.path = path
         self.key = key
         self._anchor = anchor
@@ -80,7 +82,9 @@ class Chain:
                     return kept
         raise OSError(f"{self.path} is being deleted again and again")
 
-    def _append(self, file: BinaryIO, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None] | None:
+    def _append(
+        self, file: BinaryIO, record: dict[str, Any], stamp: dict[str, Any]
+    ) -> tuple[Head, str | None] | None:
         head, newest, torn = _newest(file)
         lines, size = b"", os.fstat(file.fileno()).st_size
         if torn and (whole := self._whole(torn)) is not None:
@@ -88,7 +92,9 @@ class Chain:
         problem = self._problem(file, head, newest)
         if torn:
             # A crash cut the newest line short: end it, and vouch for what is left of it.
-            line, head = self._line(head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()})
+            line, head = self._line(
+                head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()}
+            )
             lines += b"\n" + line
         if problem is not None:
             line, head = self._line(head, stamp | {"event": "broken", "problem": problem})
@@ -130,7 +136,11 @@ class Chain:
     def _whole(self, line: bytes) -> Head | None:
         """The head that a line makes, if only its line break is missing."""
         found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
-        return _head(line) if found is not None and _digest(line[:-_TAIL_LENGTH], self.key) == found.group(1).decode() else None
+        return (
+            _head(line)
+            if found is not None and _digest(line[:-_TAIL_LENGTH], self.key) == found.group(1).decode()
+            else None
+        )
 
     def _keep(self, head: Head) -> None:
         if isinstance(self._anchor, Path):
@@ -139,7 +149,9 @@ class Chain:
             self._anchor(head)
 
 
-def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None) -> Verification:
+def verify(
+    path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None
+) -> Verification:
     """Read a log and report every place where it is not as it was written, cut-off lines included if `head` is given."""
     key = key.encode() if isinstance(key, str) else key
     data = Path(path).read_bytes()
@@ -158,7 +170,9 @@ def verify(path: str | Path, *, key: str | bytes | None = None, head: Head | str
         if not hmac.compare_digest(_digest(body, key), digest):
             problems += [f"line {number}: was changed, or written with another key"]
         elif _head(line).records - 1 != expected or not body.startswith(b'{"prev":"%s"' % previous.encode()):
-            problems += [f"line {number}: does not follow the line before; lines were removed, added or moved"]
+            problems += [
+                f"line {number}: does not follow the line before; lines were removed, added or moved"
+            ]
         elif torn and b'"torn_sha256":"%s"' % hashlib.sha256(torn).hexdigest().encode() in body:
             problems = [problem for problem in problems if problem != f"line {number - 1}: is not a record"]
         elif _BROKEN in body and (record := msgspec.json.decode(line)).get("event") == "broken":
@@ -177,7 +191,14 @@ def read_head(path: str | Path) -> Head:
 def _opened(path: Path) -> BinaryIO:
     """The file, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = (
+        os.O_RDWR
+        | os.O_CREAT
+        | os.O_APPEND
+        | getattr(os, "O_CLOEXEC", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
     descriptor = os.open(path, flags, 0o600)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -281,7 +302,11 @@ def _head(line: bytes) -> Head:
 
 
 def _digest(body: bytes, key: bytes | None) -> str:
-    return hmac.new(key, body, hashlib.sha256).hexdigest() if key is not None else hashlib.sha256(body).hexdigest()
+    return (
+        hmac.new(key, body, hashlib.sha256).hexdigest()
+        if key is not None
+        else hashlib.sha256(body).hexdigest()
+    )
 
 
 def _compare(end: Head, head: Head | None) -> list[str]:

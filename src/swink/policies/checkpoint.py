@@ -35,7 +35,9 @@ class Checkpoint(Policy):
     >>> agent = Agent(model, policies=[Checkpoint(store)])
     """
 
-    def __init__(self, store: CheckpointStore | Callable[[Data], Awaitable[None] | None], *, timeout: float = 10.0) -> None:
+    def __init__(
+        self, store: CheckpointStore | Callable[[Data], Awaitable[None] | None], *, timeout: float = 10.0
+    ) -> None:
         self._save: Callable[[Data], Any] = store.save if isinstance(store, CheckpointStore) else store
         self.timeout = timeout
         self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
@@ -115,5 +117,7 @@ def _heard(task: "asyncio.Task[None]") -> None:
 
 def _data(ctx: PolicyContext) -> Data:
     messages = savable(ctx.messages)
-    saved = checkpoint.Checkpoint(model=ctx.model, system_prompt=ctx.system_prompt, messages=messages, state=dict(ctx.state))
+    saved = checkpoint.Checkpoint(
+        model=ctx.model, system_prompt=ctx.system_prompt, messages=messages, state=dict(ctx.state)
+    )
     return saved.to_data()

@@ -13,7 +13,18 @@ from swink.policies.disguises import spellings, turned, undisguised
 from swink.policy import Policy, PolicyContext, Replace, Stop, Turn, Verdict
 
 CATEGORIES: Mapping[str, Sequence[str]] = {
-    "profanity": ("fuck", "fucking", "fucked", "shit", "bullshit", "asshole", "bastard", "bitch", "cunt", "motherfucker"),
+    "profanity": (
+        "fuck",
+        "fucking",
+        "fucked",
+        "shit",
+        "bullshit",
+        "asshole",
+        "bastard",
+        "bitch",
+        "cunt",
+        "motherfucker",
+    ),
     "self_harm": ("kill yourself", "kys", "how to kill myself", "commit suicide", "cut yourself"),
     "weapons": ("pipe bomb", "build a bomb", "make a bomb", "nerve agent", "improvised explosive"),
 }
@@ -53,12 +64,18 @@ class ContentFilter(Policy):
         if self.words:
             self._list("a listed word", self.words)
         for pattern in patterns:
-            self._rules.append(("a listed pattern", re.compile(pattern, re.I) if isinstance(pattern, str) else pattern))
-        lists = cast("Mapping[str, Iterable[str]]", categories if isinstance(categories, Mapping) else CATEGORIES)
+            self._rules.append(
+                ("a listed pattern", re.compile(pattern, re.I) if isinstance(pattern, str) else pattern)
+            )
+        lists = cast(
+            "Mapping[str, Iterable[str]]", categories if isinstance(categories, Mapping) else CATEGORIES
+        )
         for name in categories:
             listed = tuple(lists.get(name, ()))
             if not listed:
-                raise MisuseError(f"unknown category {name!r}; known: {', '.join(CATEGORIES)}; or give its words in a mapping")
+                raise MisuseError(
+                    f"unknown category {name!r}; known: {', '.join(CATEGORIES)}; or give its words in a mapping"
+                )
             self.words += tuple(listed)
             self._list(f"category {name}", listed)
         if not self._rules:
@@ -72,7 +89,10 @@ class ContentFilter(Policy):
 
     def finds(self, text: str) -> str | None:
         """The rule some text breaks in any reading of it, or None."""
-        for rules, views in ((self._rules, (text, *spellings(text))), (self._long_rules, turned(undisguised(text)))):
+        for rules, views in (
+            (self._rules, (text, *spellings(text))),
+            (self._long_rules, turned(undisguised(text))),
+        ):
             for view in views:
                 for rule, pattern in rules:
                     if pattern.search(view):
@@ -81,7 +101,11 @@ class ContentFilter(Policy):
 
     def pre_commit(self, message: Message) -> Verdict:
         """Mask what breaks a rule in the text of an error, which no later slot sees."""
-        if not isinstance(message, AssistantMessage) or not message.error_message or self.finds(message.error_message) is None:
+        if (
+            not isinstance(message, AssistantMessage)
+            or not message.error_message
+            or self.finds(message.error_message) is None
+        ):
             return None
         return Replace(replace(message, error_message=self._clean(message.error_message)))
 
@@ -89,22 +113,37 @@ class ContentFilter(Policy):
         """Stop after, or mask, a reply that breaks a rule, in what it says or thinks."""
         said = turn.message.text, turn.message.thinking
         # Long texts are searched in a thread: the event loop has other things to do.
-        found = await asyncio.to_thread(self._first, said) if sum(map(len, said)) > _LONG else self._first(said)
+        found = (
+            await asyncio.to_thread(self._first, said) if sum(map(len, said)) > _LONG else self._first(said)
+        )
         if found is None:
             return None
-        return Stop(f"content filter: the reply contains {found}") if self.action == "stop" else Replace(self._masked(turn.message))
+        return (
+            Stop(f"content filter: the reply contains {found}")
+            if self.action == "stop"
+            else Replace(self._masked(turn.message))
+        )
 
     def _first(self, texts: Iterable[str]) -> str | None:
         return next((rule for text in texts if text and (rule := self.finds(text)) is not None), None)
 
     def _masked(self, message: AssistantMessage) -> AssistantMessage:
         # Thinking that is changed loses its signature, and so its use.
-        blocks = [block for block in message.content if not (isinstance(block, Thinking) and self.finds(block.text))]
-        masked = replace(message, content=tuple(Text(self._mask(block.text)) if isinstance(block, Text) else block for block in blocks))
+        blocks = [
+            block for block in message.content if not (isinstance(block, Thinking) and self.finds(block.text))
+        ]
+        masked = replace(
+            message,
+            content=tuple(
+                Text(self._mask(block.text)) if isinstance(block, Text) else block for block in blocks
+            ),
+        )
         if self.finds(masked.text) is None:
             return masked
         # What spans blocks, or is disguised, cannot be cut out; nothing of the text stays.
-        return replace(message, content=(Text(self.mask), *(block for block in blocks if not isinstance(block, Text))))
+        return replace(
+            message, content=(Text(self.mask), *(block for block in blocks if not isinstance(block, Text)))
+        )
 
     def _clean(self, text: str) -> str:
         masked = self._mask(text)
@@ -126,7 +165,8 @@ def _phrase(words: str) -> str:
     parts = words.split()
     masked = [_starred(part) for part in parts]
     return r"[\W_]*".join(
-        re.escape(part) if star is None else f"(?:{re.escape(part)}|{star})" for part, star in zip(parts, masked, strict=True)
+        re.escape(part) if star is None else f"(?:{re.escape(part)}|{star})"
+        for part, star in zip(parts, masked, strict=True)
     )
 
 

@@ -15,7 +15,18 @@ from urllib.parse import unquote
 
 _MARKS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 _INVISIBLE = dict.fromkeys(
-    [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+    [
+        0x34F,
+        0x115F,
+        0x1160,
+        0x17B4,
+        0x17B5,
+        0x2800,
+        0x3164,
+        0xFFA0,
+        *range(0xFE00, 0xFE10),
+        *range(0xE0100, 0xE01F0),
+    ]
 )
 # Letters in boxes have no compatibility form; tag characters are ASCII that nobody sees.
 _LETTERS = {
@@ -34,9 +45,13 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){6,}")
 _LETTER_RUN = re.compile(r"(?<![^\W_])[^\W_](?:([ .\-_*|/~+])[^\W_])(?:\1[^\W_])+(?![^\W_])")
-_SPLIT_WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,9}(?:[-.*_|~'`\"^+\\]{1,3}[^\W\d_]{1,9}){1,14}(?![^\W\d_])")
+_SPLIT_WORD = re.compile(
+    r"(?<![^\W\d_])[^\W\d_]{1,9}(?:[-.*_|~'`\"^+\\]{1,3}[^\W\d_]{1,9}){1,14}(?![^\W\d_])"
+)
 _SIGNS = re.compile(r"[\W\d_]+")
-_LEET_WORD = re.compile(r"(?<![\w@$!|])(?=[A-Za-z0-9@$!|]*[013457@$!|])[A-Za-z0-9@$!|]*[A-Za-z][A-Za-z0-9@$!|]*")
+_LEET_WORD = re.compile(
+    r"(?<![\w@$!|])(?=[A-Za-z0-9@$!|]*[013457@$!|])[A-Za-z0-9@$!|]*[A-Za-z][A-Za-z0-9@$!|]*"
+)
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,40}>|\*\*|__|~~|(?<=\w)\n(?=\w)")
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
@@ -48,7 +63,9 @@ def undisguised(text: str) -> str:
     if text.isascii():
         return text
     composed = unicodedata.normalize("NFKC", text.translate(_LETTERS))
-    bare = "".join([char for char in composed if char < "\x7f" or unicodedata.category(char) != "Cf"]).translate(_INVISIBLE)
+    bare = "".join(
+        [char for char in composed if char < "\x7f" or unicodedata.category(char) != "Cf"]
+    ).translate(_INVISIBLE)
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", bare)))
 
 
@@ -78,7 +95,12 @@ def spellings(text: str) -> Iterator[str]:
     plain = unmasked(undisguised(text))
     for view in (plain, *map(unmasked, _decoded(plain))):
         yield view
-        for pattern, respell in ((_TAG, ""), (_LETTER_RUN, _joined), (_SPLIT_WORD, _unsplit), (_LEET_WORD, _unleet)):
+        for pattern, respell in (
+            (_TAG, ""),
+            (_LETTER_RUN, _joined),
+            (_SPLIT_WORD, _unsplit),
+            (_LEET_WORD, _unleet),
+        ):
             if (other := pattern.sub(respell, view)) != view:
                 yield other
                 yield from _unstretched(other)
@@ -122,7 +144,9 @@ def _from_base64(text: str) -> Iterator[str]:
 
 def _base64(word: str) -> bytes:
     try:
-        return base64.b64decode(word[: len(word) // 4 * 4] if len(word) % 4 == 1 else word + "=" * (-len(word) % 4))
+        return base64.b64decode(
+            word[: len(word) // 4 * 4] if len(word) % 4 == 1 else word + "=" * (-len(word) % 4)
+        )
     except binascii.Error:
         return b""
 
@@ -131,7 +155,11 @@ def _from_hex(text: str) -> Iterator[str]:
     room = _DECODED
     for match in _HEX.finditer(text):
         digits = re.sub(r"[ :]", "", match.group())
-        if room > 0 and _as_text(bytes.fromhex(digits[:12])) and (decoded := _as_text(bytes.fromhex(digits[: room * 2]))):
+        if (
+            room > 0
+            and _as_text(bytes.fromhex(digits[:12]))
+            and (decoded := _as_text(bytes.fromhex(digits[: room * 2])))
+        ):
             room -= len(decoded)
             yield decoded
 
@@ -158,4 +186,8 @@ def _unleet(match: re.Match[str]) -> str:
 
 
 _SPLITTERS = dict.fromkeys(map(ord, "-.*_|~'`\"^+\\/ "))
-_RESPELLINGS = ((_LETTER_RUN, _joined, _SPLITTERS), (_SPLIT_WORD, _unsplit, _SPLITTERS), (_LEET_WORD, _unleet, _LEET))
+_RESPELLINGS = (
+    (_LETTER_RUN, _joined, _SPLITTERS),
+    (_SPLIT_WORD, _unsplit, _SPLITTERS),
+    (_LEET_WORD, _unleet, _LEET),
+)

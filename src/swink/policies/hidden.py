@@ -10,10 +10,13 @@ _STYLED = re.compile(
     re.I,
 )
 _ATTRIBUTE = re.compile(
-    r"\s(?:alt|title|content|aria-label|data-[\w-]{1,30}|placeholder)\s?=\s?(?:\"([^\"<>]{10,2000})\"|'([^'<>]{10,2000})')", re.I
+    r"\s(?:alt|title|content|aria-label|data-[\w-]{1,30}|placeholder)\s?=\s?(?:\"([^\"<>]{10,2000})\"|'([^'<>]{10,2000})')",
+    re.I,
 )
 _LINK_TITLE = re.compile(r"\]\([^\s()]{0,500}\s+[\"']([^\"'\n]{10,1000})[\"']\)")
-_MARKDOWN_COMMENT = re.compile(r"^\[[^\]\n]{1,40}\]:\s?(?:#|<>|https?://\S{1,200})\s?[(\"']([^\n]{4,2000})", re.M)
+_MARKDOWN_COMMENT = re.compile(
+    r"^\[[^\]\n]{1,40}\]:\s?(?:#|<>|https?://\S{1,200})\s?[(\"']([^\n]{4,2000})", re.M
+)
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{4,}")
 
 

@@ -53,7 +53,9 @@ class PromptInjectionGuard(Policy):
     ) -> None:
         self.action: Literal["quarantine", "stop"] = action
         self.check_user = check_user
-        self.patterns = tuple(re.compile(pattern, re.I) if isinstance(pattern, str) else pattern for pattern in patterns)
+        self.patterns = tuple(
+            re.compile(pattern, re.I) if isinstance(pattern, str) else pattern for pattern in patterns
+        )
         self.judge = None if judge is None else Judge(judge, judge_timeout, required=judge_required)
         self._known: OrderedDict[int, str | None] = OrderedDict()
         self._looked: WeakKeyDictionary[RunKey, tuple[int, Message]] = WeakKeyDictionary()
@@ -73,14 +75,26 @@ class PromptInjectionGuard(Policy):
             case ToolResultMessage() if not _is_fenced(message) and self._finds_any(_texts(message)):
                 return Replace(_fenced(message))
             case CustomMessage(data=data) if self._finds_any(strings(data)):
-                return Replace(replace(message, data=mapped(data, lambda text: _fence(text) if self.finds(text) else text)))
+                return Replace(
+                    replace(
+                        message, data=mapped(data, lambda text: _fence(text) if self.finds(text) else text)
+                    )
+                )
             case _:
                 return None
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
         """Stop after a turn whose results were suspicious, if that is what is wanted."""
-        found = [result.tool_name for result in turn.tool_results if _is_fenced(result)] if self.action == "stop" else []
-        return Stop(f"prompt injection: the result of {', '.join(found)} matches a known injection pattern") if found else None
+        found = (
+            [result.tool_name for result in turn.tool_results if _is_fenced(result)]
+            if self.action == "stop"
+            else []
+        )
+        return (
+            Stop(f"prompt injection: the result of {', '.join(found)} matches a known injection pattern")
+            if found
+            else None
+        )
 
     def finds(self, text: str) -> bool:
         """Whether some text matches a known kind of injection or one of the patterns, its disguises taken off."""
@@ -93,11 +107,17 @@ class PromptInjectionGuard(Policy):
     def _unseen(self, ctx: PolicyContext) -> Sequence[Message]:
         """What entered the context since the last look in this run; everything, if the history is another one."""
         count, last = self._looked.get(ctx.run, (0, None)) if ctx.run is not None else (0, None)
-        return ctx.messages[count:] if count and len(ctx.messages) >= count and ctx.messages[count - 1] is last else ctx.messages
+        return (
+            ctx.messages[count:]
+            if count and len(ctx.messages) >= count and ctx.messages[count - 1] is last
+            else ctx.messages
+        )
 
     async def _reason(self, message: Message) -> str | None:
         """Why the run must not go on with a message in its context."""
-        if not isinstance(message, UserMessage | ToolResultMessage) or (isinstance(message, UserMessage) and not self.check_user):
+        if not isinstance(message, UserMessage | ToolResultMessage) or (
+            isinstance(message, UserMessage) and not self.check_user
+        ):
             return None
         if (key := hash(message)) in self._known:
             return self._known[key]
@@ -106,7 +126,9 @@ class PromptInjectionGuard(Policy):
             reason, later = "the input matches a known injection pattern", None
         else:
             # It came in some other way than through the guard, or a judge found it: only its owner can take it out.
-            reason = later = f"a result of {message.tool_name} in the history is suspicious; remove it or fence it off"
+            reason = later = (
+                f"a result of {message.tool_name} in the history is suspicious; remove it or fence it off"
+            )
         found = not _is_fence(message.text) and await self._is_suspicious(message)
         self._known[key] = later if found else None
         while len(self._known) > _REMEMBERED:
@@ -125,7 +147,9 @@ class PromptInjectionGuard(Policy):
 def _texts(message: Message) -> Iterable[str]:
     """Everything a message says, what only people and logs see included."""
     yield message.text
-    yield from (text for block in message.content if isinstance(block, Extension) for text in strings(block.data))
+    yield from (
+        text for block in message.content if isinstance(block, Extension) for text in strings(block.data)
+    )
     if isinstance(message, ToolResultMessage):
         yield from strings(message.details)
 

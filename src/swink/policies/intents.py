@@ -47,7 +47,9 @@ def weigh(text: str) -> float:
         lowered = _IDENTIFIER.sub("x", lowered)  # names in code are no sentences
     meanings = {word: known for word in set(_WORD.findall(lowered)) if (known := meaning(word)) is not None}
     present = set(meanings.values())
-    active = [signal for signal in _signals() if all(not present.isdisjoint(needed) for needed in signal.needs)]
+    active = [
+        signal for signal in _signals() if all(not present.isdisjoint(needed) for needed in signal.needs)
+    ]
     if not active:
         return 0.0
     tokens = _tokens(lowered, meanings)
@@ -62,7 +64,9 @@ def _found(tokens: list[str], active: list[Signal]) -> Iterator[tuple[int, float
         if token != "_":
             places.setdefault(token, []).append(place)
     for signal in active:
-        around = min(([place for word in needed for place in places.get(word, ())] for needed in signal.needs), key=len)
+        around = min(
+            ([place for word in needed for place in places.get(word, ())] for needed in signal.needs), key=len
+        )
         for start, end in _windows(sorted(around), len(tokens)):
             reduced = f" {' '.join(tokens[start:end])} "
             for match in signal.pattern.finditer(reduced):
@@ -126,5 +130,8 @@ def _signals() -> tuple[Signal, ...]:
 def _signal(name: str, weight: float, pattern: str, needs: list[str]) -> Signal:
     spelled = re.sub(r"~(\d+) ", r"(?:[^ |]+ ){0,\1}", pattern)
     return Signal(
-        name, weight, re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )"), tuple(frozenset(group.split("|")) for group in needs)
+        name,
+        weight,
+        re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )"),
+        tuple(frozenset(group.split("|")) for group in needs),
     )

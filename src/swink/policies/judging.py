@@ -49,7 +49,9 @@ class Judge:
             case _ if callable(model):
                 self._ask = cast("Callable[[str], Any]", model)
             case _:
-                raise MisuseError("a judge is a model, a pair of model and stream function, or a function of the text")
+                raise MisuseError(
+                    "a judge is a model, a pair of model and stream function, or a function of the text"
+                )
 
     async def __call__(self, text: str) -> bool:
         """Whether the judge takes the text for an injection; without an answer False, unless one is required."""
@@ -61,7 +63,9 @@ class Judge:
             # A judge is somebody else's model or code: the patterns have had their say.
             if self.required:
                 raise Unjudged(f"the judge of prompt injections failed: {type(error).__name__}") from error
-            log.warning("the judge of prompt injections failed (%s); the patterns decide", type(error).__name__)
+            log.warning(
+                "the judge of prompt injections failed (%s); the patterns decide", type(error).__name__
+            )
             return False
 
     def _asking(self, spec: ModelSpec, stream_fn: StreamFn) -> Callable[[str], Awaitable[bool]]:

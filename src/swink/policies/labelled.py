@@ -53,7 +53,10 @@ _STEMS: dict[re.Pattern[str], tuple[str, str]] = {
         "dob d.o.b birth born geburts geboren geb. naissance nacimiento nacid nascita nato nata nascimento nascid geboortedatum urodzenia",
         "né рождения родил народження 出生 生年月日 생년월일 födelse fødsels doğum",
     ),
-    _PHONE: ("tel phone cell mobil fax whatsapp sms handy portable celular", "téléphone teléfono móvil тел 手机 電話 电话 전화"),
+    _PHONE: (
+        "tel phone cell mobil fax whatsapp sms handy portable celular",
+        "téléphone teléfono móvil тел 手机 電話 电话 전화",
+    ),
     _CALL: ("call dial ring reach", ""),
     _SSN: ("ssn ss# social", ""),
 }
@@ -61,7 +64,9 @@ _STEMS: dict[re.Pattern[str], tuple[str, str]] = {
 
 def passports(text: str) -> Iterator[Span]:
     """Numbers after the word, and the lines that machines read."""
-    yield from (span for span in _values(_PASSPORT, text) if sum(map(str.isdigit, text[span[0] : span[1]])) >= 3)
+    yield from (
+        span for span in _values(_PASSPORT, text) if sum(map(str.isdigit, text[span[0] : span[1]])) >= 3
+    )
     if "<" in text:
         yield from (match.span() for match in _MACHINE_READABLE.finditer(text) if "<" in match.group())
 

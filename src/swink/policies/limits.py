@@ -73,7 +73,10 @@ class ToolAllowList(Policy):
         """Skip a tool that is not listed."""
         if call.name == FINAL_OUTPUT or any(matches(pattern, call.name) for pattern in self.patterns):
             return None
-        allowed = ", ".join(pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns) or "none"
+        allowed = (
+            ", ".join(pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns)
+            or "none"
+        )
         return Skip(f"tool call not run: {call.name!r} is not allowed here; allowed: {allowed}")
 
 

@@ -61,7 +61,9 @@ class LoopDetection(Policy):
         if self.action == "stop" or (nudged_at is not None and nudged_at < period * self.repeats):
             names = ", ".join(sorted({call.name for call in turn.message.tool_calls}))
             return Stop(
-                f"loop detected: {names} called with the same arguments {self.repeats} times in a row" if period == 1 else _PING_PONG
+                f"loop detected: {names} called with the same arguments {self.repeats} times in a row"
+                if period == 1
+                else _PING_PONG
             )
         if ctx.run is not None:
             self._nudged[ctx.run] = len(ctx.messages)
@@ -74,7 +76,9 @@ class LoopDetection(Policy):
         injected = {id(message) for message in ctx.injected}
         nudged = self._nudged.get(ctx.run, -1) if ctx.run is not None else -1
         nudged_at: int | None = None
-        for position, message in zip(range(len(ctx.messages) - 1, -1, -1), reversed(ctx.messages), strict=True):
+        for position, message in zip(
+            range(len(ctx.messages) - 1, -1, -1), reversed(ctx.messages), strict=True
+        ):
             is_nudge = position < nudged or (isinstance(message, UserMessage) and message.text == self.nudge)
             nudged_at = len(row) if nudged_at is None and is_nudge else nudged_at
             match message:
@@ -93,7 +97,9 @@ class LoopDetection(Policy):
 
     def _signature(self, call: ToolCall, results: dict[str, str]) -> tuple[str, ...]:
         try:
-            arguments = _canonical({key: value for key, value in call.arguments.items() if key not in self.ignore})
+            arguments = _canonical(
+                {key: value for key, value in call.arguments.items() if key not in self.ignore}
+            )
             encoded = msgspec.json.encode(arguments, order="sorted").decode()
         except (TypeError, ValueError, OverflowError, RecursionError):
             encoded = "arguments that are no JSON"
@@ -114,7 +120,9 @@ def _canonical(value: Any) -> Any:
     """The value with one spelling for equal numbers, and for texts that differ in blanks alone."""
     match value:
         case str() if "\n" in value.strip():
-            return "\n".join([line.rstrip() for line in clean(value).strip().splitlines()])  # indentation may be what is being tried
+            return "\n".join(
+                [line.rstrip() for line in clean(value).strip().splitlines()]
+            )  # indentation may be what is being tried
         case str():
             return " ".join(clean(value).split())
         case float() if value.is_integer():

@@ -55,7 +55,9 @@ class PathGuard(Policy):
 
     fail_closed = True
 
-    def __init__(self, root: str | Path, *, base: str | Path | None = None, ignore: Iterable[str] = ()) -> None:
+    def __init__(
+        self, root: str | Path, *, base: str | Path | None = None, ignore: Iterable[str] = ()
+    ) -> None:
         self.root = Path(os.path.realpath(root))
         self.base = self.root if base is None else Path(os.path.realpath(base))
         self.ignore = frozenset([ignore] if isinstance(ignore, str) else ignore)
@@ -83,14 +85,18 @@ class PathGuard(Policy):
                 continue
             if (outside := self._outside(text, kind)) is not None:
                 shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
-                return Skip(f"tool call not run: {name} = {shown!r} is outside {str(self.root)!r}; use a path inside it")
+                return Skip(
+                    f"tool call not run: {name} = {shown!r} is outside {str(self.root)!r}; use a path inside it"
+                )
         return None
 
     def _outside(self, text: str, kind: Kind) -> str | None:
         """The part of a string that leads outside, if one does."""
         for part in parts(text, kind):
             for spelling in spellings(part.text, backslashes=kind != "text"):
-                if self._leads_outside(spelling) and (part.certain or self._is_there(spelling, new=kind != "text")):
+                if self._leads_outside(spelling) and (
+                    part.certain or self._is_there(spelling, new=kind != "text")
+                ):
                     return part.text
         return None
 
@@ -98,9 +104,13 @@ class PathGuard(Policy):
         if not explicit(path):
             first = path.lstrip("./").partition("/")[0]
             if not has_magic(first) and not os.path.lexists(os.path.join(self.base, first)):
-                return "\0" in path or _unencodable(path)  # nothing of that name is there, so no link is on the way
+                return "\0" in path or _unencodable(
+                    path
+                )  # nothing of that name is there, so no link is on the way
         try:
-            return not self._is_inside(_resolved(os.path.join(self.base, path))) or self._matches_a_way_out(path)
+            return not self._is_inside(_resolved(os.path.join(self.base, path))) or self._matches_a_way_out(
+                path
+            )
         except (ValueError, OSError):
             # A NUL, a lone surrogate, links in a circle, a directory that may not be read: nobody can say where it leads.
             return True
@@ -118,7 +128,9 @@ class PathGuard(Policy):
                 return self._finds(path)
             whole = _resolved(os.path.join(self.base, path))
             parent = os.path.dirname(whole)
-            return os.path.lexists(whole) or (new and parent != os.path.dirname(parent) and os.path.isdir(parent))
+            return os.path.lexists(whole) or (
+                new and parent != os.path.dirname(parent) and os.path.isdir(parent)
+            )
         except (ValueError, OSError):
             return new
 
@@ -128,7 +140,9 @@ class PathGuard(Policy):
         *folders, name = whole.split("/")
         fixed = "/".join(takewhile(lambda part: not has_magic(part), (*folders, name)))
         if not fixed.strip("/"):
-            return "**" in folders  # anything else in the root is rather a comment or a regular expression: `/*`, `//.*`
+            return (
+                "**" in folders
+            )  # anything else in the root is rather a comment or a regular expression: `/*`, `//.*`
         if any(map(has_magic, folders)):
             return os.path.isdir(fixed)
         return next(iglob(whole, include_hidden=True), None) is not None
@@ -197,7 +211,11 @@ def _same(one: str, other: Path) -> bool:
 
 def _is_wide(found: _Found) -> bool:
     """Whether it is a pattern for which many directories must be searched."""
-    return found.kind != "text" and len(found.value) < _LONGEST and sum(map(has_magic, found.value.split("/")[:-1])) > 1
+    return (
+        found.kind != "text"
+        and len(found.value) < _LONGEST
+        and sum(map(has_magic, found.value.split("/")[:-1])) > 1
+    )
 
 
 def _unencodable(path: str) -> bool:

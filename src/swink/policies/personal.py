@@ -27,7 +27,9 @@ def find(kind: Kind, text: str) -> Iterator[Span]:
             end = stop
 
 
-def _numbers(pattern: re.Pattern[str], blocking: str, is_one: Callable[[str, re.Match[str]], bool]) -> Callable[[str], Iterator[Span]]:
+def _numbers(
+    pattern: re.Pattern[str], blocking: str, is_one: Callable[[str, re.Match[str]], bool]
+) -> Callable[[str], Iterator[Span]]:
     """A search for numbers before which none of the `blocking` characters stands, and no other number."""
 
     def search(text: str) -> Iterator[Span]:
@@ -66,7 +68,9 @@ def _ipv6(text: str) -> Iterator[Span]:
     for run in _HEX_RUN.finditer(text):
         if run.group().count(":") >= 2 and run.end() - run.start() <= 128:
             position = run.start()
-            while (match := _IPV6.search(text, position, min(len(text), run.end() + 2))) is not None and match.start() < run.end():
+            while (
+                match := _IPV6.search(text, position, min(len(text), run.end() + 2))
+            ) is not None and match.start() < run.end():
                 position = match.start() + 1
                 if _is_ipv6(match.group()):
                     yield match.span()
@@ -82,7 +86,9 @@ def _is_ipv6(text: str) -> bool:
     groups = [group for group in text.split(":") if group]
     if text.endswith("::") and not re.search(r"[a-fA-F]", text):
         return False  # user and group in a list of accounts
-    telling = len(groups) >= 4 or (len(groups) >= 2 and any(len(group) >= 3 for group in groups) and re.search(r"\d", text))
+    telling = len(groups) >= 4 or (
+        len(groups) >= 2 and any(len(group) >= 3 for group in groups) and re.search(r"\d", text)
+    )
     return bool(telling) and not (address.is_loopback or address.is_unspecified)
 
 
@@ -97,7 +103,11 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
     first, *rest = map(int, match.group().split("."))
     # Numbers of sections, versions and object identifiers are small; so is hardly any address that nothing announces.
     if first <= 3 or max(first, *rest) < 64:
-        announced = first == 10 or match.group() in _RESOLVERS or _BEFORE_AN_ADDRESS.search(text, max(0, match.start() - 24), match.start())
+        announced = (
+            first == 10
+            or match.group() in _RESOLVERS
+            or _BEFORE_AN_ADDRESS.search(text, max(0, match.start() - 24), match.start())
+        )
         return bool(announced or _AFTER_AN_ADDRESS.match(text, match.end()))
     return not _BEFORE_A_VERSION.search(text, max(0, match.start() - 24), match.start())
 
@@ -129,8 +139,14 @@ def _ibans(text: str) -> Iterator[Span]:
         before = text[start.start() - 1 : start.start()]
         if not before.isalnum():
             # The longest that is right: what follows an account number with spaces may look like a part of it.
-            candidates = [end for match in [_IBAN.match(text, start.start())] if match for end in _ends(match)]
-            yield from [(start.start(), end) for end in candidates if is_iban(re.sub(r"[ -]", "", text[start.start() : end]).upper())][:1]
+            candidates = [
+                end for match in [_IBAN.match(text, start.start())] if match for end in _ends(match)
+            ]
+            yield from [
+                (start.start(), end)
+                for end in candidates
+                if is_iban(re.sub(r"[ -]", "", text[start.start() : end]).upper())
+            ][:1]
 
 
 def _ends(match: re.Match[str]) -> Iterator[int]:
@@ -142,7 +158,26 @@ def _ends(match: re.Match[str]) -> Iterator[int]:
 
 
 _FILES = frozenset(
-    ["png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "json", "html", "py", "md", "txt", "tgz", "so", "dll", "exe"]
+    [
+        "png",
+        "jpg",
+        "jpeg",
+        "gif",
+        "svg",
+        "webp",
+        "css",
+        "js",
+        "ts",
+        "json",
+        "html",
+        "py",
+        "md",
+        "txt",
+        "tgz",
+        "so",
+        "dll",
+        "exe",
+    ]
 )
 _DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}(?P<last>[^\W\d_]{2,24}|xn--[\w-]{2,50})(?![\w-])")
 _HEX_RUN = re.compile(r"[0-9A-Fa-f:.]{2,}")
@@ -150,7 +185,9 @@ _IPV6 = re.compile(
     r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}|:)(?!\w)(?!:[\w:])(?!\.\d)",
     re.ASCII,
 )
-_BEFORE_A_VERSION = re.compile(r"(?:version|release|section|oid|build|[=~<>]=|[a-z]/|[a-z]-|(?<![\w.])v)[ :\"'=]{0,2}\Z", re.I)
+_BEFORE_A_VERSION = re.compile(
+    r"(?:version|release|section|oid|build|[=~<>]=|[a-z]/|[a-z]-|(?<![\w.])v)[ :\"'=]{0,2}\Z", re.I
+)
 _BEFORE_AN_ADDRESS = re.compile(
     r"(?:\bip|addr|address|host|server|client|from|proxy|peer|remote|dns|gateway|bind|listen|ping|inet|connect\w*|route\w*|://|@)[\W_]{0,6}(?:to|on|at)?\W?\Z",
     re.I,
@@ -159,21 +196,32 @@ _AFTER_AN_ADDRESS = re.compile(r":\d{2,5}\b|/\d{1,2}\b(?!\.)")
 _RESOLVERS = frozenset(["1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "4.2.2.2"])
 _ROW_BEFORE = re.compile(r"(?:(?<![\w.+-])[\d.,+-]+[ \t]+)+\Z")
 _ROW_AFTER = re.compile(r"(?:[ \t]+[\d.,+-]+(?!\w)){1,3}")
-_PLACE = re.compile(r"\+\d{4}-\d{5}|\+\d{6}-\d{7}|(?:00\d\d ?)+")  # latitude and longitude; codes of characters
+_PLACE = re.compile(
+    r"\+\d{4}-\d{5}|\+\d{6}-\d{7}|(?:00\d\d ?)+"
+)  # latitude and longitude; codes of characters
 _END = r"(?![\w-]|\.\d)"
 _IBAN_START = re.compile(r"[A-Za-z]{2}\d{2}(?=[ -]?[A-Za-z0-9]{4})")
-_IBAN = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])", re.ASCII)
-_CARD = re.compile(r"\d(?:\d{11,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{3}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)", re.ASCII)
+_IBAN = re.compile(
+    r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])", re.ASCII
+)
+_CARD = re.compile(
+    r"\d(?:\d{11,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{3}([ -])\d{6}\2\d{4,5})(?!\d)(?!\.\d)",
+    re.ASCII,
+)
 _SSN = re.compile(r"(?!9|000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII)
 _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?!\w)(?!\.\d)", re.ASCII)
-_INTERNATIONAL = re.compile(r"\+[1-9]\d{0,2}[ .-]{0,2}(?:\(\d{1,4}\)[ .-]?)?\d(?:[ ./-]?\d){5,12}" + _END, re.ASCII)
+_INTERNATIONAL = re.compile(
+    r"\+[1-9]\d{0,2}[ .-]{0,2}(?:\(\d{1,4}\)[ .-]?)?\d(?:[ ./-]?\d){5,12}" + _END, re.ASCII
+)
 _DIALLED = re.compile(r"00 ?[1-9]\d{0,2}[ -]\d(?:[ /-]?\d){6,11}" + _END, re.ASCII)
 _AMERICAN = re.compile(
     rf"(?:1[ .-])?\([2-9]\d{{2}}\) ?\d{{3}}[ .-]\d{{4}}{_END}|(?:1[ .-])?[2-9]\d{{2}}([.-])\d{{3}}\1\d{{4}}{_END}"
     rf"|[2-9]\d{{2}} [2-9]\d{{2}} \d{{4}}{_END}",
     re.ASCII,
 )
-_TRUNK = re.compile(r"\(0\d{1,4}\)[ -]?\d{3,4}[ -]?\d{3,5}" + _END + r"|8 ?\(\d{3}\) ?\d{3}-\d{2}-\d{2}" + _END, re.ASCII)
+_TRUNK = re.compile(
+    r"\(0\d{1,4}\)[ -]?\d{3,4}[ -]?\d{3,5}" + _END + r"|8 ?\(\d{3}\) ?\d{3}-\d{2}-\d{2}" + _END, re.ASCII
+)
 
 _FINDERS: dict[str, Callable[[str], Iterator[Span]]] = {
     "email": _emails,

@@ -42,7 +42,11 @@ class PiiRedactor(Policy):
     fail_closed = True
 
     def __init__(
-        self, kinds: Iterable[Kind] = KINDS, *, keep: Iterable[str] = (), arguments: Literal["restore", "redact", "keep"] = "restore"
+        self,
+        kinds: Iterable[Kind] = KINDS,
+        *,
+        keep: Iterable[str] = (),
+        arguments: Literal["restore", "redact", "keep"] = "restore",
     ) -> None:
         wanted = tuple(kinds)
         if unknown := [kind for kind in wanted if kind not in KINDS]:
@@ -71,24 +75,40 @@ class PiiRedactor(Policy):
             case AssistantMessage():
                 self._real.set({})
                 error = message.error_message
-                return self._verdict(message, content=self._blocks(message.content), error_message=error and self.redact(error))
+                return self._verdict(
+                    message, content=self._blocks(message.content), error_message=error and self.redact(error)
+                )
             case ToolResultMessage():
-                return self._verdict(message, content=self._blocks(message.content), details=self._value(message.details))
+                return self._verdict(
+                    message, content=self._blocks(message.content), details=self._value(message.details)
+                )
             case _:
                 return self._verdict(message, content=self._blocks(message.content))
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict:
         """Give the tool the values that were taken out of the history."""
         real = self._real.get().pop(call.id, None)
-        return Rewrite(real.arguments) if real is not None and self._value(real.arguments) == call.arguments else None
+        return (
+            Rewrite(real.arguments)
+            if real is not None and self._value(real.arguments) == call.arguments
+            else None
+        )
 
     def _verdict(self, message: Message, **parts: Any) -> Verdict:
         """A replacement, if a part of the message is another one; compared by identity, since details may be anything."""
-        return None if all(getattr(message, name) is part for name, part in parts.items()) else Replace(replace(message, **parts))
+        return (
+            None
+            if all(getattr(message, name) is part for name, part in parts.items())
+            else Replace(replace(message, **parts))
+        )
 
     def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         kept = tuple(block for item in blocks if (block := self._block(item)) is not None)
-        return blocks if len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True)) else kept
+        return (
+            blocks
+            if len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True))
+            else kept
+        )
 
     def _block(self, block: Any) -> Any:
         match block:

@@ -158,7 +158,15 @@ async def _allow(policy: ToolAllowList) -> str | None:
 
 
 async def _path_guard(policy: PathGuard) -> str | None:
-    outside = ["../" * 40 + "outside", "/outside", "~/outside", "$HOME/outside", "%2e%2e/" * 40 + "x", "file:///outside", "a,/outside"]
+    outside = [
+        "../" * 40 + "outside",
+        "/outside",
+        "~/outside",
+        "$HOME/outside",
+        "%2e%2e/" * 40 + "x",
+        "file:///outside",
+        "a,/outside",
+    ]
     outside.append(f"{policy.root}-other/x")
     found = await _ran(policy, outside)
     if found is not None:
@@ -179,7 +187,13 @@ async def _ran(policy: PathGuard, outside: list[str]) -> str | None:
     """What ran of calls with these paths, under several names, and one that is inside."""
     names = [name for name in ("path", "value", "probe_argument") if name not in policy.ignore]
     calls = [_call(0, **{name: path}) for path in outside for name in names]
-    scene = _Scene(policy, [[replace(item, id=f"call_{number}") for number, item in enumerate(calls)], _call(-1, **{names[-1]: "inside"})])
+    scene = _Scene(
+        policy,
+        [
+            [replace(item, id=f"call_{number}") for number, item in enumerate(calls)],
+            _call(-1, **{names[-1]: "inside"}),
+        ],
+    )
     await scene.run()
     ran = [next(iter(arguments.values())) for arguments in scene.ran]
     return None if ran == ["inside"] else f"ran with {ran}, only 'inside' is inside"
@@ -198,7 +212,9 @@ async def _loops(policy: LoopDetection) -> str | None:
         scene = _Scene(policy, [_call(number, n=number % period) for number in range(turns)], beside=beside)
         await scene.run()
         if len(scene.ran) == turns:
-            return f"{turns} repeated turns (period {period}) went through" + (" beside another policy" if beside else "")
+            return f"{turns} repeated turns (period {period}) went through" + (
+                " beside another policy" if beside else ""
+            )
     varied = _Scene(policy, [_call(number, n=number) for number in range(policy.repeats + 1)])
     await varied.run()
     return None if len(varied.ran) == policy.repeats + 1 else "turns that differ were stopped"
@@ -244,7 +260,10 @@ async def _audit(policy: AuditLogger) -> str | None:
         twin = policy.twin(Path(directory, "probe.jsonl"))
         await _Scene(twin, [_call(), AuthError("probe")]).run()
         events = [json.loads(line) for line in twin.path.read_text("utf-8").splitlines()]
-        if [event.get("reason") for event in events if event["event"] == "turn"] != ["tools_executed", "error"]:
+        if [event.get("reason") for event in events if event["event"] == "turn"] != [
+            "tools_executed",
+            "error",
+        ]:
             return "a turn that failed was not written down"
         twin.path.unlink()
         with suppress(BrokenLog):
@@ -277,7 +296,14 @@ def _name_for(pattern: str | re.Pattern[str]) -> str | None:
     text = pattern if isinstance(pattern, str) else pattern.pattern
     name = re.sub(r"[^A-Za-z0-9_-]", "x", re.sub(r"\[.*?\]|\.\*|\.\+|[*?]", "x", text))[:64]
     candidates = [text, name, *re.split(r"[|()]", text)]
-    return next((item for item in candidates if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", item) and matches(pattern, item)), None)
+    return next(
+        (
+            item
+            for item in candidates
+            if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", item) and matches(pattern, item)
+        ),
+        None,
+    )
 
 
 _CHECKS: dict[type[Policy], Callable[[Any], Awaitable[str | None]]] = {

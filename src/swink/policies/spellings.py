@@ -17,24 +17,72 @@ _PATH_WORD = re.compile(
 )
 _PROSE_WORDS = frozenset({"content", "contents", "text", "body", "message", "description"})
 _TEXT_WORDS = _PROSE_WORDS | frozenset(
-    {"command", "cmd", "code", "script", "query", "sql", "prompt", "task", "question", "answer", "response", "reply", "instructions"}
-    | {"title", "subject", "pattern", "regex", "regexp", "match", "filter", "selector", "search", "term", "keyword", "keywords", "xpath"}
-    | {"expression", "formula", "equation", "latex", "find", "replace", "replacement", "old", "new", "stdin", "snippet", "markdown", "html"}
+    {
+        "command",
+        "cmd",
+        "code",
+        "script",
+        "query",
+        "sql",
+        "prompt",
+        "task",
+        "question",
+        "answer",
+        "response",
+        "reply",
+        "instructions",
+    }
+    | {
+        "title",
+        "subject",
+        "pattern",
+        "regex",
+        "regexp",
+        "match",
+        "filter",
+        "selector",
+        "search",
+        "term",
+        "keyword",
+        "keywords",
+        "xpath",
+    }
+    | {
+        "expression",
+        "formula",
+        "equation",
+        "latex",
+        "find",
+        "replace",
+        "replacement",
+        "old",
+        "new",
+        "stdin",
+        "snippet",
+        "markdown",
+        "html",
+    }
     | {"note", "notes", "comment", "reason", "summary", "thought"}
 )
 
-_URL = re.compile(r"(?!file:|view-source:|jar:)(?:[a-z][a-z0-9+.\-]+://[^\s/\\.~$%]|(?:mailto|data):[^\s/\\.])", re.I)
+_URL = re.compile(
+    r"(?!file:|view-source:|jar:)(?:[a-z][a-z0-9+.\-]+://[^\s/\\.~$%]|(?:mailto|data):[^\s/\\.])", re.I
+)
 _SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]+):(?P<rest>//.*)", re.I | re.S)
 _FILE = re.compile(r"(?:[a-z\-]+:)?file:(?://(?P<host>[^/\\]*))?(?P<path>.*)", re.I | re.S)
 _DRIVE = re.compile(r"[A-Za-z]:(?:[/\\]|$)|[/\\]{2}[?.][/\\]")
-_VARIABLE = re.compile(r"\$(?:env:)?(\w+)|\$\{(?:env:)?(\w+)(?::?[-=]([^}]*)|[:%#/^,+?][^}]*)?\}|%(\w+)%", re.I)
+_VARIABLE = re.compile(
+    r"\$(?:env:)?(\w+)|\$\{(?:env:)?(\w+)(?::?[-=]([^}]*)|[:%#/^,+?][^}]*)?\}|%(\w+)%", re.I
+)
 _DOTS = re.compile(r"(?:^|(?<=[/\\]))\s*(\.{1,2})\s*(?=[/\\]|$)")
 _CLIMBS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 _PIECES = re.compile(r"[=,;:|<>@()\[\]{}\"'`&!+\s]+")
 _BASE64 = re.compile(r"(?:sha\d+-)?[A-Za-z0-9+/]{40,}={0,2}")
 _NAME = re.compile(r"[/\\~=]|\w\.\w|^-")
 _OPTION = re.compile(r"-{1,2}\w[\w-]*?(?=[/~\\$%]|\.\.[/\\])")
-_SLASHES = str.maketrans(dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\"))
+_SLASHES = str.maketrans(
+    dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\")
+)
 _LONGEST = 5
 """Times a path is decoded; one that is encoded more often is taken for a way out."""
 
@@ -48,7 +96,9 @@ class Part(Struct, frozen=True):
 
 def kind_of(name: str, outer: Kind) -> Kind:
     """What an argument's name says of its value; one that says nothing is as what it stands in."""
-    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]  # targetFile, target_file, target-file
+    words = [
+        word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    ]  # targetFile, target_file, target-file
     for word in reversed(words):  # a content_file is a file, a file_content is content
         if word in _PROSE_WORDS:
             return "text"
@@ -100,7 +150,12 @@ def _is_word_of_a_command(word: str) -> bool:
 
 def explicit(path: str) -> bool:
     """Whether a path says by itself that it may lead elsewhere: it is absolute, or climbs."""
-    return path.startswith(("/", "\\", "~")) or os.path.isabs(path) or _DRIVE.match(path) is not None or _CLIMBS.search(path) is not None
+    return (
+        path.startswith(("/", "\\", "~"))
+        or os.path.isabs(path)
+        or _DRIVE.match(path) is not None
+        or _CLIMBS.search(path) is not None
+    )
 
 
 def spellings(text: str, *, backslashes: bool = True) -> set[str]:
@@ -132,7 +187,11 @@ def _normalised(text: str) -> str:
 def _of_url(text: str) -> str:
     if (file := _FILE.match(text)) is not None:
         local = (file["host"] or "").lower() in ("", "localhost", "127.0.0.1", ".", "..")
-        return (file["host"] if (file["host"] or "").startswith(".") else "") + file["path"] if local else f"//{file['host']}{file['path']}"
+        return (
+            (file["host"] if (file["host"] or "").startswith(".") else "") + file["path"]
+            if local
+            else f"//{file['host']}{file['path']}"
+        )
     if _URL.match(text) is None and (url := _SCHEME.match(text)) is not None:
         return url["rest"][2:]
     return text
@@ -148,7 +207,9 @@ def _expanded(text: str) -> str:
     if "$" in text or "%" in text:
         if text.startswith(("$(", "`")) and "/" in text:
             return "/"  # only a shell knows
-        filled = _VARIABLE.sub(lambda found: os.environ.get(found[1] or found[2] or found[4], found[3] or ""), text)
+        filled = _VARIABLE.sub(
+            lambda found: os.environ.get(found[1] or found[2] or found[4], found[3] or ""), text
+        )
         text = filled or text
     if text.startswith(("~+", "~-")):
         return "/"

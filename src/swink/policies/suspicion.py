@@ -80,7 +80,9 @@ _OPENING = re.compile(
     r"|if you are an? (?:ai|llm|large|language|assistant)|\b(?:ai|language model|llm)s?\b[^.\n]{0,40}\b(?:must|should|please|reading)",
     re.I,
 )
-_MENTIONED = re.compile(r"(?:injections?|jailbreak(?:s|ing)?|attacks?|attackers?|malicious|adversarial|payloads?)\b", re.I)
+_MENTIONED = re.compile(
+    r"(?:injections?|jailbreak(?:s|ing)?|attacks?|attackers?|malicious|adversarial|payloads?)\b", re.I
+)
 _QUOTED = re.compile(r"([\"“`'‘])([^\n\"“”`]{8,160})([\"”`'’])")
 
 
@@ -127,7 +129,10 @@ def _is_squashed(plain: str) -> bool:
     found = (match for part in parts for match in _SQUASHED.finditer(_NOT_LETTERS.sub("", part.lower())))
     # Where the words stand as words, they were weighed already.
     words = _WORD.findall(plain.lower()) if len(plain) <= SHORT else []
-    return any(not all(any(word.startswith(part) for word in words) for part in match.groups() if part) for match in found)
+    return any(
+        not all(any(word.startswith(part) for word in words) for part in match.groups() if part)
+        for match in found
+    )
 
 
 def _is_turned(plain: str) -> Iterator[bool]:
@@ -140,7 +145,10 @@ def _is_turned(plain: str) -> Iterator[bool]:
 def _is_hidden_order(part: str) -> bool:
     """Whether a part that people do not see speaks to a machine and tells it to do something."""
     plain = undisguised(part[:4000])
-    return bool(_OPENING.search(plain) and _ADDRESSED.search(plain) and _ORDERED.search(plain)) or weigh(plain) >= ALARM
+    return (
+        bool(_OPENING.search(plain) and _ADDRESSED.search(plain) and _ORDERED.search(plain))
+        or weigh(plain) >= ALARM
+    )
 
 
 def _without_mentions(text: str) -> str:

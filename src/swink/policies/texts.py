@@ -46,7 +46,9 @@ def _number(value: int, change: Change) -> Any:
 
 def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
     changed = {mapped(key, change): mapped(item, change) for key, item in value.items()}
-    same = len(changed) == len(value) and all(new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True))
+    same = len(changed) == len(value) and all(
+        new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True)
+    )
     return value if same else changed
 
 
@@ -66,7 +68,11 @@ def _plain(value: Any) -> Any:
         pass
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    if isinstance(attributes := getattr(value, "__dict__", None), dict) and attributes and not isinstance(value, type):
+    if (
+        isinstance(attributes := getattr(value, "__dict__", None), dict)
+        and attributes
+        and not isinstance(value, type)
+    ):
         return dict(cast("dict[str, Any]", attributes))
     return str(value)
 

@@ -11,7 +11,19 @@ from typing import Any
 
 from swink.policies.disguises import undisguised
 
-TELLING = ("ignore", "disregard", "forget", "override", "bypass", "previous", "instruction", "prompt", "system", "reveal", "rules")
+TELLING = (
+    "ignore",
+    "disregard",
+    "forget",
+    "override",
+    "bypass",
+    "previous",
+    "instruction",
+    "prompt",
+    "system",
+    "reveal",
+    "rules",
+)
 """Parts of words that injections are made of; a text in disguise spells them once the disguise is off."""
 _WORD_AT = 6
 """Letters from which on a slip is forgiven."""
@@ -75,9 +87,16 @@ def _slipped(word: str) -> str | None:
 def _is_one_slip(word: str, meant: str) -> bool:
     if len(word) == len(meant):
         wrong = [position for position in range(len(word)) if word[position] != meant[position]]
-        swapped = len(wrong) == 2 and wrong[1] == wrong[0] + 1 and word[wrong[0]] == meant[wrong[1]] and word[wrong[1]] == meant[wrong[0]]
+        swapped = (
+            len(wrong) == 2
+            and wrong[1] == wrong[0] + 1
+            and word[wrong[0]] == meant[wrong[1]]
+            and word[wrong[1]] == meant[wrong[0]]
+        )
         return swapped or (len(wrong) == 1 and wrong[0] < len(word) - 1)
     longer, shorter = (word, meant) if len(word) > len(meant) else (meant, word)
     if longer.startswith(shorter):
         return longer[-1] not in "sdrn"  # at the end that is grammar
-    return len(longer) == len(shorter) + 1 and any(longer[:position] + longer[position + 1 :] == shorter for position in range(len(longer)))
+    return len(longer) == len(shorter) + 1 and any(
+        longer[:position] + longer[position + 1 :] == shorter for position in range(len(longer))
+    )

@@ -35,7 +35,12 @@ class AnthropicStreamFn:
     honours = ALL_OPTIONS
 
     def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, headers: dict[str, str] | None = None, allow_http: bool = False
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: dict[str, str] | None = None,
+        allow_http: bool = False,
     ) -> None:
         self._endpoint = endpoint(
             "anthropic",
@@ -54,13 +59,17 @@ class AnthropicStreamFn:
     def __repr__(self) -> str:
         return f"AnthropicStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
         body: dict[str, Any] = {}
 
         async def first() -> Request:
-            body.update(request_body(model, context, await prepare(context.messages, model), options, self._notices))
+            body.update(
+                request_body(model, context, await prepare(context.messages, model), options, self._notices)
+            )
             return self._request(body, options)
 
         def resume(content: list[Any]) -> Request:
@@ -78,10 +87,19 @@ class AnthropicStreamFn:
         await transport_for(StreamOptions()).aclose()
 
     def _request(self, body: dict[str, Any], options: StreamOptions) -> Request:
-        headers = {"content-type": "application/json", "accept": "text/event-stream", "anthropic-version": VERSION, **self._headers}
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "anthropic-version": VERSION,
+            **self._headers,
+        }
         if key := self._endpoint.key(options.api_key):
             headers["x-api-key"] = key
-        return Request(f"{self._endpoint.base_url}/v1/messages", self._endpoint.sealed(headers), encode_body(body, options.extra))
+        return Request(
+            f"{self._endpoint.base_url}/v1/messages",
+            self._endpoint.sealed(headers),
+            encode_body(body, options.extra),
+        )
 
 
 class _Delta(Struct):
@@ -139,7 +157,15 @@ class _Event(Struct):
 
 _events = msgspec.json.Decoder(_Event)
 _KNOWN = frozenset(
-    ("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "error")
+    (
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "error",
+    )
 )
 
 
@@ -263,7 +289,11 @@ class _Decoder:
     def _count(self, counts: _Counts | None) -> None:
         """A later total replaces an earlier one."""
         if counts is not None:
-            said = {name: value for name in counts.__struct_fields__ if (value := getattr(counts, name)) is not None}
+            said = {
+                name: value
+                for name in counts.__struct_fields__
+                if (value := getattr(counts, name)) is not None
+            }
             self._counts = msgspec.structs.replace(self._counts, **said)
             self._reply.usage = self._spent + _usage(self._counts)
 
@@ -278,7 +308,9 @@ class _Decoder:
             case "pause_turn":
                 self._paused = True
             case "refusal":
-                raise ContentFiltered((end.stop_details or {}).get("explanation") or "the model refused to answer")
+                raise ContentFiltered(
+                    (end.stop_details or {}).get("explanation") or "the model refused to answer"
+                )
             case "model_context_window_exceeded":
                 raise ContextWindowOverflow("the reply ran into the end of the context window")
             case None:

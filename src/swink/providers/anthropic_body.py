@@ -33,7 +33,11 @@ _VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, notices: Notices
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
     body: dict[str, Any] = {"model": model.model_id, "stream": True}
@@ -42,7 +46,10 @@ def request_body(
         body["system"] = [{"type": "text", "text": context.system_prompt}]
     body["messages"] = _turns(messages, model)
     if context.tools:
-        body["tools"] = [{"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)} for tool in context.tools]
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
+            for tool in context.tools
+        ]
         if options.tool_choice is not None:
             body["tool_choice"] = _tool_choice(options.tool_choice)
     if options.session_id:
@@ -140,7 +147,9 @@ def _user_blocks(content: Sequence[Any]) -> list[dict[str, Any]]:
             case Text(text):
                 blocks.append({"type": "text", "text": text})
             case Image(Base64Source(data, media_type)):
-                blocks.append({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}})
+                blocks.append(
+                    {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+                )
             case Image(UrlSource(url)):
                 blocks.append({"type": "image", "source": {"type": "url", "url": url}})
             case Extension("anthropic", data):

@@ -21,13 +21,17 @@ def find_credentials(profile: str | None = None, environ: Mapping[str, str] | No
     environ = os.environ if environ is None else environ
     if profile is None and environ.get("AWS_ACCESS_KEY_ID"):
         token = environ.get("AWS_SESSION_TOKEN") or environ.get("AWS_SECURITY_TOKEN")
-        return _pair("the environment", environ["AWS_ACCESS_KEY_ID"], environ.get("AWS_SECRET_ACCESS_KEY"), token)
+        return _pair(
+            "the environment", environ["AWS_ACCESS_KEY_ID"], environ.get("AWS_SECRET_ACCESS_KEY"), token
+        )
     name = profile_name(profile, environ)
     sections = _profile_sections(name, environ)
     for config in sections:
         if "aws_access_key_id" in config:
             token = config.get("aws_session_token") or config.get("aws_security_token")
-            return _pair(f"profile {name}", config["aws_access_key_id"], config.get("aws_secret_access_key"), token)
+            return _pair(
+                f"profile {name}", config["aws_access_key_id"], config.get("aws_secret_access_key"), token
+            )
     unsupported = [key for key in _ELSEWHERE for config in sections if key in config]
     if unsupported:
         raise AuthError(
@@ -40,7 +44,9 @@ def find_credentials(profile: str | None = None, environ: Mapping[str, str] | No
     )
 
 
-def find_region(region: str | None = None, profile: str | None = None, environ: Mapping[str, str] | None = None) -> str:
+def find_region(
+    region: str | None = None, profile: str | None = None, environ: Mapping[str, str] | None = None
+) -> str:
     """The region: keyword, AWS_REGION, AWS_DEFAULT_REGION, profile."""
     environ = os.environ if environ is None else environ
     found = region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")

@@ -49,8 +49,12 @@ class AzureStreamFn:
         # The key in the environment is of the resource that stands beside it, or else of the one that the caller names.
         url = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip() or base_url
         if not url:
-            raise MisuseError("Azure needs the URL of a resource: pass base_url= or set AZURE_OPENAI_ENDPOINT")
-        self._endpoint = endpoint("azure", url, base_url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http)
+            raise MisuseError(
+                "Azure needs the URL of a resource: pass base_url= or set AZURE_OPENAI_ENDPOINT"
+            )
+        self._endpoint = endpoint(
+            "azure", url, base_url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http
+        )
         self._api_version = api_version or os.environ.get("OPENAI_API_VERSION", "")
         self._deployment = deployment
         self._credentials = credentials
@@ -64,16 +68,26 @@ class AzureStreamFn:
     def __repr__(self) -> str:
         return f"AzureStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, self._dialect, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._dialect, self._notices
+            )
             deployment = self._deployment or model.model_id
             body["model"] = deployment
-            headers = {"content-type": "application/json", "accept": "text/event-stream", **await self._authorization(options)}
-            return Request(self._url(deployment), self._endpoint.sealed(headers), encode_body(body, options.extra))
+            headers = {
+                "content-type": "application/json",
+                "accept": "text/event-stream",
+                **await self._authorization(options),
+            }
+            return Request(
+                self._url(deployment), self._endpoint.sealed(headers), encode_body(body, options.extra)
+            )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
@@ -81,7 +95,9 @@ class AzureStreamFn:
         """A digest of who asks: one's answers are not another's."""
         given = (self._endpoint.api_key is None and (self._credentials or self._token_provider)) or None
         names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")
-        return self._endpoint.asker(self._deployment, self._api_version, given, [os.environ.get(name) for name in names])
+        return self._endpoint.asker(
+            self._deployment, self._api_version, given, [os.environ.get(name) for name in names]
+        )
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -121,7 +137,11 @@ class AzureStreamFn:
 
 
 def _credentials_from_environment() -> ClientCredentials | None:
-    tenant, client, secret = (os.environ.get(f"AZURE_{name}", "").strip() for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"))
+    tenant, client, secret = (
+        os.environ.get(f"AZURE_{name}", "").strip() for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")
+    )
     if not (tenant and client and secret):
         return None
-    return ClientCredentials(tenant, client, secret, authority=os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY)
+    return ClientCredentials(
+        tenant, client, secret, authority=os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY
+    )

@@ -48,7 +48,9 @@ class BedrockStreamFn:
         named = os.environ.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") or os.environ.get("AWS_ENDPOINT_URL")
         url = base_url or named
         self.base_url = check_base_url(url, allow_http=allow_http) if url else None
-        self._owned = not base_url or (urlsplit(base_url.strip()).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+        self._owned = not base_url or (urlsplit(base_url.strip()).hostname or "").endswith(
+            (".amazonaws.com", ".amazonaws.com.cn")
+        )
         self._allow_http = allow_http
         self._api_key = api_key
         self._region = region
@@ -62,22 +64,41 @@ class BedrockStreamFn:
         shown = {"base_url": self.base_url, "region": self._region, "profile": self._profile}
         return f"BedrockStreamFn({', '.join(f'{name}={value!r}' for name, value in shown.items() if value)})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._notices
+            )
             return await self._request(model, encode_body(merged(options.extra, body), {}), options)
 
-        return exchange(request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout)
+        return exchange(
+            request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout
+        )
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
         given = self._credentials
         given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
-        names = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")
-        return digest_of(self.base_url, self._api_key, self._region, self._profile, given, [os.environ.get(name) for name in names])
+        names = (
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_PROFILE",
+            "AWS_REGION",
+            "AWS_DEFAULT_REGION",
+        )
+        return digest_of(
+            self.base_url,
+            self._api_key,
+            self._region,
+            self._profile,
+            given,
+            [os.environ.get(name) for name in names],
+        )
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -86,7 +107,9 @@ class BedrockStreamFn:
     def _endpoint(self, region: str) -> Endpoint:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         url = self.base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
-        return Endpoint("bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned, self._allow_http)
+        return Endpoint(
+            "bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned, self._allow_http
+        )
 
     async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
         region = self._find_region()
@@ -98,7 +121,9 @@ class BedrockStreamFn:
             headers["authorization"] = f"Bearer {key}"
         elif key is None:
             found = await self._find_credentials(endpoint)
-            with_signature = signed("POST", url, headers, body, credentials=found, region=region, service="bedrock")
+            with_signature = signed(
+                "POST", url, headers, body, credentials=found, region=region, service="bedrock"
+            )
             headers = {name.lower(): value for name, value in with_signature.items()}
         return Request(url, endpoint.sealed(headers), body)
 
@@ -107,7 +132,11 @@ class BedrockStreamFn:
         explicit = options.api_key if options.api_key is not None else self._api_key
         if explicit is not None:
             return explicit.strip()
-        if self._credentials is not None or self._profile is not None or not os.environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip():
+        if (
+            self._credentials is not None
+            or self._profile is not None
+            or not os.environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
+        ):
             return None
         return endpoint.key()
 

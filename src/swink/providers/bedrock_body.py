@@ -28,13 +28,23 @@ from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
 _CACHE_POINT = {"cachePoint": {"type": "default"}}
-_FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+_FORMATS = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/jpg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
 _CACHING_CLAUDE = re.compile(r"claude-3-5-(haiku|sonnet-20241022)")
 _CACHING_NOVA = re.compile(r"nova-(2-)?(micro|lite|pro|premier)")
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, notices: Notices
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
     body: dict[str, Any] = {"messages": _turns(messages, model)}
@@ -52,7 +62,9 @@ def request_body(
     return body
 
 
-def _limits_and_thinking(model: ModelSpec, options: StreamOptions, notices: Notices) -> tuple[dict[str, Any], dict[str, Any]]:
+def _limits_and_thinking(
+    model: ModelSpec, options: StreamOptions, notices: Notices
+) -> tuple[dict[str, Any], dict[str, Any]]:
     limits: dict[str, Any] = {}
     limit = options.max_tokens or model.max_output
     if limit:
@@ -66,7 +78,9 @@ def _limits_and_thinking(model: ModelSpec, options: StreamOptions, notices: Noti
     return limits, additional
 
 
-def _thinking(model: ModelSpec, options: StreamOptions, limits: dict[str, Any], notices: Notices) -> dict[str, Any]:
+def _thinking(
+    model: ModelSpec, options: StreamOptions, limits: dict[str, Any], notices: Notices
+) -> dict[str, Any]:
     """The fields with which each family of models is asked to think."""
     level, name, version = thinking_level(model), model.model_id.lower(), claude_version(model.model_id)
     if level == "off":
@@ -80,7 +94,9 @@ def _thinking(model: ModelSpec, options: StreamOptions, limits: dict[str, Any], 
             return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
         budget = model.thinking_budgets.get(level, BUDGETS[level])
         if "maxTokens" in limits and limits["maxTokens"] < budget + LEAST_ANSWER:
-            limits["maxTokens"] = min(budget + max(limits["maxTokens"], LEAST_ANSWER), model.max_output or 2**31)
+            limits["maxTokens"] = min(
+                budget + max(limits["maxTokens"], LEAST_ANSWER), model.max_output or 2**31
+            )
             budget = max(1024, min(budget, limits["maxTokens"] - LEAST_ANSWER))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     if "nova-2" in name:
@@ -96,7 +112,12 @@ def _tool_config(context: LlmContext, turns: list[dict[str, Any]], choice: str |
     offered = () if choice == "none" else context.tools
     specs = [_tool_spec(tool.name, tool.description, input_schema(tool)) for tool in offered]
     if not specs:
-        called = {block["toolUse"]["name"]: None for turn in turns for block in turn["content"] if "toolUse" in block}
+        called = {
+            block["toolUse"]["name"]: None
+            for turn in turns
+            for block in turn["content"]
+            if "toolUse" in block
+        }
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         specs = [_tool_spec(name, "No longer available.", schema) for name in called]
         return {"tools": specs} if specs else {}
@@ -156,13 +177,17 @@ def _image(source: Any) -> dict[str, Any]:
             ending = url.rpartition(".")[2].lower()
             return {"format": "jpeg" if ending == "jpg" else ending, "source": {"s3Location": {"uri": url}}}
         case _:
-            raise StreamError("bedrock takes images as bytes, files or s3:// URLs; it fetches none from the web")
+            raise StreamError(
+                "bedrock takes images as bytes, files or s3:// URLs; it fetches none from the web"
+            )
 
 
 def _result_block(message: ToolResultMessage, ids: CallIds) -> dict[str, Any]:
     content = _user_blocks(message.content) or [{"text": NO_OUTPUT}]
     status = "error" if message.is_error else "success"
-    return {"toolResult": {"toolUseId": ids.result(message.tool_call_id), "content": content, "status": status}}
+    return {
+        "toolResult": {"toolUseId": ids.result(message.tool_call_id), "content": content, "status": status}
+    }
 
 
 def _assistant_blocks(message: AssistantMessage, model: ModelSpec, ids: CallIds) -> list[dict[str, Any]]:

@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from swink.errors import ContentFiltered, ContextWindowOverflow, ErrorKind, ModelError, NetworkError, StreamError, error_for, is_overflow
+from swink.errors import (
+    ContentFiltered,
+    ContextWindowOverflow,
+    ErrorKind,
+    ModelError,
+    NetworkError,
+    StreamError,
+    error_for,
+    is_overflow,
+)
 from swink.messages import Usage
 from swink.providers.eventstream import EventStreamParser, Frame
 from swink.providers.exchange import cut_short, decode_json, malformed
@@ -22,7 +31,9 @@ from swink.providers.http import Response
 from swink.providers.reply import Reply
 from swink.stream import StreamOptions
 
-_EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"})
+_EVENTS = frozenset(
+    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
+)
 _KINDS: dict[str, ErrorKind] = {
     "throttling": "throttled",
     "toomanyrequests": "throttled",
@@ -193,7 +204,11 @@ class ConverseDecoder:
                     continue  # no arguments, or cut off before them: the stop reason will tell
                 self._reply.end(index)
         if block.thinking is not None:
-            self._reply.end(block.thinking, _joined(block.redacted) or block.signature or None, redacted=bool(block.redacted))
+            self._reply.end(
+                block.thinking,
+                _joined(block.redacted) or block.signature or None,
+                redacted=bool(block.redacted),
+            )
 
     def _finish(self, reason: str) -> None:
         for block in self._blocks.values():
@@ -208,7 +223,9 @@ class ConverseDecoder:
             case "max_tokens":
                 self._reply.done("length")
             case "malformed_tool_use" if self._calls:
-                self._reply.done("tool_use")  # the arguments do not parse, and the model is shown its own error
+                self._reply.done(
+                    "tool_use"
+                )  # the arguments do not parse, and the model is shown its own error
             case _:
                 raise _stop_error(reason)
 
@@ -253,7 +270,9 @@ def _stop_error(reason: str) -> ModelError:
 
 
 def _usage(counts: _Usage) -> Usage:
-    hour = sum(detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h")
+    hour = sum(
+        detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h"
+    )
     return Usage(
         counts.input_tokens,
         counts.output_tokens,

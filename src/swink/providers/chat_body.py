@@ -22,7 +22,15 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.providers.convert import NO_OUTPUT, CallIds, data_url, input_schema, joined_text, own, thinking_level
+from swink.providers.convert import (
+    NO_OUTPUT,
+    CallIds,
+    data_url,
+    input_schema,
+    joined_text,
+    own,
+    thinking_level,
+)
 from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.stream import LlmContext, StreamOptions
@@ -57,10 +65,19 @@ class Dialect(Struct, frozen=True):
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, dialect: Dialect, notices: Notices
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    dialect: Dialect,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
-    body: dict[str, Any] = {"model": model.model_id, "messages": _messages(model, context, messages, dialect), "stream": True}
+    body: dict[str, Any] = {
+        "model": model.model_id,
+        "messages": _messages(model, context, messages, dialect),
+        "stream": True,
+    }
     if dialect.usage_option:
         body["stream_options"] = {"include_usage": True}
     if limit := options.max_tokens or (model.max_output if dialect.sends_limit else None):
@@ -73,7 +90,14 @@ def request_body(
     body |= _reasoning(model, dialect, notices)
     if context.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}}
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": input_schema(tool),
+                },
+            }
             for tool in context.tools
         ]
         if options.tool_choice is not None:
@@ -107,7 +131,11 @@ def _gpt_version(model_id: str) -> tuple[int, int]:
 
 def tool_choice(choice: str) -> Any:
     """`tool_choice` of chat completions."""
-    return choice if choice in ("auto", "none", "required") else {"type": "function", "function": {"name": choice}}
+    return (
+        choice
+        if choice in ("auto", "none", "required")
+        else {"type": "function", "function": {"name": choice}}
+    )
 
 
 def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str, Any]:
@@ -130,19 +158,29 @@ def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str
         case "deepseek":
             return {"thinking": {"type": "enabled"}}
         case "mistral":
-            return {"prompt_mode": "reasoning"} if "magistral" in model.model_id else {"reasoning_effort": effort}
+            return (
+                {"prompt_mode": "reasoning"}
+                if "magistral" in model.model_id
+                else {"reasoning_effort": effort}
+            )
         case "openai" | "xai":
             notices.report("thinking_level", f"{model.model_id} takes none")
             return {}
 
 
-def _messages(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], dialect: Dialect) -> list[dict[str, Any]]:
+def _messages(
+    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], dialect: Dialect
+) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
     images: list[dict[str, Any]] = []
     ids = CallIds(*dialect.call_ids)
     if context.system_prompt.strip():
         sent.append({"role": "system", "content": context.system_prompt})
-    last_question = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1) if dialect.replay else -1
+    last_question = (
+        max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+        if dialect.replay
+        else -1
+    )
     for at, message in enumerate(messages):
         if images and not isinstance(message, ToolResultMessage):
             sent.append(_images_message(images))
@@ -163,7 +201,9 @@ def _messages(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessa
     return sent
 
 
-def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialect: Dialect, *, in_loop: bool) -> dict[str, Any] | None:
+def _assistant(
+    message: AssistantMessage, model: ModelSpec, ids: CallIds, dialect: Dialect, *, in_loop: bool
+) -> dict[str, Any] | None:
     text = "".join([block.text for block in message.content if type(block) is Text])
     calls = [_call(block, ids) for block in message.content if type(block) is ToolCall]
     if not text and not calls:
@@ -180,7 +220,9 @@ def _assistant(message: AssistantMessage, model: ModelSpec, ids: CallIds, dialec
         case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
             turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
         case "parts" if thoughts:
-            turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + _parts(message.content, dialect)
+            turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + _parts(
+                message.content, dialect
+            )
         case _:
             pass
     return turn
@@ -191,7 +233,11 @@ def _call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
         arguments = _encode(call.arguments).decode()
     except (UnicodeEncodeError, TypeError, NotImplementedError):
         arguments = encode_body(call.arguments, {}).decode()
-    return {"id": ids.call(call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": ids.call(call.id),
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
 _encode = msgspec.json.Encoder().encode
@@ -210,7 +256,9 @@ def _details(signature: str) -> list[Any]:
     return details if isinstance(details, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _result(message: ToolResultMessage, ids: CallIds, dialect: Dialect, images: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(
+    message: ToolResultMessage, ids: CallIds, dialect: Dialect, images: list[dict[str, Any]]
+) -> dict[str, Any]:
     if len(message.content) == 1 and isinstance(only := message.content[0], Text):
         return {"role": "tool", "tool_call_id": ids.result(message.tool_call_id), "content": only.text}
     parts = _parts(message.content, dialect)
@@ -220,7 +268,10 @@ def _result(message: ToolResultMessage, ids: CallIds, dialect: Dialect, images: 
         return {**sent, "content": parts}
     if pictures:
         images += [{"type": "text", "text": f"Image from the result of {message.tool_name}:"}, *pictures]
-    return {**sent, "content": joined_text(message.content) or ("(an image follows)" if pictures else NO_OUTPUT)}
+    return {
+        **sent,
+        "content": joined_text(message.content) or ("(an image follows)" if pictures else NO_OUTPUT),
+    }
 
 
 def _images_message(images: list[dict[str, Any]]) -> dict[str, Any]:
@@ -251,5 +302,7 @@ def _mark_for_cache(messages: list[dict[str, Any]]) -> None:
     users = [message for message in messages if message["role"] == "user"]
     for message in [message for message in messages[:1] if message["role"] == "system"] + users[-2:]:
         content: Any = message["content"]
-        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        parts: list[dict[str, Any]] = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        )
         message["content"] = [*parts[:-1], {**parts[-1], "cache_control": _EPHEMERAL}]

@@ -128,7 +128,9 @@ class ChatDecoder:
             if delta.function_call is not None:
                 self._calls.take(_CallDelta(0, None, delta.function_call), str(chunk.id))
         if choice.content_filter_results:
-            self._filtered |= {name for name, result in choice.content_filter_results.items() if _is_filtered(result)}
+            self._filtered |= {
+                name for name, result in choice.content_filter_results.items() if _is_filtered(result)
+            }
         if choice.error is not None:
             message, code = describe_error({"error": choice.error})
             raise failure(message, code=code)
@@ -154,7 +156,11 @@ class ChatDecoder:
         for detail in details:
             known = self._details.setdefault(count(detail, "index"), {})
             for name, value in detail.items():
-                joins = name in ("text", "summary", "data") and isinstance(value, str) and isinstance(known.get(name), str)
+                joins = (
+                    name in ("text", "summary", "data")
+                    and isinstance(value, str)
+                    and isinstance(known.get(name), str)
+                )
                 if value is not None:
                     known[name] = known[name] + value if joins else value
         self._reply.sign(msgspec.json.encode(list(self._details.values())).decode())
@@ -249,7 +255,11 @@ class _Calls:
         known = next((call for call in self._calls if id and call.id == id), None)
         if known is not None:
             return known
-        current = self._by_index.get(delta.index) if delta.index is not None else (self._calls[-1] if self._calls else None)
+        current = (
+            self._by_index.get(delta.index)
+            if delta.index is not None
+            else (self._calls[-1] if self._calls else None)
+        )
         if current is None or self._begins_another(current, id, function.name or ""):
             current = _Call(id)
             self._calls.append(current)
@@ -273,14 +283,25 @@ def usage_of(usage: dict[str, Any]) -> Usage:
     completion = count(usage, "completion_tokens")
     total = count(usage, "total_tokens")
     details = usage.get("prompt_tokens_details")
-    cached = count(details, "cached_tokens") or count(usage, "prompt_cache_hit_tokens") or count(usage, "num_cached_tokens")
+    cached = (
+        count(details, "cached_tokens")
+        or count(usage, "prompt_cache_hit_tokens")
+        or count(usage, "num_cached_tokens")
+    )
     written = count(details, "cache_write_tokens")
     reasoning = count(usage.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and total == prompt + completion + reasoning:
         completion += reasoning
     cached = min(cached, prompt)
     written = min(written, prompt - cached)
-    return Usage(prompt - cached - written, completion, cached, written, total, {"reasoning": reasoning} if reasoning else {})
+    return Usage(
+        prompt - cached - written,
+        completion,
+        cached,
+        written,
+        total,
+        {"reasoning": reasoning} if reasoning else {},
+    )
 
 
 def count(counts: Any, name: str) -> int:

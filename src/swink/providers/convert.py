@@ -54,7 +54,9 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
     prepared: list[LlmMessage] = []
     takes_images = model is None or model.capabilities is None or model.capabilities.images
     # A snapshot of a history pairs already; anything else is somebody's own list.
-    for message in cast("Iterable[LlmMessage]", messages) if isinstance(messages, Snapshot) else paired(messages):
+    for message in (
+        cast("Iterable[LlmMessage]", messages) if isinstance(messages, Snapshot) else paired(messages)
+    ):
         if _is_ready(message):
             prepared.append(message)
             continue
@@ -63,9 +65,13 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
             if not takes_images:
                 raise StreamError(f"{model} takes no images")
             content = tuple([await _loaded(block) for block in content])
-        content = tuple([_acceptable(block) for block in content if type(block) is not Text or block.text.strip()])
+        content = tuple(
+            [_acceptable(block) for block in content if type(block) is not Text or block.text.strip()]
+        )
         if isinstance(message, ToolResultMessage):
-            prepared.append(msgspec.structs.replace(message, content=content, tool_name=_named(message.tool_name)))
+            prepared.append(
+                msgspec.structs.replace(message, content=content, tool_name=_named(message.tool_name))
+            )
         elif content:
             prepared.append(msgspec.structs.replace(message, content=content))
     return prepared
@@ -76,7 +82,11 @@ def _is_ready(message: LlmMessage) -> bool:
     content = message.content
     for block in content:
         kind = type(block)
-        if kind is Image or (kind is Text and not block.text.strip()) or (kind is ToolCall and not _is_name(block.name)):  # type: ignore[union-attr]
+        if (
+            kind is Image
+            or (kind is Text and not block.text.strip())
+            or (kind is ToolCall and not _is_name(block.name))
+        ):  # type: ignore[union-attr]
             return False
     return _is_name(message.tool_name) if isinstance(message, ToolResultMessage) else bool(content)
 
@@ -177,7 +187,9 @@ def _fits(shape: re.Pattern[str], id: str) -> bool:
 
 def thinking_level(model: ModelSpec) -> ThinkingLevel:
     """How hard to think: off for a model that is known not to."""
-    return "off" if model.capabilities is not None and not model.capabilities.thinking else model.thinking_level
+    return (
+        "off" if model.capabilities is not None and not model.capabilities.thinking else model.thinking_level
+    )
 
 
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
@@ -211,7 +223,9 @@ def read_image(source: FileSource) -> Base64Source:
     return Base64Source(base64.b64encode(data).decode(), source.media_type or _media_type(data, path))
 
 
-def _in_call_order(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> list[ToolResultMessage]:
+def _in_call_order(
+    calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]
+) -> list[ToolResultMessage]:
     if not calls or _matches(calls, results):
         return list(results) if calls else []
     left = list(results)
@@ -220,12 +234,16 @@ def _in_call_order(calls: Sequence[ToolCall], results: Sequence[ToolResultMessag
         at = next((at for at, result in enumerate(left) if result.tool_call_id == call.id), None)
         found = _interrupted(call) if at is None else left.pop(at)
         # Some targets match by name, which not every history has.
-        ordered.append(found if found.tool_name == call.name else msgspec.structs.replace(found, tool_name=call.name))
+        ordered.append(
+            found if found.tool_name == call.name else msgspec.structs.replace(found, tool_name=call.name)
+        )
     return ordered
 
 
 def _matches(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> bool:
-    return [(call.id, call.name) for call in calls] == [(result.tool_call_id, result.tool_name) for result in results]
+    return [(call.id, call.name) for call in calls] == [
+        (result.tool_call_id, result.tool_name) for result in results
+    ]
 
 
 def _named(name: str) -> str:

@@ -59,9 +59,13 @@ class Endpoint(Struct, frozen=True):
         if is_private(self.host):
             return ""
         if self.owned and self.variables:
-            raise AuthError(f"no API key for {self.provider}: set {' or '.join(self.variables)}, or pass api_key=")
+            raise AuthError(
+                f"no API key for {self.provider}: set {' or '.join(self.variables)}, or pass api_key="
+            )
         known = f"{self.variables[0]} is not sent there; " if self.variables else ""
-        raise AuthError(f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)")
+        raise AuthError(
+            f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)"
+        )
 
     def asker(self, *others: object) -> str:
         """A digest of who asks: the key that is sent where a request brings none, and what else the adapter was made with."""
@@ -85,7 +89,12 @@ class Endpoint(Struct, frozen=True):
         return dict(headers)
 
     def _unless_clear(self, secret: str, what: str) -> str:
-        if secret and not self.allow_http and self.base_url.startswith("http:") and not is_loopback(self.host):
+        if (
+            secret
+            and not self.allow_http
+            and self.base_url.startswith("http:")
+            and not is_loopback(self.host)
+        ):
             raise AuthError(
                 f"{what} would travel to {self.host} in clear text, so nothing was sent; use https, "
                 "or pass allow_http=True if you trust the network, or api_key='' for a server without keys"
@@ -146,7 +155,9 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     if parts.query or parts.fragment:
         raise MisuseError(f"base_url must not hold a query or a fragment ({parts.hostname})")
     if parts.scheme == "http" and not allow_http and not is_private(parts.hostname):
-        raise MisuseError(f"base_url {_shown(url)} would send the key in clear text; use https, or pass allow_http=True")
+        raise MisuseError(
+            f"base_url {_shown(url)} would send the key in clear text; use https, or pass allow_http=True"
+        )
     return parts.geturl().rstrip("/")
 
 

@@ -71,7 +71,12 @@ class ClientCredentials:
         return bool(self._token) and self._clock() < self._renew_at
 
     async def _fetch(self, transport: Transport, timeout: Timeout) -> None:
-        form = {"grant_type": "client_credentials", "client_id": self._client_id, "client_secret": self._secret, "scope": self._scope}
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": self._client_id,
+            "client_secret": self._secret,
+            "scope": self._scope,
+        }
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         response = await transport.send(Request(self._url, headers, urlencode(form).encode()), timeout)
         try:
@@ -79,10 +84,14 @@ class ClientCredentials:
         finally:
             await response.aclose()
         if response.status >= 500 or response.status == 429:
-            raise NetworkError(f"Entra ID answered {response.status}", retry_after=retry_after(response.headers))
+            raise NetworkError(
+                f"Entra ID answered {response.status}", retry_after=retry_after(response.headers)
+            )
         if response.status != 200:
             message, _ = parse_error(body)
-            raise AuthError(f"Entra ID refused the client credentials: {redact_text(message, self._secret)[:500]}")
+            raise AuthError(
+                f"Entra ID refused the client credentials: {redact_text(message, self._secret)[:500]}"
+            )
         try:
             token = msgspec.json.decode(body, type=_Token, strict=False)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -95,5 +104,7 @@ def _checked(authority: str) -> str:
     url = check_base_url(authority)
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise MisuseError(f"the authority {parts.hostname} would get the client secret in clear text; use https")
+        raise MisuseError(
+            f"the authority {parts.hostname} would get the client secret in clear text; use https"
+        )
     return url

@@ -185,7 +185,9 @@ async def _refuse_unless_stream(response: Response, first: bytes) -> None:
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
     kind = _media_type(response)
-    raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}")
+    raise StreamError(
+        f"the server answered with {kind} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}"
+    )
 
 
 async def _drain(response: Response) -> None:

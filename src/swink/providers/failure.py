@@ -54,8 +54,21 @@ _CODES: dict[str, ErrorKind] = {
     "service_unavailable": "network",
     "engine_overloaded": "network",
 }
-_BILLING = ("credit balance is too low", "insufficient_quota", "insufficient quota", "insufficient credits", "insufficient balance")
-_FILTERED = ("content management policy", "content_filter", "content filter", "content policy", "violates usage guidelines", "usage policy")
+_BILLING = (
+    "credit balance is too low",
+    "insufficient_quota",
+    "insufficient quota",
+    "insufficient credits",
+    "insufficient balance",
+)
+_FILTERED = (
+    "content management policy",
+    "content_filter",
+    "content filter",
+    "content policy",
+    "violates usage guidelines",
+    "usage policy",
+)
 _BAD_KEY = ("api key not valid", "invalid api key", "incorrect api key", "api_key_invalid")
 _GONE = re.compile(
     r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired|end of life|shut ?down)"
@@ -85,13 +98,19 @@ def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
     code = code.lower()
     if status is None and code.isdigit():
         status = int(code)
-    if code in ("insufficient_quota", "billing_error") or status == 402 or any(phrase in text for phrase in _BILLING):
+    if (
+        code in ("insufficient_quota", "billing_error")
+        or status == 402
+        or any(phrase in text for phrase in _BILLING)
+    ):
         return "auth"
     if status == 429:
         return "throttled"
     if status == 413 or (status not in (401, 403) and is_overflow(message)):
         return "context_window_exceeded"
-    if _CODES.get(code) == "content_filtered" or ((status is None or status < 500) and any(phrase in text for phrase in _FILTERED)):
+    if _CODES.get(code) == "content_filtered" or (
+        (status is None or status < 500) and any(phrase in text for phrase in _FILTERED)
+    ):
         return "content_filtered"
     if status in (401, 403) or (status == 400 and any(phrase in text for phrase in _BAD_KEY)):
         return "auth"
@@ -130,8 +149,13 @@ async def refusal(response: Response, *secrets: str | None) -> ModelError:
     status = response.status
     message, code = parse_error(body)
     if 300 <= status < 400:
-        return error_for("stream", f"HTTP {status}: the server redirects; redirects are not followed, so set base_url to where it leads")
-    error = failure(message or "no details", status=status, code=code, headers=response.headers, secrets=secrets)
+        return error_for(
+            "stream",
+            f"HTTP {status}: the server redirects; redirects are not followed, so set base_url to where it leads",
+        )
+    error = failure(
+        message or "no details", status=status, code=code, headers=response.headers, secrets=secrets
+    )
     error.message = f"HTTP {status}: {error.message}"
     return error
 

@@ -29,7 +29,16 @@ from swink.providers.sse import SseParser
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 _FILTERED = frozenset(
-    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
+    {
+        "SAFETY",
+        "RECITATION",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+    }
     | {"IMAGE_OTHER", "MODEL_ARMOR"}
 )
 _STOPS = {
@@ -48,7 +57,9 @@ class GeminiStreamFn:
 
     honours = ALL_OPTIONS - {"session_id", "cache"}
 
-    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
+    ) -> None:
         self._endpoint = endpoint(
             "gemini",
             "https://generativelanguage.googleapis.com",
@@ -65,7 +76,9 @@ class GeminiStreamFn:
     def __repr__(self) -> str:
         return f"GeminiStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
@@ -77,7 +90,9 @@ class GeminiStreamFn:
             return self._request(model, encode_body(merged(extra, body), {}), options)
 
         names = [tool.name for tool in context.tools]
-        return exchange(request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout)
+        return exchange(
+            request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout
+        )
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
@@ -92,8 +107,14 @@ class GeminiStreamFn:
         if key := self._endpoint.key(options.api_key):
             headers["x-goog-api-key"] = key
         kind, slash, name = model.model_id.partition("/")
-        path = f"{kind}/{segment(name)}" if slash and kind in ("models", "tunedModels") else f"models/{segment(model.model_id)}"
-        return Request(f"{self._endpoint.base_url}/v1beta/{path}:streamGenerateContent?alt=sse", headers, body)
+        path = (
+            f"{kind}/{segment(name)}"
+            if slash and kind in ("models", "tunedModels")
+            else f"models/{segment(model.model_id)}"
+        )
+        return Request(
+            f"{self._endpoint.base_url}/v1beta/{path}:streamGenerateContent?alt=sse", headers, body
+        )
 
 
 class _FunctionCall(Struct, frozen=True, rename="camel"):
@@ -181,7 +202,9 @@ class _Decoder:
 
     def _take(self, event: _Event) -> None:
         if event.usage_metadata:
-            self._counts.update({name: value for name, value in event.usage_metadata.items() if type(value) is int})
+            self._counts.update(
+                {name: value for name, value in event.usage_metadata.items() if type(value) is int}
+            )
             self._reply.usage = _usage(self._counts)
         if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
             raise ContentFiltered(
@@ -213,7 +236,9 @@ class _Decoder:
             self._write("thinking", text)
             self._close(signature)
             return
-        self._reply.end(self._reply.begin_thinking(), (ON_TEXT if text else ON_EMPTY) + signature, redacted=True)
+        self._reply.end(
+            self._reply.begin_thinking(), (ON_TEXT if text else ON_EMPTY) + signature, redacted=True
+        )
         if text:
             self._write("text", text)
             self._close()
@@ -303,7 +328,9 @@ def _explain(response: Response, body: bytes) -> ModelError:
     """The error that an answer of Google's stands for."""
     message, code = parse_error(body)
     status = response.status
-    error = failure(f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers)
+    error = failure(
+        f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers
+    )
     if status == 404 and "models/" in message:
         error = error_for("model_retired", error.message)
     if error.retry_after is None:

@@ -37,7 +37,9 @@ _BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 16_384, "extra_
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 
 
-def request_body(model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions) -> dict[str, Any]:
+def request_body(
+    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions
+) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
     body: dict[str, Any] = {"contents": _contents(messages, model)}
     if context.system_prompt.strip():
@@ -148,7 +150,9 @@ def _user_parts(content: Sequence[Any]) -> list[dict[str, Any]]:
             case Image(Base64Source(data, media_type)):
                 parts.append({"inlineData": {"mimeType": media_type, "data": data}})
             case Image(UrlSource(url)):
-                parts.append({"fileData": {"mimeType": mimetypes.guess_type(url)[0] or "image/jpeg", "fileUri": url}})
+                parts.append(
+                    {"fileData": {"mimeType": mimetypes.guess_type(url)[0] or "image/jpeg", "fileUri": url}}
+                )
             case Extension("gemini", data):
                 parts.append(data)
             case _:
@@ -156,12 +160,17 @@ def _user_parts(content: Sequence[Any]) -> list[dict[str, Any]]:
     return parts
 
 
-def _result_part(message: ToolResultMessage, model: ModelSpec, pictures: list[dict[str, Any]]) -> dict[str, Any]:
+def _result_part(
+    message: ToolResultMessage, model: ModelSpec, pictures: list[dict[str, Any]]
+) -> dict[str, Any]:
     """A function response; from Gemini 3 on its pictures are part of it, before that they join `pictures`."""
     text = joined_text(message.content)
     own_pictures = [part for part in _user_parts(message.content) if "text" not in part]
     key = "error" if message.is_error else "output"
-    response: dict[str, Any] = {"name": message.tool_name, "response": {key: text or ("(see image)" if own_pictures else NO_OUTPUT)}}
+    response: dict[str, Any] = {
+        "name": message.tool_name,
+        "response": {key: text or ("(see image)" if own_pictures else NO_OUTPUT)},
+    }
     if not message.tool_call_id.startswith(MADE_UP):
         response["id"] = message.tool_call_id
     if gemini_version(model.model_id) < (3, 0):
@@ -181,7 +190,9 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
             signature = None
         match block:
             case Text(text):
-                parts.append({"text": text, "thoughtSignature": signature} if signature is not None else {"text": text})
+                parts.append(
+                    {"text": text, "thoughtSignature": signature} if signature is not None else {"text": text}
+                )
                 signature = None
             case Thinking("", str() as signed, True) if mine and signed.startswith(ON_TEXT):
                 signature = signed.removeprefix(ON_TEXT)

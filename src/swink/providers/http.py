@@ -245,7 +245,9 @@ def _reuse_trace() -> "aiohttp.TraceConfig":
 class _AiohttpResponse:
     """An answer of aiohttp's."""
 
-    def __init__(self, answer: "aiohttp.ClientResponse", pool: _Pool, failures: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self, answer: "aiohttp.ClientResponse", pool: _Pool, failures: tuple[type[Exception], ...]
+    ) -> None:
         self.status = answer.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
         self._answer = answer

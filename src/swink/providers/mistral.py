@@ -29,8 +29,17 @@ class MistralStreamFn:
 
     honours = MISTRAL.honours
 
-    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
-        self._endpoint = endpoint("mistral", "https://api.mistral.ai", base_url, api_key, keys=("MISTRAL_API_KEY",), allow_http=allow_http)
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
+    ) -> None:
+        self._endpoint = endpoint(
+            "mistral",
+            "https://api.mistral.ai",
+            base_url,
+            api_key,
+            keys=("MISTRAL_API_KEY",),
+            allow_http=allow_http,
+        )
         self.base_url = self._endpoint.base_url
         self._notices = Notices("mistral", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -38,14 +47,20 @@ class MistralStreamFn:
     def __repr__(self) -> str:
         return f"MistralStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, MISTRAL, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, MISTRAL, self._notices
+            )
             headers = self._endpoint.bearer_headers(options)
-            return Request(f"{self._endpoint.base_url}/v1/chat/completions", headers, encode_body(body, options.extra))
+            return Request(
+                f"{self._endpoint.base_url}/v1/chat/completions", headers, encode_body(body, options.extra)
+            )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 

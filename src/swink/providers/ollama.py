@@ -57,7 +57,9 @@ class OllamaStreamFn:
         named = os.environ.get("OLLAMA_HOST")
         url = check_base_url(parse_host(base_url or named), allow_http=allow_http)
         host = urlsplit(url).hostname or ""
-        owned = not base_url or url == parse_host(named) or host == "ollama.com" or host.endswith(".ollama.com")
+        owned = (
+            not base_url or url == parse_host(named) or host == "ollama.com" or host.endswith(".ollama.com")
+        )
         self._endpoint = Endpoint("ollama", url, api_key, ("OLLAMA_API_KEY",), owned, allow_http)
         self._num_ctx = num_ctx
         self._keep_alive = keep_alive
@@ -68,14 +70,18 @@ class OllamaStreamFn:
     def __repr__(self) -> str:
         return f"OllamaStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
         estimate = 0
 
         async def request() -> Request:
             nonlocal estimate
-            body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._notices
+            )
             estimate = estimated_tokens(body)
             if self._keep_alive is not None:
                 body["keep_alive"] = self._keep_alive
@@ -198,7 +204,9 @@ class _Decoder:
         self._calls += 1
         index = self._reply.begin_call(call.id or f"call_{uuid.uuid4().hex[:20]}", call.function.name)
         arguments = call.function.arguments or {}
-        self._reply.add(index, arguments if isinstance(arguments, str) else encode_body(arguments, {}).decode())
+        self._reply.add(
+            index, arguments if isinstance(arguments, str) else encode_body(arguments, {}).decode()
+        )
         self._reply.end(index)
 
     def _finish(self, line: _Line) -> None:
@@ -219,7 +227,9 @@ class _Decoder:
             case "length":
                 self._reply.done("length")
             case "load" | "unload":
-                raise StreamError(f"the server only did this: {line.done_reason} the model; it was asked nothing")
+                raise StreamError(
+                    f"the server only did this: {line.done_reason} the model; it was asked nothing"
+                )
             case reason:
                 raise StreamError(f"unknown done reason {reason!r}")
 

@@ -20,7 +20,11 @@ ANSWER = 4096
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, notices: Notices
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply, without the size of the context; `messages` are the context's, prepared."""
     settings: dict[str, Any] = {}
@@ -70,7 +74,10 @@ def _think(model: ModelSpec) -> bool | str:
 
 
 def _tool(tool: Any) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}}
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)},
+    }
 
 
 def _messages(system: str, messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
@@ -86,7 +93,9 @@ def _messages(system: str, messages: Sequence[LlmMessage], model: ModelSpec) -> 
                 if said := _assistant(message, model):
                     sent.append(said)
             case ToolResultMessage():
-                sent.append({"role": "tool", "tool_name": message.tool_name, "content": _result_text(message)})
+                sent.append(
+                    {"role": "tool", "tool_name": message.tool_name, "content": _result_text(message)}
+                )
                 pictures += _images(message.content)
             case _:
                 asked: dict[str, Any] = {"role": "user", "content": joined_text(message.content)}

@@ -21,7 +21,9 @@ from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
-OPENAI = Dialect("openai", limit_field="max_completion_tokens", reasoning="openai", session_field="prompt_cache_key")
+OPENAI = Dialect(
+    "openai", limit_field="max_completion_tokens", reasoning="openai", session_field="prompt_cache_key"
+)
 
 
 class Preset(Struct, frozen=True):
@@ -34,19 +36,35 @@ class Preset(Struct, frozen=True):
 
 PRESETS: dict[str, Preset] = {
     "openai": Preset("https://api.openai.com/v1", ("OPENAI_API_KEY",), OPENAI),
-    "groq": Preset("https://api.groq.com/openai/v1", ("GROQ_API_KEY",), Dialect("groq", limit_field="max_completion_tokens")),
+    "groq": Preset(
+        "https://api.groq.com/openai/v1",
+        ("GROQ_API_KEY",),
+        Dialect("groq", limit_field="max_completion_tokens"),
+    ),
     "together": Preset("https://api.together.xyz/v1", ("TOGETHER_API_KEY",), Dialect("together")),
     "openrouter": Preset(
         "https://openrouter.ai/api/v1",
         ("OPENROUTER_API_KEY",),
-        Dialect("openrouter", sends_limit=False, reasoning="openrouter", replay="reasoning_details", session_field="session_id"),
+        Dialect(
+            "openrouter",
+            sends_limit=False,
+            reasoning="openrouter",
+            replay="reasoning_details",
+            session_field="session_id",
+        ),
     ),
     "deepseek": Preset(
-        "https://api.deepseek.com", ("DEEPSEEK_API_KEY",), Dialect("deepseek", reasoning="deepseek", replay="reasoning_content")
+        "https://api.deepseek.com",
+        ("DEEPSEEK_API_KEY",),
+        Dialect("deepseek", reasoning="deepseek", replay="reasoning_content"),
     ),
     "vllm": Preset("http://127.0.0.1:8000/v1", ("VLLM_API_KEY",), Dialect("vllm", sends_limit=False)),
-    "llamacpp": Preset("http://127.0.0.1:8080/v1", ("LLAMA_API_KEY",), Dialect("llamacpp", sends_limit=False)),
-    "lmstudio": Preset("http://127.0.0.1:1234/v1", ("LM_STUDIO_API_KEY",), Dialect("lmstudio", sends_limit=False)),
+    "llamacpp": Preset(
+        "http://127.0.0.1:8080/v1", ("LLAMA_API_KEY",), Dialect("llamacpp", sends_limit=False)
+    ),
+    "lmstudio": Preset(
+        "http://127.0.0.1:1234/v1", ("LM_STUDIO_API_KEY",), Dialect("lmstudio", sends_limit=False)
+    ),
 }
 COMPATIBLE = Dialect("openai", sends_limit=False)
 
@@ -89,14 +107,20 @@ class OpenAIStreamFn:
     def __repr__(self) -> str:
         return f"OpenAIStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, self._dialect, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._dialect, self._notices
+            )
             headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
-            return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
+            return Request(
+                f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
+            )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 

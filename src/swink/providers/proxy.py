@@ -45,13 +45,24 @@ class ProxyStreamFn:
     honours = ALL_OPTIONS
 
     def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, version: int = VERSION, allow_http: bool = False
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        version: int = VERSION,
+        allow_http: bool = False,
     ) -> None:
         url = os.environ.get("SWINK_PROXY_URL", "").strip() or base_url
         if not url:
             raise MisuseError("the proxy has no address: pass base_url=, or set SWINK_PROXY_URL")
         self._endpoint = endpoint(
-            "proxy", url, base_url, api_key, keys=("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL", allow_http=allow_http
+            "proxy",
+            url,
+            base_url,
+            api_key,
+            keys=("SWINK_PROXY_TOKEN",),
+            url_variable="SWINK_PROXY_URL",
+            allow_http=allow_http,
         )
         self._version = version
         self.base_url = self._endpoint.base_url
@@ -61,7 +72,9 @@ class ProxyStreamFn:
     def __repr__(self) -> str:
         return f"ProxyStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncIterator[AssistantMessageEvent]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
         """Ask for one reply."""
         self._notices.check(options)
         if self._version == 1 and context.tools:
@@ -148,12 +161,20 @@ class _Decoder:
 
     def _expect(self, index: int, takes: type[Delta]) -> None:
         if self._open.get(index) is not takes:
-            raise StreamError(f"the proxy sent more {_WORDS[takes]} for block {index}, which is not open for it")
+            raise StreamError(
+                f"the proxy sent more {_WORDS[takes]} for block {index}, which is not open for it"
+            )
 
-    def _end(self, index: int, takes: type[Delta], signature: str | None = None, redacted: bool = False) -> None:
+    def _end(
+        self, index: int, takes: type[Delta], signature: str | None = None, redacted: bool = False
+    ) -> None:
         self._expect(index, takes)
         del self._open[index]
         self._reply.end(index, signature, redacted=redacted)
 
 
-_WORDS: dict[type[Delta], str] = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "of a tool call"}
+_WORDS: dict[type[Delta], str] = {
+    TextDelta: "text",
+    ThinkingDelta: "thinking",
+    ToolCallDelta: "of a tool call",
+}

@@ -77,10 +77,16 @@ class WireRequest(Struct, frozen=True):
     version: int = 1
 
 
-async def encode_request(model: ModelSpec, context: LlmContext, options: StreamOptions, version: int = VERSION) -> bytes:
+async def encode_request(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, version: int = VERSION
+) -> bytes:
     """The body that asks for a reply: messages without details and cost, image files read in."""
     provider, model_id = upstream_of(model.provider, model.model_id)
-    named: dict[str, Any] = {"provider": provider, "model_id": model_id, "thinking_level": model.thinking_level}
+    named: dict[str, Any] = {
+        "provider": provider,
+        "model_id": model_id,
+        "thinking_level": model.thinking_level,
+    }
     if model.thinking_budgets:
         named["thinking_budgets"] = model.thinking_budgets
     body: dict[str, Any] = {
@@ -117,7 +123,13 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
             data = msgspec.json.encode(terminal if cost is None else {**terminal, "cost": _spelled(cost)})
         case Error(message, kind, retry_after, usage):
             data = msgspec.json.encode(
-                {"type": "error", "kind": kind, "message": message, "retry_after": retry_after, "usage": _spelled(usage)}
+                {
+                    "type": "error",
+                    "kind": kind,
+                    "message": message,
+                    "retry_after": retry_after,
+                    "usage": _spelled(usage),
+                }
             )
         case _:
             data = encode_event(event)
@@ -169,7 +181,9 @@ def _old_error(message: str, rest: dict[str, Any]) -> Error:
 
 def _encode_options(options: StreamOptions) -> dict[str, Any]:
     names = WireOptions.__struct_fields__
-    return {name: getattr(options, name) for name in names if getattr(options, name) != getattr(_DEFAULTS, name)}
+    return {
+        name: getattr(options, name) for name in names if getattr(options, name) != getattr(_DEFAULTS, name)
+    }
 
 
 def _refuse_own_data(block: Any) -> None:

@@ -30,7 +30,17 @@ class Reply:
     `usage` is what is known so far; an error that cuts the reply short reports it.
     """
 
-    __slots__ = ("_count", "_filled", "_open", "_pending", "_signatures", "_text", "_thinking", "terminal", "usage")
+    __slots__ = (
+        "_count",
+        "_filled",
+        "_open",
+        "_pending",
+        "_signatures",
+        "_text",
+        "_thinking",
+        "terminal",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self._pending: list[AssistantMessageEvent] = []
@@ -119,7 +129,9 @@ class Reply:
         """The reply failed."""
         for index in sorted(self._open):
             self.end(index)
-        self.terminal = Error(error.message, error.kind, error.retry_after, self.usage if usage is None else usage)
+        self.terminal = Error(
+            error.message, error.kind, error.retry_after, self.usage if usage is None else usage
+        )
 
     def _begin(self, start: TextStart | ThinkingStart | ToolCallStart, takes: type[Delta]) -> int:
         index = self._count

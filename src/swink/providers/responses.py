@@ -32,7 +32,12 @@ class ResponsesStreamFn:
     honours = ALL_OPTIONS - {"cache"}
 
     def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, headers: dict[str, str] | None = None, allow_http: bool = False
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: dict[str, str] | None = None,
+        allow_http: bool = False,
     ) -> None:
         self._endpoint = endpoint(
             "openai-responses",
@@ -51,12 +56,16 @@ class ResponsesStreamFn:
     def __repr__(self) -> str:
         return f"ResponsesStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._notices
+            )
             headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
             return Request(f"{self._endpoint.base_url}/responses", headers, encode_body(body, options.extra))
 
@@ -151,7 +160,11 @@ class _Decoder:
 
     def _take(self, event: _Event, data: bytes) -> None:
         match event.type:
-            case "response.output_text.delta" | "response.reasoning_text.delta" | "response.function_call_arguments.delta":
+            case (
+                "response.output_text.delta"
+                | "response.reasoning_text.delta"
+                | "response.function_call_arguments.delta"
+            ):
                 self._add(event)
             case "response.reasoning_summary_text.delta":
                 self._add(event)
@@ -240,7 +253,9 @@ def _whole_text(item: _Item) -> str:
     if item.type == "function_call":
         return item.arguments or ""
     parts = item.content if item.type == "message" else item.summary or item.content
-    texts = [part["text"] for part in parts or () if isinstance(part, dict) and isinstance(part.get("text"), str)]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    texts = [
+        part["text"] for part in parts or () if isinstance(part, dict) and isinstance(part.get("text"), str)
+    ]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return ("" if item.type == "message" else "\n\n").join(texts)  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -259,7 +274,11 @@ def _signature(item: _Item) -> str | None:
 
 def _usage(usage: dict[str, Any]) -> Usage:
     details = usage.get("input_tokens_details")
-    whole, cached, written = count(usage, "input_tokens"), count(details, "cached_tokens"), count(details, "cache_write_tokens")
+    whole, cached, written = (
+        count(usage, "input_tokens"),
+        count(details, "cached_tokens"),
+        count(details, "cache_write_tokens"),
+    )
     reasoning = count(usage.get("output_tokens_details"), "reasoning_tokens")
     return Usage(
         max(whole - cached - written, 0),

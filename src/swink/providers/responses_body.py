@@ -22,17 +22,34 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.chat_body import is_reasoning_model, openai_effort
-from swink.providers.convert import NO_OUTPUT, CallIds, data_url, input_schema, joined_text, own, thinking_level
+from swink.providers.convert import (
+    NO_OUTPUT,
+    CallIds,
+    data_url,
+    input_schema,
+    joined_text,
+    own,
+    thinking_level,
+)
 from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions, notices: Notices
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
-    body: dict[str, Any] = {"model": model.model_id, "input": _items(messages, model), "stream": True, "store": False}
+    body: dict[str, Any] = {
+        "model": model.model_id,
+        "input": _items(messages, model),
+        "stream": True,
+        "store": False,
+    }
     if context.system_prompt.strip():
         body["instructions"] = context.system_prompt
     if limit := options.max_tokens or model.max_output:
@@ -52,11 +69,19 @@ def request_body(
     if context.tools:
         # Strict schemas are the default here, and refuse optional parameters.
         body["tools"] = [
-            {"type": "function", "name": tool.name, "description": tool.description, "parameters": input_schema(tool), "strict": False}
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": input_schema(tool),
+                "strict": False,
+            }
             for tool in context.tools
         ]
         if (choice := options.tool_choice) is not None:
-            body["tool_choice"] = choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+            body["tool_choice"] = (
+                choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+            )
     if options.session_id:
         body["prompt_cache_key"] = options.session_id
     return body
@@ -73,11 +98,19 @@ def _items(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, A
             case AssistantMessage():
                 items += _assistant_items(message, model, ids, len(items))
             case ToolResultMessage():
-                items.append({"type": "function_call_output", "call_id": ids.result(message.tool_call_id), "output": _output(message)})
+                items.append(
+                    {
+                        "type": "function_call_output",
+                        "call_id": ids.result(message.tool_call_id),
+                        "output": _output(message),
+                    }
+                )
     return items
 
 
-def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds, position: int) -> list[dict[str, Any]]:
+def _assistant_items(
+    message: AssistantMessage, model: ModelSpec, ids: CallIds, position: int
+) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     mine = own(message, model)
     for block in message.content:
@@ -86,7 +119,9 @@ def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds, 
                 items.append(_output_message(text, position + len(items)))
             case ToolCall(id, name, arguments):
                 encoded = encode_body(arguments, {}).decode()
-                items.append({"type": "function_call", "call_id": ids.call(id), "name": name, "arguments": encoded})
+                items.append(
+                    {"type": "function_call", "call_id": ids.call(id), "name": name, "arguments": encoded}
+                )
             case Thinking(_, str() as signature) if mine:
                 items += _reasoning_item(signature)
             case Extension("openai-responses", data):
@@ -101,7 +136,13 @@ def _assistant_items(message: AssistantMessage, model: ModelSpec, ids: CallIds, 
 def _output_message(text: str, position: int) -> dict[str, Any]:
     """Text as an item of the output, which reasoning may lead to, and not in the short form, which not every server knows."""
     content = [{"type": "output_text", "text": text, "annotations": list[Any]()}]
-    return {"type": "message", "id": f"msg_{position}", "role": "assistant", "status": "completed", "content": content}
+    return {
+        "type": "message",
+        "id": f"msg_{position}",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
 
 
 def _reasoning_item(signature: str) -> list[dict[str, Any]]:

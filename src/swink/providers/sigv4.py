@@ -51,13 +51,19 @@ def signed(
     sent["X-Amz-Date"] = timestamp
     if credentials.session_token:
         sent["X-Amz-Security-Token"] = credentials.session_token
-    to_sign = {name.lower(): " ".join(value.split()) for name, value in sent.items() if name.lower() not in _UNSIGNED}
+    to_sign = {
+        name.lower(): " ".join(value.split()) for name, value in sent.items() if name.lower() not in _UNSIGNED
+    }
     to_sign.setdefault("host", _host(url))
     names = ";".join(sorted(to_sign))
     scope = f"{timestamp[:8]}/{region}/{service}/aws4_request"
     request = hashlib.sha256(_canonical_request(method, url, to_sign, names, body).encode()).hexdigest()
-    signature = _signature(credentials.secret_key, scope, f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{request}")
-    sent["Authorization"] = f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+    signature = _signature(
+        credentials.secret_key, scope, f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{request}"
+    )
+    sent["Authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+    )
     return sent
 
 
@@ -65,7 +71,9 @@ def _canonical_request(method: str, url: str, to_sign: Mapping[str, str], names:
     parts = urlsplit(url)
     headers = "".join(f"{name}:{to_sign[name]}\n" for name in sorted(to_sign))
     payload = hashlib.sha256(body).hexdigest()
-    return "\n".join((method.upper(), _canonical_path(parts.path), _canonical_query(parts.query), headers, names, payload))
+    return "\n".join(
+        (method.upper(), _canonical_path(parts.path), _canonical_query(parts.query), headers, names, payload)
+    )
 
 
 def _canonical_path(path: str) -> str:

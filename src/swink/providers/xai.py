@@ -20,8 +20,12 @@ class XAIStreamFn:
 
     honours = XAI.honours
 
-    def __init__(self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False) -> None:
-        self._endpoint = endpoint("xai", "https://api.x.ai/v1", base_url, api_key, keys=("XAI_API_KEY",), allow_http=allow_http)
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
+    ) -> None:
+        self._endpoint = endpoint(
+            "xai", "https://api.x.ai/v1", base_url, api_key, keys=("XAI_API_KEY",), allow_http=allow_http
+        )
         self.base_url = self._endpoint.base_url
         self._notices = Notices("xai", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -29,16 +33,22 @@ class XAIStreamFn:
     def __repr__(self) -> str:
         return f"XAIStreamFn(base_url={self._endpoint.base_url!r})"
 
-    def __call__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> AsyncGenerator[AssistantMessageEvent, None]:
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """Ask for one reply."""
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(model, context, await prepare(context.messages, model), options, XAI, self._notices)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, XAI, self._notices
+            )
             headers = self._endpoint.bearer_headers(options)
             if session := body.pop(XAI.session_field, None):
                 headers[XAI.session_field] = session  # requests of one conversation meet the same cache
-            return Request(f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra))
+            return Request(
+                f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
+            )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 

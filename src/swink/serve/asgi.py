@@ -21,7 +21,12 @@ App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 @asynccontextmanager
 async def serve_app(
-    app: App, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None, connections: Connections | None = None
+    app: App,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    tls: ssl.SSLContext | None = None,
+    connections: Connections | None = None,
 ) -> AsyncGenerator[str, None]:
     """Serve an ASGI application while the block runs; gives the base URL it is reached at.
 
@@ -39,7 +44,11 @@ async def serve_app(
     site = web.Application()
     site.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(
-        site, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, keepalive_timeout=IDLE_SECONDS
+        site,
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
     )
     await runner.setup()
     try:
@@ -90,7 +99,10 @@ class _Exchange:
             return
         response = self._response
         if response is None:
-            headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._head.get("headers", ())]
+            headers = [
+                (name.decode("latin-1"), value.decode("latin-1"))
+                for name, value in self._head.get("headers", ())
+            ]
             response = self._response = web.StreamResponse(status=self._head["status"], headers=headers)
             await response.prepare(self._request)
         try:

@@ -30,7 +30,9 @@ class Connections:
         if self._open > self._most:
             transport.abort()
         else:
-            self._waiting[protocol] = asyncio.get_running_loop().call_later(self._head_seconds, transport.abort)
+            self._waiting[protocol] = asyncio.get_running_loop().call_later(
+                self._head_seconds, transport.abort
+            )
 
     def began(self, protocol: Any) -> None:
         """The head of a request is there."""
@@ -46,7 +48,14 @@ class Connections:
 class Site(web.BaseSite):
     """An address that a server listens at."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, connections: Connections, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        host: str,
+        port: int,
+        connections: Connections,
+        tls: ssl.SSLContext | None,
+    ) -> None:
         super().__init__(runner, ssl_context=tls)
         self._address = host, port
         self._tls = tls
@@ -64,7 +73,10 @@ class Site(web.BaseSite):
         assert server is not None
         handshake = None if self._tls is None else HEAD_SECONDS
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: self._connections.protocol(server), *self._address, ssl=self._tls, ssl_handshake_timeout=handshake
+            lambda: self._connections.protocol(server),
+            *self._address,
+            ssl=self._tls,
+            ssl_handshake_timeout=handshake,
         )
 
 

@@ -14,7 +14,11 @@ _MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")
 def is_name(model: ModelSpec) -> bool:
     """Whether a model can be called so: by nothing that a server could take for a path out of where it keeps its models."""
     segments = model.model_id.split("/")
-    return bool(_PROVIDER.fullmatch(model.provider) and _MODEL.fullmatch(model.model_id) and not {"", ".", ".."} & set(segments))
+    return bool(
+        _PROVIDER.fullmatch(model.provider)
+        and _MODEL.fullmatch(model.model_id)
+        and not {"", ".", ".."} & set(segments)
+    )
 
 
 async def is_served(stream_fn: StreamFn, model: ModelSpec, listed: bool) -> bool:

@@ -32,7 +32,9 @@ MAX_BODY = 32 * 1024 * 1024
 BODY_SECONDS = 60.0
 
 
-def proxy_app(stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], *, max_body: int = MAX_BODY) -> App:
+def proxy_app(
+    stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], *, max_body: int = MAX_BODY
+) -> App:
     """An ASGI application that answers `POST /v1/stream`.
 
     `stream_fns` maps a provider, or "provider:model" for one model, to its stream function. `tokens` maps each bearer
@@ -78,7 +80,9 @@ class _Job(Struct, frozen=True):
 class _Proxy:
     """The application."""
 
-    def __init__(self, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], max_body: int) -> None:
+    def __init__(
+        self, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], max_body: int
+    ) -> None:
         self._stream_fns = dict(stream_fns)
         self._tokens = [(sha256(token.encode()).digest(), tuple(models)) for token, models in tokens.items()]
         self._max_body = max_body
@@ -109,7 +113,9 @@ class _Proxy:
             raise _Refused(404, "the proxy answers POST /v1/stream only")
         if scope["method"] != "POST":
             raise _Refused(405, "the proxy answers POST /v1/stream only")
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
         allowed = self._models_of(headers.get("authorization", ""))
         if allowed is None:
             raise _Refused(401, "unknown token")
@@ -120,7 +126,10 @@ class _Proxy:
         scheme, _, token = authorization.partition(" ")
         given = sha256(token.strip().encode("utf-8", "replace")).digest()
         found: tuple[str, ...] | None = None
-        for digest, models in self._tokens:  # all of them, whichever fits: the time says nothing about the token
+        for (
+            digest,
+            models,
+        ) in self._tokens:  # all of them, whichever fits: the time says nothing about the token
             if hmac.compare_digest(digest, given):
                 found = models
         return found if scheme.lower() == "bearer" else None
@@ -187,7 +196,12 @@ class _Proxy:
             if len(providers) != 1:
                 raise _Refused(400, "name the model as provider:model")
             return ModelSpec(providers.pop(), request.model)
-        return ModelSpec(request.model.provider, request.model.model_id, request.model.thinking_level, request.model.thinking_budgets)
+        return ModelSpec(
+            request.model.provider,
+            request.model.model_id,
+            request.model.thinking_level,
+            request.model.thinking_budgets,
+        )
 
 
 async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
@@ -205,7 +219,11 @@ async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
 
 
 async def _send_reply(job: _Job, send: Send) -> None:
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+    headers = [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+    ]
     async with aclosing(_events(job)) as events:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})

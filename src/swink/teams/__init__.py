@@ -6,4 +6,14 @@ from swink.teams.nested import NestedEvent
 from swink.teams.pipelines import loop, parallel, sequential
 from swink.teams.transfer import Team, transfer_tool
 
-__all__ = ["Flow", "NestedEvent", "NestedStream", "Team", "agent_tool", "loop", "parallel", "sequential", "transfer_tool"]
+__all__ = [
+    "Flow",
+    "NestedEvent",
+    "NestedStream",
+    "Team",
+    "agent_tool",
+    "loop",
+    "parallel",
+    "sequential",
+    "transfer_tool",
+]

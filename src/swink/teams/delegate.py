@@ -48,7 +48,9 @@ def agent_tool(
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
     if remember and not isinstance(agent, Agent | Ensemble):
-        raise InvalidTool(f"tool {name!r}: remember=True needs the agent itself, not a function that makes one")
+        raise InvalidTool(
+            f"tool {name!r}: remember=True needs the agent itself, not a function that makes one"
+        )
     if output is not None and isinstance(agent, Ensemble):
         raise InvalidTool(f"tool {name!r}: output= works with a single agent")
 
@@ -77,11 +79,25 @@ def agent_tool(
 
     schema = {
         "type": "object",
-        "properties": {"task": {"type": "string", "minLength": 1, "description": "What to do, with all it needs to know."}},
+        "properties": {
+            "task": {
+                "type": "string",
+                "minLength": 1,
+                "description": "What to do, with all it needs to know.",
+            }
+        },
         "required": ["task"],
         "additionalProperties": False,
     }
-    return Tool.raw(name, description, schema, execute, timeout=timeout, requires_approval=requires_approval, sequential=remember)
+    return Tool.raw(
+        name,
+        description,
+        schema,
+        execute,
+        timeout=timeout,
+        requires_approval=requires_approval,
+        sequential=remember,
+    )
 
 
 class _Bill:
@@ -134,7 +150,10 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
         case "aborted":
             raise ToolError(f"{name!r} was aborted: {result.reason or result.error}{so_far}", details)
         case "transfer":
-            raise ToolError(f"{name!r} wanted to hand over to {result.reason!r}, which only works in a team{so_far}", details)
+            raise ToolError(
+                f"{name!r} wanted to hand over to {result.reason!r}, which only works in a team{so_far}",
+                details,
+            )
         case _ if result.reason is not None:
             raise ToolError(f"{name!r} was stopped: {result.reason}{so_far}", details)
         case _ if structured:
@@ -146,7 +165,9 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
 
 
 def _was_cut_off(result: AgentResult) -> bool:
-    last = next((message for message in reversed(result.messages) if isinstance(message, AssistantMessage)), None)
+    last = next(
+        (message for message in reversed(result.messages) if isinstance(message, AssistantMessage)), None
+    )
     return last is not None and last.stop_reason == "length"
 
 

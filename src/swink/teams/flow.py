@@ -71,7 +71,9 @@ class Flow:
         active = self._active
         assert active is not None
         if active.aborted is not None:
-            return AgentResult((), "aborted", cost=Cost(), error=active.aborted, error_kind="aborted", reason=active.aborted)
+            return AgentResult(
+                (), "aborted", cost=Cost(), error=active.aborted, error_kind="aborted", reason=active.aborted
+            )
         member = self.members[name]
         active.working.append(member)
         try:
@@ -98,7 +100,11 @@ class FlowRun:
         self.working: list[Member] = []
         self._thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
-        self._timer = None if deadline is None else self._loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed")
+        self._timer = (
+            None
+            if deadline is None
+            else self._loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed")
+        )
         self.task: asyncio.Task[AgentResult]
 
     def start(self, body: Callable[[], Awaitable[AgentResult]], over: Callable[[], None]) -> None:
@@ -133,7 +139,9 @@ class FlowRun:
         result = await body()
         if self.aborted is None or result.stop_reason not in ("aborted", "error"):
             return result
-        return replace(failed([result], self.aborted, stop_reason="aborted", kind="aborted"), reason=self.aborted)
+        return replace(
+            failed([result], self.aborted, stop_reason="aborted", kind="aborted"), reason=self.aborted
+        )
 
     def _ended(self, task: "asyncio.Task[AgentResult]", over: Callable[[], None]) -> None:
         if self._timer is not None:
@@ -155,7 +163,9 @@ class NestedStream:
         self._start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.aclose()
 
     def __aiter__(self) -> "NestedStream":
@@ -192,7 +202,9 @@ class NestedStream:
 
     def _start(self) -> FlowRun:
         if self._run is None:
-            push = self._events.put_nowait  # the queue's, not the stream's: a stream that is dropped must be free to go
+            push = (
+                self._events.put_nowait
+            )  # the queue's, not the stream's: a stream that is dropped must be free to go
             self._run = self._begin(push)
             self._run.task.add_done_callback(lambda task: push(None))
         return self._run

@@ -85,7 +85,10 @@ def _bound(agent: Agent) -> Generator[None]:
     """Add the policies of the enclosing runs that bind sub-agents, for one run."""
     config = agent._config
     own = tuple(config.policies)
-    config.policies = (*own, *(policy for policy in enclosing.get() if not any(policy is known for known in own)))
+    config.policies = (
+        *own,
+        *(policy for policy in enclosing.get() if not any(policy is known for known in own)),
+    )
     try:
         yield
     finally:

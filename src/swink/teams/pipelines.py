@@ -42,7 +42,9 @@ def sequential(*members: Member | Mapping[str, Member], hand_on: HandOn = _text)
     return Flow(named(members), body)
 
 
-def parallel(*members: Member | Mapping[str, Member], join: Callable[[Mapping[str, AgentResult]], str] | None = None) -> Flow:
+def parallel(
+    *members: Member | Mapping[str, Member], join: Callable[[Mapping[str, AgentResult]], str] | None = None
+) -> Flow:
     """All at once on the same input; `join` makes one text of the results (by default each under its name).
 
     A failure does not disturb the others: everybody's messages and texts are in the result, which names each failure.
@@ -62,12 +64,20 @@ def parallel(*members: Member | Mapping[str, Member], join: Callable[[Mapping[st
         worst = next((result for result in wrong if result.stop_reason == "error"), wrong[0])
         errors = "; ".join(result.error for result in wrong if result.error is not None) or None
         reasons = "; ".join(result.reason for result in wrong if result.reason is not None) or None
-        return summed(every, stop_reason=worst.stop_reason, error=errors, error_kind=worst.error_kind, reason=reasons)
+        return summed(
+            every, stop_reason=worst.stop_reason, error=errors, error_kind=worst.error_kind, reason=reasons
+        )
 
     return Flow(by_name, body)
 
 
-def loop(member: Member, *, until: Callable[[AgentResult], bool | Awaitable[bool]], max_rounds: int = 10, hand_on: HandOn = _text) -> Flow:
+def loop(
+    member: Member,
+    *,
+    until: Callable[[AgentResult], bool | Awaitable[bool]],
+    max_rounds: int = 10,
+    hand_on: HandOn = _text,
+) -> Flow:
     """Again and again, each round on what `hand_on` makes of the last, until `until(result)` or `max_rounds`.
 
     >>> final = await loop(sequential(writer, critic), until=lambda result: "APPROVED" in result.text).run("A haiku.")
@@ -99,7 +109,9 @@ def _ends(result: AgentResult) -> bool:
 
 
 def _under_names(results: Mapping[str, AgentResult]) -> str:
-    return "\n\n".join(f"{name}:\n{result.text or result.error or '(nothing)'}" for name, result in results.items())
+    return "\n\n".join(
+        f"{name}:\n{result.text or result.error or '(nothing)'}" for name, result in results.items()
+    )
 
 
 async def _all(flow: Flow, input: Input, emit: Emit) -> dict[str, AgentResult]:

@@ -18,7 +18,9 @@ def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:
     return replace(whole, **fields)
 
 
-def failed(results: Sequence[AgentResult], error: str, *, stop_reason: StopReason = "error", kind: str = "misuse") -> AgentResult:
+def failed(
+    results: Sequence[AgentResult], error: str, *, stop_reason: StopReason = "error", kind: str = "misuse"
+) -> AgentResult:
     """The results so far, ended by a failure that none of them is to blame for."""
     return summed(results, stop_reason=stop_reason, error=error, error_kind=kind, reason=None)
 

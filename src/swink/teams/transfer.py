@@ -37,7 +37,9 @@ def transfer_tool(
     known: dict[str, str] = {**targets} if isinstance(targets, Mapping) else dict.fromkeys(targets, "")
     if not known:
         raise MisuseError("a transfer tool needs somebody to hand over to")
-    listed = "".join(f"\n- {target}: {purpose}" if purpose else f"\n- {target}" for target, purpose in known.items())
+    listed = "".join(
+        f"\n- {target}: {purpose}" if purpose else f"\n- {target}" for target, purpose in known.items()
+    )
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Transfer:
         target, message = arguments["agent"], arguments.get("message", "")
@@ -102,14 +104,21 @@ class Team:
     """
 
     def __init__(
-        self, agents: Mapping[str, Agent], *, start: str | None = None, max_transfers: int = MAX_TRANSFERS, allow_cycles: bool = False
+        self,
+        agents: Mapping[str, Agent],
+        *,
+        start: str | None = None,
+        max_transfers: int = MAX_TRANSFERS,
+        allow_cycles: bool = False,
     ) -> None:
         if not agents:
             raise MisuseError("a team needs at least one agent")
         self.agents = dict(agents)
         self.start = next(iter(self.agents)) if start is None else start
         if self.start not in self.agents:
-            raise MisuseError(f"there is no agent {self.start!r} to start with; there are {', '.join(self.agents)}")
+            raise MisuseError(
+                f"there is no agent {self.start!r} to start with; there are {', '.join(self.agents)}"
+            )
         if len({id(agent) for agent in self.agents.values()}) != len(self.agents):
             raise MisuseError("one agent cannot be two members of a team")
         self.active = self.start
@@ -158,7 +167,9 @@ class Team:
     def fresh(self) -> "Team":
         """The same team, of agents as they were made."""
         agents: dict[str, Any] = {name: fresh(agent) for name, agent in self.agents.items()}
-        return Team(agents, start=self.start, max_transfers=self.max_transfers, allow_cycles=self.allow_cycles)
+        return Team(
+            agents, start=self.start, max_transfers=self.max_transfers, allow_cycles=self.allow_cycles
+        )
 
     async def _body(self, flow: Flow, input: Input, emit: Emit) -> AgentResult:
         chain = Chain(self.agents, self.active, self.max_transfers, self.allow_cycles)
@@ -167,7 +178,9 @@ class Team:
         while results[-1].stop_reason == "transfer":
             target = results[-1].reason or ""
             chain.pending = None
-            refusal = chain.refusal(target) or (f"{target!r} is busy elsewhere" if self.agents[target].is_running else None)
+            refusal = chain.refusal(target) or (
+                f"{target!r} is busy elsewhere" if self.agents[target].is_running else None
+            )
             if refusal is not None:
                 return failed(results, f"{self.active}: hand-over refused: {refusal}")
             self.agents[target].messages = self.agents[self.active].messages

@@ -62,7 +62,15 @@ def coding_tools(
     networks that fetch_url and such commands may reach besides the public internet, such as 127.0.0.0/8.
     """
     workspace = Workspace(root, hidden, readable=readable)
-    box = Sandbox(workspace.root, sandbox, readable=readable, hidden=hidden, net=net, net_from=fetch_from, approve_domain=approve_domain)
+    box = Sandbox(
+        workspace.root,
+        sandbox,
+        readable=readable,
+        hidden=hidden,
+        net=net,
+        net_from=fetch_from,
+        approve_domain=approve_domain,
+    )
     return [
         *read_tools(workspace),
         *list_tools(workspace),

@@ -78,7 +78,13 @@ def _run(command: Command, places: tuple[Place, ...], piped: bool) -> _Outcome |
 
 
 def _enter(words: tuple[Word, ...], place: Place) -> Place | None:
-    if len(words) != 1 or words[0].wild or words[0].varies or words[0].text.startswith("-") or not place.trusts("cd"):
+    if (
+        len(words) != 1
+        or words[0].wild
+        or words[0].varies
+        or words[0].text.startswith("-")
+        or not place.trusts("cd")
+    ):
         return None
     return place.enter(words[0].text)
 
@@ -93,7 +99,9 @@ def _is_harmless(command: Command, place: Place) -> bool:
     for word in rest:
         expanded = place.expand(word)
         # How bash sorts them is the locale's choice, so that any of them may be any operand.
-        if expanded is None or (word.wild and program.text not in _LOOK_AT_LINKS and not all(map(place.inside, expanded))):
+        if expanded is None or (
+            word.wild and program.text not in _LOOK_AT_LINKS and not all(map(place.inside, expanded))
+        ):
             return False
         words += expanded
     if builtin := BUILTINS.get(program.text):

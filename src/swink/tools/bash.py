@@ -38,10 +38,14 @@ def _about(sandbox: Sandbox) -> str:
     if sandbox.net is None:
         return _SANDBOXES[sandbox.level]
     domains = ", ".join(sandbox.net) or "those that are approved"
-    return _SANDBOXES["workspace"].replace("there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}")
+    return _SANDBOXES["workspace"].replace(
+        "there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}"
+    )
 
 
-def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False) -> list[Tool]:
+def bash_tools(
+    workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False
+) -> list[Tool]:
     """bash for a workspace. With `keep_directory` a `cd` holds for later calls, which then run one after another."""
     shell = _Shell(workspace, sandbox, limits, keep_directory)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
@@ -55,7 +59,11 @@ def bash_tools(workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limit
             case _:
                 return True
 
-    @tool(description=_DESCRIPTION.format(sandbox=_about(sandbox)), requires_approval=asks, sequential=keep_directory)
+    @tool(
+        description=_DESCRIPTION.format(sandbox=_about(sandbox)),
+        requires_approval=asks,
+        sequential=keep_directory,
+    )
     async def bash(
         command: str,
         ctx: ToolContext,
@@ -97,7 +105,9 @@ class _Shell:
         except ToolError:
             return False
         sandbox = self._sandbox
-        place = Place(self._workspace, where, sandbox.environment(), sandbox.private, is_open=sandbox.level == "none")
+        place = Place(
+            self._workspace, where, sandbox.environment(), sandbox.private, is_open=sandbox.level == "none"
+        )
         return os.path.basename(shell) == "bash" and place.trusts(shell) and only_looks(command, place)
 
     async def run(self, command: str, ctx: ToolContext, timeout: float, directory: str | None) -> ToolResult:
@@ -105,15 +115,21 @@ class _Shell:
             raise ToolError("a command cannot contain a NUL character")
         if self._was_unasked(command, directory) and not self._only_looks(command, directory):
             # Judged with the other calls of its turn, before one of them made a link or changed the directory.
-            raise ToolError("the command was not run: what it would do has changed since it was approved; call it again")
+            raise ToolError(
+                "the command was not run: what it would do has changed since it was approved; call it again"
+            )
         where = self._workspace.directory(self._directory if directory is None else directory)
         argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
         limits = replace(self._limits, wall=min(self._limits.wall, timeout))
-        outcome = await run_command(self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING)
+        outcome = await run_command(
+            self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING
+        )
         outcome.details["command"] = command
         notes = self._move(outcome.ending.directory) if self._keeps else []
         if timeout > limits.wall:
-            notes.append(f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, the most a command may take here]")
+            notes.append(
+                f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, the most a command may take here]"
+            )
         elif outcome.ending.reason == "timeout" and timeout < self._limits.wall:
             notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
         return outcome.result(*notes)

@@ -13,7 +13,9 @@ SHARED_MEMORY = 64 << 20
 FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
 
 
-def arguments(view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True) -> list[str]:
+def arguments(
+    view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True
+) -> list[str]:
     """What goes between `bwrap` and the command.
 
     `private` is a directory of ours with `tmp` and `home` (the command's own) and `nothing` and `unreadable` (to cover secrets).
@@ -47,7 +49,12 @@ def with_way_out(options: Sequence[str], forwarder: str, proxy: str) -> list[str
 
 def can_have_home(view: View) -> bool:
     """Whether the command may get a home of its own at the usual place."""
-    return os.path.isdir(view.home) and view.home != "/" and not _in_system(view.home) and not is_beneath(view.home, view.root)
+    return (
+        os.path.isdir(view.home)
+        and view.home != "/"
+        and not _in_system(view.home)
+        and not is_beneath(view.home, view.root)
+    )
 
 
 def _system(view: View) -> Iterator[str]:

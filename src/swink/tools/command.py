@@ -32,7 +32,14 @@ class Outcome(Struct, frozen=True):
         text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
         is_error = self.ending.code != 0 or self.ending.reason is not None
         return ToolResult(
-            (Text(text + "\n".join([_ended(self.ending, self.details["timeout"]), *self.ending.notes, *notes])),), self.details, is_error
+            (
+                Text(
+                    text
+                    + "\n".join([_ended(self.ending, self.details["timeout"]), *self.ending.notes, *notes])
+                ),
+            ),
+            self.details,
+            is_error,
         )
 
 
@@ -75,7 +82,10 @@ async def run_command(
     if hidden := sandbox.hidden_names(" ".join(argv) + text)[:5]:
         ending = replace(
             ending,
-            notes=(*ending.notes, f"[hidden, as they may hold credentials; to allow them, the program names them: readable={hidden}]"),
+            notes=(
+                *ending.notes,
+                f"[hidden, as they may hold credentials; to allow them, the program names them: readable={hidden}]",
+            ),
         )
     return Outcome(ending, text, details)
 

@@ -27,14 +27,21 @@ _SURE = re.compile(
     """,
     re.X | re.S,
 )
-_PERHAPS = re.compile(r".+\.(?:pem|key|crt|cer|cert|asc|gpg|pgp|ovpn|priv|private|openssh|der)|id_(?:rsa|dsa|ecdsa|ed25519|xmss).+", re.S)
-_EXAMPLE = re.compile(r"(?:^|[._-])(?:example|sample|template|tmpl|dist|default|schema|stub|skel|skeleton)s?(?:[._-]|$)")
+_PERHAPS = re.compile(
+    r".+\.(?:pem|key|crt|cer|cert|asc|gpg|pgp|ovpn|priv|private|openssh|der)|id_(?:rsa|dsa|ecdsa|ed25519|xmss).+",
+    re.S,
+)
+_EXAMPLE = re.compile(
+    r"(?:^|[._-])(?:example|sample|template|tmpl|dist|default|schema|stub|skel|skeleton)s?(?:[._-]|$)"
+)
 _PLACES = re.compile(
     r"""(?:^|.*/)(?:\.aws/(?:credentials|config)|\.docker/config\.json|\.kube/config|\.ssh/(?!.*\.pub$|known_hosts|config$)[^/]+
       |\.gnupg/.+|\.envs/.+|\.azure/.+|\.config/gcloud/.+|\.gem/credentials|\.cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
     re.X | re.S,
 )
-_IN_PLACES = re.compile(r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)")
+_IN_PLACES = re.compile(
+    r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)"
+)
 _COPY = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|swp|swo|tmp))+$")
 """What editors and people put after the name of a file they keep another version of."""
 _ENDINGS = frozenset({
@@ -51,7 +58,12 @@ def is_unsuspicious(name: str) -> bool:
     """Whether a name alone, as cheaply as can be, shows that a file outside of known places holds no credentials."""
     name = name.casefold()
     at = name.rfind(".")
-    return at > 0 and name[at + 1 :].rstrip("~") not in _ENDINGS and name[0] not in "._i" and ".tfstate." not in name
+    return (
+        at > 0
+        and name[at + 1 :].rstrip("~") not in _ENDINGS
+        and name[0] not in "._i"
+        and ".tfstate." not in name
+    )
 
 
 def is_known_place(directory: str) -> bool:
@@ -119,7 +131,9 @@ class Readable:
         """Whether a path, relative to the root, may be read."""
         if self._all or path in self._names:
             return True
-        return bool(self._names) and any(path[:at] in self._names for at, char in enumerate(path) if char == "/")
+        return bool(self._names) and any(
+            path[:at] in self._names for at, char in enumerate(path) if char == "/"
+        )
 
     @property
     def is_everything(self) -> bool:
@@ -133,7 +147,12 @@ def how_to_allow(path: str) -> str:
 
 
 def _head(name: str, fd: int | None) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_CLOEXEC", 0)
+    )
     opened = os.open(name, flags, dir_fd=fd)
     try:
         return os.read(opened, SAMPLE)

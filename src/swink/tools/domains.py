@@ -10,7 +10,9 @@ from swink.errors import MisuseError
 PORTS = (80, 443)
 """What a name without a port allows."""
 
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*")
+_NAME = re.compile(
+    r"(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*"
+)
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 
 
@@ -58,5 +60,7 @@ def _parsed(entry: str) -> Domain:
     below = text.startswith("*.")
     name = canonical(text.removeprefix("*.") if below else text)
     if name is None or (colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
-        raise MisuseError(f"{entry!r} is no domain; write a name such as docs.example.org, *.example.com or localhost:8080")
+        raise MisuseError(
+            f"{entry!r} is no domain; write a name such as docs.example.org, *.example.com or localhost:8080"
+        )
     return Domain(name, below, (int(port),) if colon else PORTS)

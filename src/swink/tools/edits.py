@@ -23,10 +23,17 @@ _SEARCHED = 20_000
 class Edit(Struct, frozen=True, forbid_unknown_fields=True):
     """Replace some text."""
 
-    old: Annotated[str, Meta(description="The text to replace, exactly as it is in the file, with enough lines around it to be unique.")]
+    old: Annotated[
+        str,
+        Meta(
+            description="The text to replace, exactly as it is in the file, with enough lines around it to be unique."
+        ),
+    ]
     new: Annotated[str, Meta(description="The text to put in its place.")]
     replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
-    near_line: Annotated[int | None, Meta(description="Where several places match, take the one nearest to this line.")] = None
+    near_line: Annotated[
+        int | None, Meta(description="Where several places match, take the one nearest to this line.")
+    ] = None
 
 
 class Applied(Struct, frozen=True):
@@ -64,7 +71,9 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
             case _Ambiguous(places):
                 problems.append(label + _ambiguity(lines, edit, places))
             case places:
-                spans += [_Span(start, end, _fitted(text, lines, edit, start, end), number) for start, end in places]
+                spans += [
+                    _Span(start, end, _fitted(text, lines, edit, start, end), number) for start, end in places
+                ]
     spans.sort(key=lambda span: (span.start, span.end))
     problems += [
         f"edits {one.edit} and {two.edit} overlap at line {lines.number(two.start)}; make them one edit"
@@ -90,7 +99,9 @@ def _places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | _
         return found
     if edit.near_line is not None:
         distances = [abs(lines.number(start) - edit.near_line) for start, _ in found]
-        nearest = [place for place, distance in zip(found, distances, strict=True) if distance == min(distances)]
+        nearest = [
+            place for place, distance in zip(found, distances, strict=True) if distance == min(distances)
+        ]
         if len(nearest) == 1:
             return nearest
         found = nearest
@@ -112,9 +123,13 @@ def _tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
         return
     ends_line = pieces[-1] == "" and len(pieces) > 1
     pattern = r"[ \t]*\r?\n".join(pieces[:-1] if ends_line else pieces)
-    pattern += r"[ \t]*(?:\r?\n|\Z)" if ends_line else (r"[ \t]*(?=\r?\n|\Z)" if old != old.rstrip(" \t") else "")
+    pattern += (
+        r"[ \t]*(?:\r?\n|\Z)" if ends_line else (r"[ \t]*(?=\r?\n|\Z)" if old != old.rstrip(" \t") else "")
+    )
     if not pieces[0]:
-        pattern = r"(?<![ \t])" + pattern  # not from within a run of blanks, which would be tried from each of them
+        pattern = (
+            r"(?<![ \t])" + pattern
+        )  # not from within a run of blanks, which would be tried from each of them
     regex = re.compile(pattern)
     match = regex.search(text)
     while match:
@@ -134,7 +149,9 @@ def _fitted(text: str, lines: "_Lines", edit: Edit, start: int, end: int) -> str
     """The new text with the line ends of the place it goes to."""
     new = edit.new
     replaced = text[start:end]
-    if edit.old.endswith("\n") and not replaced.endswith("\n"):  # it matched the end of a file that has no final newline
+    if edit.old.endswith("\n") and not replaced.endswith(
+        "\n"
+    ):  # it matched the end of a file that has no final newline
         new = new.removesuffix("\n").removesuffix("\r")
     if "\r\n" in edit.old or "\r\n" in new or "\n" not in new:
         return new

@@ -85,7 +85,9 @@ class Refused(Exception):
 class Egress:
     """The proxy of one command; an asynchronous context manager."""
 
-    def __init__(self, path: str, judge: Judge, networks: Sequence[Network] = (), resolve: Resolve | None = None) -> None:
+    def __init__(
+        self, path: str, judge: Judge, networks: Sequence[Network] = (), resolve: Resolve | None = None
+    ) -> None:
         self._path = path
         self._judge = judge
         self._networks = networks
@@ -105,7 +107,9 @@ class Egress:
         asyncio.get_running_loop().add_reader(self._listener, self._accept)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         with suppress(FileNotFoundError):
@@ -160,24 +164,33 @@ class Egress:
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         name = canonical(host)
         if name is None:
-            raise Refused("403 Forbidden", f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox")
+            raise Refused(
+                "403 Forbidden",
+                f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox",
+            )
         if not await self._judge.allows(name, port):
             entry = name if port in PORTS else f"{name}:{port}"
             raise Refused(
-                "403 Forbidden", f"{entry} is not among the domains of this sandbox; to allow it, the program adds it: net=[{entry!r}]"
+                "403 Forbidden",
+                f"{entry} is not among the domains of this sandbox; to allow it, the program adds it: net=[{entry!r}]",
             )
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._reach(name, port)
         except (OSError, TimeoutError) as error:
-            raise Refused("502 Bad Gateway", f"{name}:{port} cannot be reached: {error or 'no answer in time'}") from error
+            raise Refused(
+                "502 Bad Gateway", f"{name}:{port} cannot be reached: {error or 'no answer in time'}"
+            ) from error
 
     async def _reach(self, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         found = list(await self._resolve(name, port))
         for text in found:
             address = parse(text)
             if address is None or not is_allowed(address, self._networks):
-                raise Refused("403 Forbidden", f"{name} ({text}) is not an address of the public internet, so it is not reached")
+                raise Refused(
+                    "403 Forbidden",
+                    f"{name} ({text}) is not an address of the public internet, so it is not reached",
+                )
         trouble: OSError | None = None
         for text in found:
             try:
@@ -192,7 +205,9 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(HEAD_TIMEOUT):
             return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise Refused("431 Request Header Fields Too Large", f"a request has at most {MAX_HEAD:,} bytes before its body") from None
+        raise Refused(
+            "431 Request Header Fields Too Large", f"a request has at most {MAX_HEAD:,} bytes before its body"
+        ) from None
     except TimeoutError:
         raise Refused("408 Request Timeout", f"a request is complete within {HEAD_TIMEOUT:g} s") from None
 
@@ -202,8 +217,12 @@ def _request(head: bytes) -> tuple[str, int, bytes]:
     lines = head.decode("latin-1").split("\r\n")
     method, _, rest = lines[0].partition(" ")
     target, _, version = rest.rpartition(" ")
-    if not version.startswith("HTTP/1.") or any(line[:1] in (" ", "\t") or "\n" in line or "\r" in line for line in lines):
-        raise Refused("400 Bad Request", "this is an HTTP proxy; requests look like CONNECT host:443 HTTP/1.1")
+    if not version.startswith("HTTP/1.") or any(
+        line[:1] in (" ", "\t") or "\n" in line or "\r" in line for line in lines
+    ):
+        raise Refused(
+            "400 Bad Request", "this is an HTTP proxy; requests look like CONNECT host:443 HTTP/1.1"
+        )
     try:
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
         host, port = parts.hostname, parts.port
@@ -216,12 +235,16 @@ def _request(head: bytes) -> tuple[str, int, bytes]:
     if parts.scheme != "http":
         raise Refused("400 Bad Request", "only http:// goes here in plain; for https:// use CONNECT")
     if not all(_HEADER.match(line) for line in lines[1:] if line):
-        raise Refused("400 Bad Request", "a header is a name, a colon and a value")  # `Host : x` would be one to some servers
+        raise Refused(
+            "400 Bad Request", "a header is a name, a colon and a value"
+        )  # `Host : x` would be one to some servers
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     dropped = ("host:", "connection:", "keep-alive:", "proxy-", "upgrade:")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(dropped)]
     # The host that was judged is the one that is named to the server; one request for each connection.
-    sent = "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", *kept, "", ""])
+    sent = "\r\n".join(
+        [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", *kept, "", ""]
+    )
     return host, port or 80, sent.encode("latin-1")
 
 

@@ -106,7 +106,10 @@ class Fetcher:
         import aiohttp
 
         connector = aiohttp.TCPConnector(
-            resolver=_resolver(self.addresses), use_dns_cache=False, force_close=True, socket_factory=self._socket
+            resolver=_resolver(self.addresses),
+            use_dns_cache=False,
+            force_close=True,
+            socket_factory=self._socket,
         )
         headers = {
             "user-agent": "swink",
@@ -116,7 +119,10 @@ class Fetcher:
         try:
             async with (
                 aiohttp.ClientSession(
-                    connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, headers=headers
+                    connector=connector,
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    auto_decompress=False,
+                    headers=headers,
                 ) as session,
                 session.get(url, allow_redirects=False) as response,
             ):
@@ -127,12 +133,16 @@ class Fetcher:
                 if packing not in ("", "identity", *_PACKINGS):
                     raise ToolError(f"the server packs its answer with {packing}, which is not understood")
                 body, is_cut = await _read(response)
-                return Page(url, response.status, response.headers.get("content-type", ""), packing, body, is_cut)
+                return Page(
+                    url, response.status, response.headers.get("content-type", ""), packing, body, is_cut
+                )
         except (aiohttp.ClientError, ValueError, OSError) as error:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Refused):
                 cause = cause.__cause__ or cause.__context__
-            raise cause or ToolError(f"{url} could not be fetched: {type(error).__name__}: {error}") from error
+            raise cause or ToolError(
+                f"{url} could not be fetched: {type(error).__name__}: {error}"
+            ) from error
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """What a name resolves to; refused if any of it is not to be fetched from."""
@@ -179,7 +189,9 @@ def _resolver(addresses: Callable[[str, int], Awaitable[list[str]]]) -> Any:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
-        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
             return [
                 ResolveResult(
                     hostname=host,
@@ -246,7 +258,13 @@ def _result(page: Page, stopped: threading.Event) -> ToolResult:
             raise ToolError("cancelled")
 
     body, is_cut = _unpacked(page, heed)
-    details = {"url": page.url, "status": page.status, "content_type": page.content_type, "bytes": len(body), "cut": is_cut}
+    details = {
+        "url": page.url,
+        "status": page.status,
+        "content_type": page.content_type,
+        "bytes": len(body),
+        "cut": is_cut,
+    }
     is_error = page.status >= 400
     media_type = page.content_type.split(";")[0].strip().lower()
     head = f"[{page.url}, status {page.status}, {media_type or 'no content type'}]"

@@ -24,7 +24,8 @@ _DIFF = (
     "--theirs"
 )
 _LOG = (
-    _DIFF + " -giEFP -# -n=number -L=text --oneline --graph --all --decorate?=text --no-decorate --decorate-refs=text --pretty?=text "
+    _DIFF
+    + " -giEFP -# -n=number -L=text --oneline --graph --all --decorate?=text --no-decorate --decorate-refs=text --pretty?=text "
     "--format=text "
     "--since=text --until=text --after=text --before=text --author=text --committer=text --grep=text --all-match --invert-grep "
     "--regexp-ignore-case "
@@ -42,7 +43,23 @@ _REF_LIST = (
 
 
 _SETTINGS = frozenset(
-    {"user", "core", "remote", "branch", "init", "pull", "push", "diff", "merge", "color", "log", "status", "commit", "tag", "alias"}
+    {
+        "user",
+        "core",
+        "remote",
+        "branch",
+        "init",
+        "pull",
+        "push",
+        "diff",
+        "merge",
+        "color",
+        "log",
+        "status",
+        "commit",
+        "tag",
+        "alias",
+    }
 )
 _ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
 """A pattern for names of settings that finds those of one section alone."""
@@ -63,9 +80,16 @@ def _reads_a_setting(arguments: Arguments) -> bool:
     """config: one value of the repository, or all of them; never a list that shows the user's own."""
     if arguments.has("--list", "-l"):
         return arguments.has("--local") and not arguments.operands
-    if arguments.has("--get-regexp") and not arguments.has("--local") and not _ONE_SECTION.fullmatch("".join(arguments.operands)):
+    if (
+        arguments.has("--get-regexp")
+        and not arguments.has("--local")
+        and not _ONE_SECTION.fullmatch("".join(arguments.operands))
+    ):
         return False
-    return len(arguments.operands) == 1 and re.split(r"\\?\.", arguments.operands[0].removeprefix("^"))[0].lower() in _SETTINGS
+    return (
+        len(arguments.operands) == 1
+        and re.split(r"\\?\.", arguments.operands[0].removeprefix("^"))[0].lower() in _SETTINGS
+    )
 
 
 class View(Struct, frozen=True):
@@ -86,7 +110,9 @@ def _after_pattern(arguments: Arguments) -> Sequence[str]:
 
 
 def _view(
-    options: str, also: Callable[[Arguments], bool] = lambda arguments: True, paths: Callable[[Arguments], Sequence[str]] = _all
+    options: str,
+    also: Callable[[Arguments], bool] = lambda arguments: True,
+    paths: Callable[[Arguments], Sequence[str]] = _all,
 ) -> View:
     return View(grammar(options, permutes=False), also, paths)
 
@@ -161,13 +187,19 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
     arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
     if view is None or arguments is None or not view.also(arguments):
         return False
-    if not (_runs_no_gpg(arguments) and all(_is_inside(word, place) for word in view.paths(arguments)) and is_quiet(place)):
+    if not (
+        _runs_no_gpg(arguments)
+        and all(_is_inside(word, place) for word in view.paths(arguments))
+        and is_quiet(place)
+    ):
         return False
     match name:
         case "grep":
             return all_may_be_read(place)
         case "diff":  # of directories, where there is no repository
-            return not any(place.shows_secrets(path) for path in arguments.operands if place.is_directory(path))
+            return not any(
+                place.shows_secrets(path) for path in arguments.operands if place.is_directory(path)
+            )
         case _:
             return True
 
@@ -180,7 +212,10 @@ def _runs_no_gpg(arguments: Arguments) -> bool:
 def _is_inside(operand: str, place: Place) -> bool:
     """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
     _, colon, path = operand.partition(":")
-    if colon and (suspicion(path) == "sure" or any(_is_hidden(os.path.join(base, path), place) for base in ("", place.directory))):
+    if colon and (
+        suspicion(path) == "sure"
+        or any(_is_hidden(os.path.join(base, path), place) for base in ("", place.directory))
+    ):
         return False
     return place.inside(operand)
 

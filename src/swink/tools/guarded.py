@@ -25,7 +25,17 @@ MAX_REPOSITORIES = 16
 """Repositories whose objects and branches commands may change; any beyond these are read-only as a whole."""
 
 _RESERVED = (".git", ".swink", ".mcp.json", ".vscode", ".idea", ".claude")
-_OBEYED = (*_RESERVED, ".codex", ".gemini", ".cursor", ".devcontainer", ".envrc", ".exrc", ".nvimrc", ".nvim.lua")
+_OBEYED = (
+    *_RESERVED,
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".devcontainer",
+    ".envrc",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+)
 _OBEYED_IN_HOME = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
     ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs",
@@ -86,7 +96,10 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
             for name in _OBEYED[1:]:
                 plan.keep(os.path.join(work, name), False)
     # The user's own configuration may name places in every repository: hooks in `.githooks`, say.
-    for config in (os.path.join(path, "config"), *(os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config"))):
+    for config in (
+        os.path.join(path, "config"),
+        *(os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config")),
+    ):
         for place, stands_for_nothing in _named_in(config, work):
             plan.protect(place, stands_for_nothing)
 
@@ -108,7 +121,9 @@ def _named_in(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, boo
                 if depth:
                     yield from _named_in(included, work, depth - 1)
             case _ if not gitconfig.is_harmless(key, value):
-                programs = (os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split())
+                programs = (
+                    os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split()
+                )
                 yield from ((path, False) for path in programs if os.path.isfile(path))
             case _:
                 pass
@@ -137,7 +152,9 @@ class _Plan:
         if path == self._view.root or not is_beneath(path, self._view.root) or self._is_hidden(path):
             return
         parent = os.path.dirname(path)
-        if os.path.realpath(parent) != parent:  # reached through a link: the link is what can be changed, and where it leads
+        if (
+            os.path.realpath(parent) != parent
+        ):  # reached through a link: the link is what can be changed, and where it leads
             self._kept[path] = None
         elif os.path.islink(path):
             self._kept[path] = None
@@ -166,7 +183,11 @@ class _Plan:
         for path in self._view.hidden_in_root:
             if path not in self._view.credentials:
                 self._hold_above(path)
-        within = [path for path in sorted(self._read_only, key=len) if not any(is_beneath(path, top) for top in self._tops(path))]
+        within = [
+            path
+            for path in sorted(self._read_only, key=len)
+            if not any(is_beneath(path, top) for top in self._tops(path))
+        ]
         return Guard(
             tuple(within),
             tuple(sorted((path for path in self._steady if os.path.isdir(path)), key=len)),

@@ -41,7 +41,9 @@ class _Tag(Struct, frozen=True):
         return ""
 
 
-def html_to_text(html: str, base: str = "", *, limit: int = 1 << 20, heed: Callable[[], None] = lambda: None) -> tuple[str, str]:
+def html_to_text(
+    html: str, base: str = "", *, limit: int = 1 << 20, heed: Callable[[], None] = lambda: None
+) -> tuple[str, str]:
     """The title of a page and its text, of which no more than about `limit` characters; `heed` may raise to end it."""
     reader = _Reader(base)
     for token in _tokens(html):

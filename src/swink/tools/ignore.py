@@ -119,14 +119,21 @@ class _Lookup:
         return self._directories if is_directory else self._files
 
 
-def _compiled(rules: list[tuple[int, _Rule]], heed: Callable[[], None]) -> list[tuple[list[int], "re.Pattern[str]"]]:
+def _compiled(
+    rules: list[tuple[int, _Rule]], heed: Callable[[], None]
+) -> list[tuple[list[int], "re.Pattern[str]"]]:
     """Groups of patterns, each one regular expression with the indices of its alternatives; the last in the file come first."""
     groups: list[tuple[list[int], re.Pattern[str]]] = []
     for at in range(0, len(rules), _GROUP):
         heed()
         group = rules[at : at + _GROUP]
-        regexes = [_translate(rule.pattern, is_path=not rule.by_name) + ("/" if rule.directory_only else "/?") for _, rule in group]
-        groups.append(([index for index, _ in group], re.compile("|".join(f"({regex})" for regex in regexes), re.S)))
+        regexes = [
+            _translate(rule.pattern, is_path=not rule.by_name) + ("/" if rule.directory_only else "/?")
+            for _, rule in group
+        ]
+        groups.append(
+            ([index for index, _ in group], re.compile("|".join(f"({regex})" for regex in regexes), re.S))
+        )
     return groups
 
 
@@ -203,7 +210,11 @@ def _starry(chapters: list[str], last: str | None = None) -> str:
     if not chapters:
         return last or ""
     first, *middle = chapters
-    return first + "".join(f"(?>(?:[^/]+/)*?{chapter})" for chapter in middle if chapter) + ("" if last is None else f"(?:.*/)?{last}")
+    return (
+        first
+        + "".join(f"(?>(?:[^/]+/)*?{chapter})" for chapter in middle if chapter)
+        + ("" if last is None else f"(?:.*/)?{last}")
+    )
 
 
 def _starred(runs: list[str]) -> str:

@@ -37,7 +37,11 @@ def abi() -> int:
 
 def ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
     """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
-    paths = [(path, access if _is_directory(path) else access & _OF_FILES) for rule in rules for path, access in _around(*rule, hidden)]
+    paths = [
+        (path, access if _is_directory(path) else access & _OF_FILES)
+        for rule in rules
+        for path, access in _around(*rule, hidden)
+    ]
     return {"attributes": [_ALL, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": paths}
 
 

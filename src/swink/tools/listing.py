@@ -20,7 +20,10 @@ def list_tools(workspace: Workspace) -> list[Tool]:
 
     @tool(idempotent=True)
     def list_files(
-        ctx: ToolContext, path: str = ".", depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)] = 1, ignored: bool = False
+        ctx: ToolContext,
+        path: str = ".",
+        depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH)] = 1,
+        ignored: bool = False,
     ) -> ToolResult:
         """List files and directories. Directories end with a slash. What git ignores is left out.
 
@@ -31,7 +34,10 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         """
         entries = walk(workspace, path, depth=depth, ignored=ignored, heed=heeding(ctx))
         return _listed(
-            (shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "") for entry in entries),
+            (
+                shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
+                for entry in entries
+            ),
             "the directory is empty",
         )
 
@@ -50,7 +56,9 @@ def list_tools(workspace: Workspace) -> list[Tool]:
 
         def matches() -> Iterator[str]:
             for entry in walk(workspace, path, ignored=ignored, heed=heeding(ctx)):
-                if not entry.is_directory and (regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)):
+                if not entry.is_directory and (
+                    regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)
+                ):
                     yield shown(entry.path)
 
         return _listed(matches(), f"no file matches {pattern}")
@@ -62,7 +70,9 @@ def shown(path: str) -> str:
     """A path on one line of output: control characters escaped, odd bytes replaced."""
     if path.isprintable():
         return path
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in printable(path))
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in printable(path)
+    )
 
 
 def _listed(lines: Iterator[str], nothing: str) -> ToolResult:
@@ -79,4 +89,6 @@ def _listed(lines: Iterator[str], nothing: str) -> ToolResult:
         notes.append(f"[{error}]")
     if more:
         notes.insert(0, f"[{more:,} more are not shown; narrow the path or the pattern]")
-    return ToolResult((Text("\n".join([*kept, *notes]) or f"[{nothing}]"),), {"count": len(kept) + more, "cut": bool(notes)})
+    return ToolResult(
+        (Text("\n".join([*kept, *notes]) or f"[{nothing}]"),), {"count": len(kept) + more, "cut": bool(notes)}
+    )

@@ -54,7 +54,9 @@ class Matcher:
     def __enter__(self) -> "Matcher":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)  # its own group, with the program it may be running
         for pipe in (self._process.stdin, self._process.stdout):
@@ -91,4 +93,6 @@ class Matcher:
         while not any(select.select(read, write, [], 0.02)):
             self._heed()
             if time.monotonic() > self._deadline:
-                raise ToolError("the pattern takes too long: a repeat inside a repeat, as in (a+)+, can take forever; simplify it")
+                raise ToolError(
+                    "the pattern takes too long: a repeat inside a repeat, as in (a+)+, can take forever; simplify it"
+                )

@@ -10,7 +10,20 @@ from swink.tools.sandbox import Level, Sandbox
 from swink.tools.search import Query, Search
 from swink.tools.workspace import Workspace
 
-_WORDS = ("value", "result", "index", "return", "import", "class", "function", "buffer", "handle", "context", "stream", "message")
+_WORDS = (
+    "value",
+    "result",
+    "index",
+    "return",
+    "import",
+    "class",
+    "function",
+    "buffer",
+    "handle",
+    "context",
+    "stream",
+    "message",
+)
 
 
 async def command_seconds(root: str | Path, level: Level, *, repeat: int = 10) -> float:
@@ -52,5 +65,7 @@ def search_seconds(root: str | Path, pattern: str, ripgrep: str | None) -> tuple
 def ripgrep_seconds(root: str | Path, pattern: str, ripgrep: str) -> tuple[float, int]:
     """Seconds and matches of ripgrep by itself."""
     started = time.perf_counter()
-    done = subprocess.run([ripgrep, "--no-config", "--hidden", "-n", pattern, "."], cwd=root, capture_output=True, check=False)
+    done = subprocess.run(
+        [ripgrep, "--no-config", "--hidden", "-n", pattern, "."], cwd=root, capture_output=True, check=False
+    )
     return time.perf_counter() - started, done.stdout.count(b"\n")

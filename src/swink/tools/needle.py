@@ -18,7 +18,11 @@ except ImportError:  # a Python that hides its parser: every file is read
 _RAW = r"(?-u:[\x80-\xff])"  # a byte above ASCII, whatever it means: files need not be in UTF-8
 _ANY_CHARACTER = f"(?:.|{_RAW})"
 _ANYTHING = f"{_ANY_CHARACTER}*"
-_CATEGORIES = {"CATEGORY_DIGIT": r"\d\p{N}", "CATEGORY_SPACE": r"\s\x{1c}-\x{1f}", "CATEGORY_WORD": r"\w\p{L}\p{N}\p{M}"}
+_CATEGORIES = {
+    "CATEGORY_DIGIT": r"\d\p{N}",
+    "CATEGORY_SPACE": r"\s\x{1c}-\x{1f}",
+    "CATEGORY_WORD": r"\w\p{L}\p{N}\p{M}",
+}
 _DOTTED = r"\x{130}\x{131}"  # to Python the i's with and without dot are cases of i, to ripgrep they are not
 _CASES_BEYOND_ASCII = "iIkKsS"  # dotted and dotless i, the Kelvin sign, the long s
 _MAX_REPEAT = 50

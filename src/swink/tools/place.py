@@ -87,7 +87,11 @@ class Place(Struct, frozen=True):
 
     def has_above(self, names: Sequence[str]) -> bool:
         """Whether one of these names is in the directory or above it, up to the workspace's root."""
-        return any(os.path.lexists(os.path.join(directory, name)) for directory in self._up_from(self.directory) for name in names)
+        return any(
+            os.path.lexists(os.path.join(directory, name))
+            for directory in self._up_from(self.directory)
+            for name in names
+        )
 
     def _up_from(self, directory: str) -> Iterator[str]:
         """A directory and those above it, up to the workspace's root."""
@@ -125,9 +129,15 @@ class Place(Struct, frozen=True):
                 directories[:] = [name for name in directories if _is_seen(name, wanted)]
                 files = [name for name in files if _is_seen(name, wanted)]
             left -= len(directories) + len(files)
-            if left < 0 or any(self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)):
+            if left < 0 or any(
+                self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)
+            ):
                 return True
-            read = [name for name in files if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)]
+            read = [
+                name
+                for name in files
+                if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
+            ]
             suspects = [name for name in read if is_known_place(directory) or not is_unsuspicious(name)]
             left -= 20 * len(suspects)  # which may have to be opened
             if left < 0 or any(self._is_secret(os.path.join(directory, name)) for name in suspects):
@@ -145,7 +155,9 @@ class Place(Struct, frozen=True):
         """The words that bash makes of one with wildcards; None if that is not certain, or leads outside other than by a link."""
         if not word.wild:
             return [word.text]
-        if len(word.wild) > MAX_WILDCARDS or not self.inside(word.text[: word.text.rfind("/", 0, word.wild[0]) + 1] or "."):
+        if len(word.wild) > MAX_WILDCARDS or not self.inside(
+            word.text[: word.text.rfind("/", 0, word.wild[0]) + 1] or "."
+        ):
             return None
         parts: list[tuple[str, set[int]]] = []
         start = 0
@@ -165,7 +177,11 @@ class Place(Struct, frozen=True):
         for name, value in self.environment.items():
             if name in _CHANGES_ALL or name.startswith("BASH_FUNC_"):
                 return False
-            if name.startswith(_LOADED) and value and any(map(self._can_be_planted, re.split(r"[:;\s]", value))):
+            if (
+                name.startswith(_LOADED)
+                and value
+                and any(map(self._can_be_planted, re.split(r"[:;\s]", value)))
+            ):
                 return False
         return True
 
@@ -209,7 +225,11 @@ class Place(Struct, frozen=True):
 
     def _is_writable(self, path: str) -> bool:
         """Whether a path lies in the workspace or among temp files, by what the directories above it are and not by their names."""
-        tops = [os.stat(top) for top in {str(self.workspace.root), tempfile.gettempdir(), self.private or "/tmp"} if os.path.isdir(top)]
+        tops = [
+            os.stat(top)
+            for top in {str(self.workspace.root), tempfile.gettempdir(), self.private or "/tmp"}
+            if os.path.isdir(top)
+        ]
         while True:
             try:
                 found = os.stat(path)
@@ -241,7 +261,11 @@ def _wanted_in(directory: str) -> list[str]:
         except OSError:
             continue
         lines += [*text.split("\n"), *(["!*"] if len(text) == _MAX_IGNORE_FILE else [])]
-    names = [line.strip().rstrip("/").rpartition("/")[2].lstrip("!").lower() for line in lines if line.startswith("!")]
+    names = [
+        line.strip().rstrip("/").rpartition("/")[2].lstrip("!").lower()
+        for line in lines
+        if line.startswith("!")
+    ]
     return [name if PLAIN_GLOB.fullmatch(name) else "*" for name in names]
 
 
@@ -266,7 +290,11 @@ def _matches(base: str, before: str, parts: list[tuple[str, set[int]]], left: li
 
 
 def _in_directory(directory: str, part: str, wild: set[int], left: list[int]) -> list[str]:
-    pattern = re.compile(fnmatch.translate("".join(char if place in wild else _literal(char) for place, char in enumerate(part))))
+    pattern = re.compile(
+        fnmatch.translate(
+            "".join(char if place in wild else _literal(char) for place, char in enumerate(part))
+        )
+    )
     if part.startswith(".") and pattern.match(".."):  # which some versions of bash find, too
         raise _Uncertain
     try:
@@ -277,7 +305,9 @@ def _in_directory(directory: str, part: str, wild: set[int], left: list[int]) ->
     # In some locales `?` is a character, in others a byte.
     if left[0] < 0 or ("?" in part and not all(name.isascii() for name in entries)):
         raise _Uncertain
-    return [name for name in entries if pattern.match(name) and (part.startswith(".") or not name.startswith("."))]
+    return [
+        name for name in entries if pattern.match(name) and (part.startswith(".") or not name.startswith("."))
+    ]
 
 
 def _literal(char: str) -> str:

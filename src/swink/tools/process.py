@@ -166,7 +166,11 @@ class _Supervisor:
                 stdout=output_write,
                 stderr=status_write,
                 cwd="/",
-                env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ},
+                env={
+                    name: os.environ[name]
+                    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+                    if name in os.environ
+                },
                 start_new_session=True,
             )
         except OSError as error:
@@ -291,7 +295,11 @@ async def _uncancelled(future: "asyncio.Future[Any]", until: float) -> asyncio.C
 def _as_plain(launch: Launch) -> dict[str, Any]:
     limits = launch.limits
     return {
-        **{name: value for name, value in asdict(launch).items() if name not in ("limits", "egress", "running")},
+        **{
+            name: value
+            for name, value in asdict(launch).items()
+            if name not in ("limits", "egress", "running")
+        },
         "argv": list(launch.argv),
         "env": dict(launch.env),
         "disks": list(launch.disks),
@@ -300,5 +308,11 @@ def _as_plain(launch: Launch) -> dict[str, Any]:
         "memory": limits.memory,
         "processes": limits.processes,
         "disk": limits.disk,
-        "rlimits": {"CPU": limits.cpu, "DATA": limits.memory, "FSIZE": limits.file_size, "NPROC": limits.processes, "CORE": 0},
+        "rlimits": {
+            "CPU": limits.cpu,
+            "DATA": limits.memory,
+            "FSIZE": limits.file_size,
+            "NPROC": limits.processes,
+            "CORE": 0,
+        },
     }

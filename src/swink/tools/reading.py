@@ -9,7 +9,16 @@ from msgspec import Meta
 
 from swink.messages import Base64Source, Image, Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from swink.tools.text import SAMPLE, Encoding, binary_kind, detect, image_type, printable, read_past_holes, short_hash
+from swink.tools.text import (
+    SAMPLE,
+    Encoding,
+    binary_kind,
+    detect,
+    image_type,
+    printable,
+    read_past_holes,
+    short_hash,
+)
 from swink.tools.walk import Heed, heeding
 from swink.tools.workspace import Workspace
 
@@ -53,7 +62,10 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             else:
                 data, encoding = head, detect(head[: head.rfind(b"\n") + 1] or head)
             if encoding is None:
-                raise ToolError(f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; use bash with a program for it", details)
+                raise ToolError(
+                    f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; use bash with a program for it",
+                    details,
+                )
             file.seek(0)
             lines = _whole(data, encoding) if size <= MAX_WHOLE else _streamed(file, encoding, ctx)
             text, shown = _page(lines, offset, limit, line_numbers, counted=size <= MAX_WHOLE)
@@ -64,9 +76,14 @@ def read_tools(workspace: Workspace) -> list[Tool]:
 
 def _image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> ToolResult:
     if size > MAX_IMAGE:
-        raise ToolError(f"{path} is {kind} of {size:,} bytes; images up to {MAX_IMAGE:,} can be looked at, so make a smaller copy first")
+        raise ToolError(
+            f"{path} is {kind} of {size:,} bytes; images up to {MAX_IMAGE:,} can be looked at, so make a smaller copy first"
+        )
     data = base64.b64encode(head + file.read()).decode()
-    return ToolResult((Text(f"{path} ({kind}, {size:,} bytes)"), Image(Base64Source(data, kind))), {"path": path, "size": size})
+    return ToolResult(
+        (Text(f"{path} ({kind}, {size:,} bytes)"), Image(Base64Source(data, kind))),
+        {"path": path, "size": size},
+    )
 
 
 def _whole(data: bytes, encoding: Encoding) -> Iterator[str]:
@@ -100,7 +117,9 @@ def _leave_line(file: IO[bytes], heed: Heed) -> None:
             return
 
 
-def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool, *, counted: bool) -> tuple[str, list[int]]:
+def _page(
+    lines: Iterator[str], offset: int, limit: int, numbered: bool, *, counted: bool
+) -> tuple[str, list[int]]:
     """The lines asked for, within the caps, and a note of what is missing; all lines are counted only if that is cheap."""
     kept: list[str] = []
     size = 0
@@ -127,10 +146,14 @@ def _page(lines: Iterator[str], offset: int, limit: int, numbered: bool, *, coun
         text = f"[{len(kept)} blank line{'s' if len(kept) > 1 else ''}]"
     if offset > 1 or last < total:
         after = f"; go on with offset={last + 1}" if last < total else ""
-        text += f"\n[lines {offset} to {last} of {total if counted or not full else f'{total:,} or more'}{after}]"
+        text += (
+            f"\n[lines {offset} to {last} of {total if counted or not full else f'{total:,} or more'}{after}]"
+        )
     return text, [offset, last]
 
 
 def _clipped(line: str) -> str:
     line = line.removesuffix("\r")
-    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} [... line of {len(line):,} characters cut ...]"
+    return (
+        line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} [... line of {len(line):,} characters cut ...]"
+    )

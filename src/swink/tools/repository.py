@@ -89,7 +89,9 @@ def is_quiet(place: Place) -> bool:
         if not all(map(_is_harmless, (setting for path in _personal(place) for setting in _settings(path)))):
             return False
         if not os.path.lexists(git) or _is_reserved(git):
-            return not any(os.path.lexists(os.path.join(root, name)) for name in _BARE) and not any(map(_has_repository, _above(root)))
+            return not any(os.path.lexists(os.path.join(root, name)) for name in _BARE) and not any(
+                map(_has_repository, _above(root))
+            )
         settings = _settings(os.path.join(git, "config"))
         return _is_plain(git) and all(map(_is_harmless, settings)) and not _has_hook(root, git, settings)
     except (OSError, ValueError):
@@ -142,7 +144,9 @@ def _is_plain(git: str) -> bool:
         return False
     if any(name.startswith("sharedindex.") for name in kinds):
         return False
-    if any(os.path.lexists(os.path.join(git, "objects/info", name)) for name in ("alternates", "http-alternates")):
+    if any(
+        os.path.lexists(os.path.join(git, "objects/info", name)) for name in ("alternates", "http-alternates")
+    ):
         return False
     if not _HEAD.fullmatch(_content(os.path.join(git, "HEAD"), 1_000)):
         return False  # git would go on looking

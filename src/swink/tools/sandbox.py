@@ -44,11 +44,21 @@ MAX_MOUNTS = 300
 """Mounts that bubblewrap makes in passable time (150 ms; it grows with the square)."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_TOOL_HOMES = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
+_TOOL_HOMES = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "NVM_DIR": ".nvm",
+    "SDKMAN_DIR": ".sdkman",
+}
 _FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
 _PROXY_PORT = 3128
 _PROXY_VARIABLES = {
-    **{name: f"http://127.0.0.1:{_PROXY_PORT}" for word in ("http", "https", "all") for name in (f"{word}_proxy", f"{word}_proxy".upper())},
+    **{
+        name: f"http://127.0.0.1:{_PROXY_PORT}"
+        for word in ("http", "https", "all")
+        for name in (f"{word}_proxy", f"{word}_proxy".upper())
+    },
     **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
     "NODE_USE_ENV_PROXY": "1",
 }
@@ -96,7 +106,9 @@ class Sandbox:
         if level not in get_args(Level):
             raise MisuseError(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
         if (net is not None or approve_domain is not None) and level != "workspace+net":
-            raise MisuseError(f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'")
+            raise MisuseError(
+                f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'"
+            )
         self.net = None if net is None and approve_domain is None else tuple(net or ())
         self._judge = Judge(Domains(self.net or ()), approve_domain)
         self._net_from = networks(net_from)
@@ -118,13 +130,22 @@ class Sandbox:
         """The way this level is had here; raises `SandboxUnavailable` with every reason if there is none."""
         return await self._chosen(await asyncio.to_thread(self._look))
 
-    async def launch(self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()) -> Launch:
+    async def launch(
+        self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()
+    ) -> Launch:
         """A command as this sandbox runs it."""
         since = self._commands.started
         scene = await asyncio.to_thread(self._look)
         backend = await self._chosen(scene)
         scene = await asyncio.to_thread(self._settled, scene, backend, since)
-        return self._launch(backend, scene, argv, str(cwd or self.root), limits, disable_userns=self._verdict(backend).disable_userns)
+        return self._launch(
+            backend,
+            scene,
+            argv,
+            str(cwd or self.root),
+            limits,
+            disable_userns=self._verdict(backend).disable_userns,
+        )
 
     def close(self) -> None:
         """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
@@ -172,7 +193,9 @@ class Sandbox:
                 f"{error}, too many to look through for credentials before every command; choose a smaller workspace"
             ) from error
         places = view.hidden_in_root
-        self._credentials = tuple(path for path in finds.credentials if not any(is_beneath(path, place) for place in places))
+        self._credentials = tuple(
+            path for path in finds.credentials if not any(is_beneath(path, place) for place in places)
+        )
         view = replace(view, hidden=(*view.hidden, *self._credentials), credentials=self._credentials)
         return _Scene(view, guard_of(view, finds), finds)
 
@@ -180,7 +203,11 @@ class Sandbox:
         """The scene as it was when no other command was running."""
         if scene.finds is None:
             return scene
-        now = look_around(scene.finds, scene.guard.everything if backend == "landlock" else scene.guard.kept, scene.view.root)
+        now = look_around(
+            scene.finds,
+            scene.guard.everything if backend == "landlock" else scene.guard.kept,
+            scene.view.root,
+        )
         calm = self._commands.settle(now, since)
         if calm is now:
             return replace(scene, before=now.before)
@@ -188,9 +215,23 @@ class Sandbox:
         return _Scene(scene.view, guard_of(scene.view, finds), finds, calm.before)
 
     def _launch(
-        self, backend: Backend, scene: "_Scene", argv: Sequence[str], cwd: str, limits: Limits, *, disable_userns: bool = True
+        self,
+        backend: Backend,
+        scene: "_Scene",
+        argv: Sequence[str],
+        cwd: str,
+        limits: Limits,
+        *,
+        disable_userns: bool = True,
     ) -> Launch:
-        plain = Launch(tuple(argv), cwd, self.environment(), limits, disks=(str(self.root), tempfile.gettempdir()), backend=backend)
+        plain = Launch(
+            tuple(argv),
+            cwd,
+            self.environment(),
+            limits,
+            disks=(str(self.root), tempfile.gettempdir()),
+            backend=backend,
+        )
         match backend:
             case "none":
                 return plain
@@ -204,7 +245,9 @@ class Sandbox:
         private = self._own_directory()
         home = view.home if bubblewrap.can_have_home(view) or view.home == view.root else "/tmp"
         network = self.level == "workspace+net" and self.net is None
-        options = bubblewrap.arguments(view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns)
+        options = bubblewrap.arguments(
+            view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns
+        )
         scoped = landlock.abi() >= landlock.MINIMUM_ABI
         families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
         if not network or scoped:  # else abstract sockets of the whole machine would be in reach
@@ -228,12 +271,26 @@ class Sandbox:
         """The launch with a proxy outside, and inside, before the command, a program that leads to it."""
         path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
         if len(path) > 100:
-            raise SandboxUnavailable(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+            raise SandboxUnavailable(
+                f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one"
+            )
         at = launch.argv.index("--")
-        inside = (os.path.realpath(sys.executable), "-I", "-S", bubblewrap.FORWARDER, bubblewrap.PROXY, str(_PROXY_PORT))
+        inside = (
+            os.path.realpath(sys.executable),
+            "-I",
+            "-S",
+            bubblewrap.FORWARDER,
+            bubblewrap.PROXY,
+            str(_PROXY_PORT),
+        )
         return replace(
             launch,
-            argv=(*bubblewrap.with_way_out(launch.argv[:at], _FORWARD, path), "--", *inside, *launch.argv[at + 1 :]),
+            argv=(
+                *bubblewrap.with_way_out(launch.argv[:at], _FORWARD, path),
+                "--",
+                *inside,
+                *launch.argv[at + 1 :],
+            ),
             env={**launch.env, **_PROXY_VARIABLES},
             egress=lambda: Egress(path, self._judge, self._net_from),
         )
@@ -244,10 +301,18 @@ class Sandbox:
         rules = [(path, landlock.READ) for path in (*view.readable, "/proc")]
         rules += [(path, landlock.DEVICE) for path in _DEVICES]
         rules += [(path, landlock.WRITE) for path in (view.root, f"{private}/tmp", f"{private}/home")]
-        families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if self.level == "workspace+net" else ()
+        families = (
+            (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if self.level == "workspace+net" else ()
+        )
         return replace(
             plain,
-            env={**git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": f"{private}/tmp", "HOME": f"{private}/home"},
+            env={
+                **git_identity(view.home),
+                **_tool_homes(view),
+                **plain.env,
+                "TMPDIR": f"{private}/tmp",
+                "HOME": f"{private}/home",
+            },
             landlock=landlock.ruleset(rules, view.hidden),
             seccomp=seccomp.program(families, namespaces=False),
             drop_privileges=True,
@@ -272,11 +337,15 @@ class Sandbox:
         if str(self.root) == "/":
             return "the workspace is the whole file system"
         if backend == "landlock" and (inside := scene.view.hidden_in_root):
-            return f"Landlock cannot hide {inside[0]}, which lies inside the workspace" + scene.how_to_allow(inside[0])
+            return f"Landlock cannot hide {inside[0]}, which lies inside the workspace" + scene.how_to_allow(
+                inside[0]
+            )
         if backend == "landlock" and self.net is not None:
             return "Landlock cannot confine the network to domains"
         if backend == "bubblewrap" and scene.mounts > MAX_MOUNTS:
-            return f"more than {MAX_MOUNTS} files to hide or protect in the workspace" + scene.how_to_allow(*scene.view.credentials[:1])
+            return f"more than {MAX_MOUNTS} files to hide or protect in the workspace" + scene.how_to_allow(
+                *scene.view.credentials[:1]
+            )
         key = self._key(backend)
         if key not in _verdicts:
             _verdicts[key] = await self._probe(backend)
@@ -298,7 +367,9 @@ class Sandbox:
             return _Verdict("no system call filter for this kind of processor")
         if backend == "landlock":
             if (abi := landlock.abi()) < landlock.MINIMUM_ABI:
-                return _Verdict(f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed")
+                return _Verdict(
+                    f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed"
+                )
             return _Verdict(await self._try(backend))
         if shutil.which("bwrap") is None:
             return _Verdict("bwrap is not installed (package bubblewrap)")
@@ -315,7 +386,14 @@ class Sandbox:
             output = bytearray()
             try:
                 argv = (_shell(), "-c", _PROBE)
-                launch = box._launch(backend, box._look(), argv, trial.workspace, Limits(wall=10), disable_userns=disable_userns)
+                launch = box._launch(
+                    backend,
+                    box._look(),
+                    argv,
+                    trial.workspace,
+                    Limits(wall=10),
+                    disable_userns=disable_userns,
+                )
                 ending = await run(launch, output.extend)
             except CannotStart as error:
                 return str(error)
@@ -336,7 +414,12 @@ class _Scene(Struct, frozen=True):
 
     @property
     def mounts(self) -> int:
-        return len(self.view.hidden_in_root) + len(self.guard.read_only) + len(self.guard.steady) + len(self.guard.reserved)
+        return (
+            len(self.view.hidden_in_root)
+            + len(self.guard.read_only)
+            + len(self.guard.steady)
+            + len(self.guard.reserved)
+        )
 
     def watch(self, kept: Sequence[str]) -> dict[str, object] | None:
         """What the supervisor compares when the command has ended."""
@@ -390,7 +473,9 @@ def is_in_workspace(path: str | Path) -> bool:
 def shell_argv(command: str) -> list[str]:
     """The command line for a shell command."""
     shell = _shell()
-    return [shell, "--noprofile", "--norc", "-c", command] if shell.endswith("bash") else [shell, "-c", command]
+    return (
+        [shell, "--noprofile", "--norc", "-c", command] if shell.endswith("bash") else [shell, "-c", command]
+    )
 
 
 def _shell() -> str:

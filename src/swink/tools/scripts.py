@@ -51,7 +51,9 @@ class ScriptTools(Sequence[Tool]):
     `Agent(tools=scripts)` takes what is there now; `agent.tools = scripts` again, on a change, takes what is there then.
     """
 
-    def __init__(self, directory: str | Path, sandbox: Sandbox, *, on_bad: Callable[[BadScript], None] | None = None) -> None:
+    def __init__(
+        self, directory: str | Path, sandbox: Sandbox, *, on_bad: Callable[[BadScript], None] | None = None
+    ) -> None:
         self.directory = Path(directory)
         self.bad: tuple[BadScript, ...] = ()
         self._sandbox = sandbox
@@ -121,7 +123,10 @@ class ScriptTools(Sequence[Tool]):
 
 
 def script_tools(
-    directory: str | Path, *, sandbox: Sandbox | None = None, on_bad: Callable[[BadScript], None] | None = None
+    directory: str | Path,
+    *,
+    sandbox: Sandbox | None = None,
+    on_bad: Callable[[BadScript], None] | None = None,
 ) -> ScriptTools:
     """The script tools of a directory; without a sandbox of their own they run with the user's rights in that directory."""
     return ScriptTools(directory, sandbox or Sandbox(directory, "none"), on_bad=on_bad)
@@ -145,10 +150,15 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
     argv = _argv(command, schema)
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        words = [_program(argv[0], path.parent), *(word for item in argv[1:] for word in _filled(item, arguments))]
+        words = [
+            _program(argv[0], path.parent),
+            *(word for item in argv[1:] for word in _filled(item, arguments)),
+        ]
         environment = {f"ARG_{_variable(name)}": _as_text(value) for name, value in arguments.items()}
         limits = Limits(wall=float(timeout))
-        return (await run_command(sandbox, words, str(sandbox.root), limits, ctx, environment=environment)).result()
+        return (
+            await run_command(sandbox, words, str(sandbox.root), limits, ctx, environment=environment)
+        ).result()
 
     asks = data.get("requires_approval", True)
     if not isinstance(asks, bool):
@@ -158,17 +168,30 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
 
     def can_be_written(arguments: dict[str, Any]) -> bool:
         # Asked at every call: whoever could have written the file, or its program, decides nothing about being asked.
-        return any(map(is_in_workspace, [path, *_programs(argv[0], isinstance(command, str), path.parent, sandbox.root)]))
+        return any(
+            map(
+                is_in_workspace,
+                [path, *_programs(argv[0], isinstance(command, str), path.parent, sandbox.root)],
+            )
+        )
 
-    return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written)
+    return Tool.raw(
+        data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written
+    )
 
 
 def _argv(command: Any, schema: dict[str, Any]) -> list[str]:
     """The command line; a shell command is one fixed argument of the shell."""
     if isinstance(command, str) and command.strip():
         return shell_argv(command)
-    if not isinstance(command, list) or not command or not all(isinstance(word, str) and word for word in cast("list[Any]", command)):
-        raise InvalidTool("command must be a list of texts (a program and its arguments) or a text for the shell")
+    if (
+        not isinstance(command, list)
+        or not command
+        or not all(isinstance(word, str) and word for word in cast("list[Any]", command))
+    ):
+        raise InvalidTool(
+            "command must be a list of texts (a program and its arguments) or a text for the shell"
+        )
     words = cast("list[str]", command)
     for word in words:
         if (slot := _SLOT.fullmatch(word)) and slot[1] not in schema.get("properties", {}):
@@ -186,7 +209,11 @@ def _filled(word: str, arguments: Mapping[str, Any]) -> list[str]:
     value = arguments.get(slot[1])
     if value is None:
         return []
-    return [_as_text(item) for item in cast("list[Any]", value)] if isinstance(value, list) else [_as_text(value)]
+    return (
+        [_as_text(item) for item in cast("list[Any]", value)]
+        if isinstance(value, list)
+        else [_as_text(value)]
+    )
 
 
 def _as_text(value: Any) -> str:

@@ -92,7 +92,9 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
             for row in Search(workspace, query, program or None, ctx).rows():
                 matches += row.is_match
                 if matches > MAX_MATCHES:
-                    notes.append(f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]")
+                    notes.append(
+                        f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]"
+                    )
                     break
                 rows.append(row)
         except TooLong as error:
@@ -106,11 +108,15 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
 class Search:
     """One search of a workspace."""
 
-    def __init__(self, workspace: Workspace, query: Query, ripgrep: str | None = None, ctx: ToolContext | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, query: Query, ripgrep: str | None = None, ctx: ToolContext | None = None
+    ) -> None:
         try:
             re.compile(query.pattern, query.flags)
         except (re.error, OverflowError, RecursionError) as error:
-            raise ToolError(f"{query.pattern!r} is not a regular expression: {error}; set literal to search for plain text") from error
+            raise ToolError(
+                f"{query.pattern!r} is not a regular expression: {error}; set literal to search for plain text"
+            ) from error
         self._workspace = workspace
         self._query = query
         self._ripgrep = ripgrep
@@ -125,12 +131,18 @@ class Search:
 
     def _worth_reading(self, matcher: Matcher) -> Iterator[Spot]:
         """The files to read; each is open only while the search stands on it."""
-        needle = ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
+        needle = (
+            ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case)
+            if self._ripgrep
+            else None
+        )
         if needle is None:
             yield from self._files()
             return
         sizes = {spot.path: _size(spot) for spot in self._files()}
-        named = self._named_by_ripgrep(matcher, needle, [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP])
+        named = self._named_by_ripgrep(
+            matcher, needle, [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP]
+        )
         for path, size in sizes.items():
             if size and (named is None or size > MAX_RIPGREP or path in named):
                 self._heed()
@@ -152,7 +164,9 @@ class Search:
         skip = 0 if start == "." else len(start) + 1
         directory, in_known_place = "", False
         for entry in walk(self._workspace, start, heed=self._heed):
-            if entry.is_file and (regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)):
+            if entry.is_file and (
+                regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)
+            ):
                 spot = Spot(entry.parent, entry.name, entry.path)
                 above = entry.path[: -len(entry.name)]
                 if above != directory:
@@ -166,7 +180,14 @@ class Search:
         named: set[str] = set()
         for batch in _batches(paths):
             self._heed()
-            argv = [str(self._ripgrep), *_RIPGREP_OPTIONS, "-e", needle, "--", *(f"./{path}" for path in batch)]
+            argv = [
+                str(self._ripgrep),
+                *_RIPGREP_OPTIONS,
+                "-e",
+                needle,
+                "--",
+                *(f"./{path}" for path in batch),
+            ]
             code, output = matcher.run(argv, str(self._workspace.root))
             if code not in (0, 1) and not output:
                 return None
@@ -231,7 +252,9 @@ def _is_wide(encoding: Encoding) -> bool:
     return encoding.name.startswith(("utf-16", "utf-32"))
 
 
-def _whole_lines(data: bytes, file: IO[bytes], encoding: Encoding, heed: Heed) -> Iterator[tuple[bytes, Encoding]]:
+def _whole_lines(
+    data: bytes, file: IO[bytes], encoding: Encoding, heed: Heed
+) -> Iterator[tuple[bytes, Encoding]]:
     """Blocks that end with a line, or where a line is longer than a block somewhere in it."""
     has_more = len(data) == BLOCK
     data = data[len(encoding.bom) :]

@@ -57,7 +57,10 @@ _TO_ITSELF = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
     "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
-_TO_ITSELF_OR_ITS_GROUP = {"setpriority": (141, 140, 2), "ioprio_set": (251, 30, 3)}  # and the number that means: all of a user
+_TO_ITSELF_OR_ITS_GROUP = {
+    "setpriority": (141, 140, 2),
+    "ioprio_set": (251, 30, 3),
+}  # and the number that means: all of a user
 _PRLIMIT = (302, 261)
 
 _NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, cgroup, mount
@@ -91,7 +94,9 @@ def program(families: Iterable[int], *, namespaces: bool, machine: str | None = 
             code += [(_EQUAL, 0, 1, number), _errno(EPERM)]
     # Filters see no memory, hence not what clone3 is asked for; told that it is missing, libraries use clone.
     code += [(_EQUAL, 0, 1, _CALLS["clone3"][column]), _errno(ENOSYS)]
-    code += _judged(_CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()])
+    code += _judged(
+        _CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()]
+    )
     if not namespaces:
         code += _of_others(column)
     code += _judged(_CALLS["ioctl"][column], list(_terminal_injection()))
@@ -111,9 +116,23 @@ def _of_others(column: int) -> list[tuple[int, int, int, int]]:
     for numbers in _TO_ITSELF.values():
         code += _judged(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
     for x86_64, aarch64, whole_user in _TO_ITSELF_OR_ITS_GROUP.values():
-        body = [_argument(0), (_EQUAL, 3, 0, whole_user), _argument(1), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)]
+        body = [
+            _argument(0),
+            (_EQUAL, 3, 0, whole_user),
+            _argument(1),
+            (_EQUAL, 0, 1, 0),
+            _allow(),
+            _errno(EPERM),
+        ]
         code += _judged((x86_64, aarch64)[column], body)
-    new = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)]
+    new = [
+        _argument(2),
+        (_EQUAL, 0, 3, 0),
+        _argument(2, high=True),
+        (_EQUAL, 0, 1, 0),
+        _allow(),
+        _errno(EPERM),
+    ]
     return code + _judged(_PRLIMIT[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), *new])
 
 
@@ -142,7 +161,12 @@ def _socket_families(families: Iterable[int]) -> Iterator[tuple[int, int, int, i
 
 
 def _argument(index: int, *, high: bool = False) -> tuple[int, int, int, int]:
-    return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)  # both machines are little-endian: the low half comes first
+    return (
+        _LOAD,
+        0,
+        0,
+        16 + 8 * index + 4 * high,
+    )  # both machines are little-endian: the low half comes first
 
 
 def _errno(number: int) -> tuple[int, int, int, int]:

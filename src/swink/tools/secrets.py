@@ -33,7 +33,11 @@ def secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> 
     home = home_directory()
     places: list[Path] = [home / name for name in _IN_HOME]
     places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
-    places += [Path(value) for name, value in os.environ.items() if name.startswith("SWINK_") and value.startswith("/")]
+    places += [
+        Path(value)
+        for name, value in os.environ.items()
+        if name.startswith("SWINK_") and value.startswith("/")
+    ]
     places += map(Path, _IN_SYSTEM)
     if (ssh := Path("/etc/ssh")).is_dir():
         places += [path for path in ssh.iterdir() if path.name.endswith("_key")]

@@ -39,8 +39,14 @@ def _marked(mark: int) -> list[int]:
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        with suppress(OSError), open(f"/proc/{name}/limits", "rb") as limits, open(f"/proc/{name}/stat", "rb") as stat:
+        with (
+            suppress(OSError),
+            open(f"/proc/{name}/limits", "rb") as limits,
+            open(f"/proc/{name}/stat", "rb") as stat,
+        ):
             is_dead = stat.read().rpartition(b")")[2].split()[:1] == [b"Z"]
-            if not is_dead and any(line.startswith(_LINE) and line.split()[4] == b"%d" % mark for line in limits):
+            if not is_dead and any(
+                line.startswith(_LINE) and line.split()[4] == b"%d" % mark for line in limits
+            ):
                 found.append(int(name))
     return found

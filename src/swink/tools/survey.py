@@ -38,8 +38,12 @@ class Finds(Struct, frozen=True):
         """These without the repositories and pointers that were not there before; the directories of those count as changed."""
         repositories = tuple(path for path in self.repositories if path in calm.repositories)
         pointers = tuple(path for path in self.pointers if path in calm.pointers)
-        changed = {*self.repositories} - {*repositories} | {os.path.dirname(path) for path in {*self.pointers} - {*pointers}}
-        directories = {path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()}
+        changed = {*self.repositories} - {*repositories} | {
+            os.path.dirname(path) for path in {*self.pointers} - {*pointers}
+        }
+        directories = {
+            path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()
+        }
         return Finds(self.credentials, repositories, pointers, directories)
 
 
@@ -85,7 +89,10 @@ class Survey:
             tuple(self._credentials()),
             tuple(path for path, found in known.items() if found.is_repository),
             tuple(found.pointer for found in known.values() if found.pointer),
-            {path: found.stamp if found.is_settled else (*found.stamp[:2], 0) for path, found in known.items()},
+            {
+                path: found.stamp if found.is_settled else (*found.stamp[:2], 0)
+                for path, found in known.items()
+            },
         )
 
     def _directory(self, path: str) -> _Directory | None:
@@ -130,7 +137,16 @@ class Survey:
         except OSError:
             pass  # unreadable for us: unreadable for a command
         is_settled = started - stamp[2] > _RECENT
-        return _Directory(stamp, is_settled, len(names), tuple(directories), tuple(sure), tuple(perhaps), is_repository_of(names), pointer)
+        return _Directory(
+            stamp,
+            is_settled,
+            len(names),
+            tuple(directories),
+            tuple(sure),
+            tuple(perhaps),
+            is_repository_of(names),
+            pointer,
+        )
 
     def _credentials(self) -> list[str]:
         found: set[str] = set()
@@ -146,14 +162,22 @@ class Survey:
         """Note a file, not a directory; of a link what it leads to, if that lies in the workspace."""
         real = os.path.realpath(path) if os.path.islink(path) else path
         inside = real.startswith(self._root + "/")
-        if inside and os.path.isfile(real) and not any(self._readable.allows(os.path.relpath(name, self._root)) for name in (path, real)):
+        if (
+            inside
+            and os.path.isfile(real)
+            and not any(self._readable.allows(os.path.relpath(name, self._root)) for name in (path, real))
+        ):
             found.add(real)
 
     def _is_key(self, path: str) -> bool:
         try:
             status = os.stat(path)
             stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
-            if (old := self._keys.get(path)) is not None and old[0] == stamp and time.time_ns() - stamp[1] > _RECENT:
+            if (
+                (old := self._keys.get(path)) is not None
+                and old[0] == stamp
+                and time.time_ns() - stamp[1] > _RECENT
+            ):
                 return old[1]
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

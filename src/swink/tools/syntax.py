@@ -100,7 +100,9 @@ def _leaves(root: "Node", source: bytes) -> list[_Leaf] | None:
         if node.type in _INNER:
             waiting.extend(reversed(node.children))
             continue
-        if node.type not in _WORDS | _LINKS | _REDIRECTIONS | {"file_descriptor", "\n"} or not _is_whole(node):
+        if node.type not in _WORDS | _LINKS | _REDIRECTIONS | {"file_descriptor", "\n"} or not _is_whole(
+            node
+        ):
             return None
         gap = source[position : node.start_byte]
         if gap.strip(b" \t\n"):
@@ -118,7 +120,9 @@ def _is_whole(node: "Node") -> bool:
         return node.text == b"$?"
     if node.type != "string":
         return True
-    return all(child.type in _IN_STRING and not child.is_missing and _is_whole(child) for child in node.children)
+    return all(
+        child.type in _IN_STRING and not child.is_missing and _is_whole(child) for child in node.children
+    )
 
 
 class _NotUnderstood(Exception):

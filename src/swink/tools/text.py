@@ -14,7 +14,12 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"))
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
 _BINARIES = (
     (b"%PDF-", "a PDF document"), (b"PK\x03\x04", "a zip archive (or an office document, jar or wheel)"), (b"\x1f\x8b", "gzip data"),
     (b"\x7fELF", "an ELF program or library"), (b"\xfd7zXZ", "xz data"), (b"BZh", "bzip2 data"), (b"\x28\xb5\x2f\xfd", "zstd data"),
@@ -97,7 +102,9 @@ def binary_kind(data: bytes) -> str:
 
 def printable(text: str) -> str:
     """Text as it can be shown and sent: bytes that were no text become replacement characters."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
+    return (
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
+    )
 
 
 def short_hash(data: bytes) -> str:

@@ -16,8 +16,12 @@ _MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """One thing to do."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=500, description="What is to be done, in a few words.")]
-    status: Annotated[Literal["pending", "in_progress", "done"], Meta(description="At most one task should be in_progress.")] = "pending"
+    text: Annotated[
+        str, Meta(min_length=1, max_length=500, description="What is to be done, in a few words.")
+    ]
+    status: Annotated[
+        Literal["pending", "in_progress", "done"], Meta(description="At most one task should be in_progress.")
+    ] = "pending"
 
 
 def todo_tools() -> list[Tool]:

@@ -26,9 +26,16 @@ def all_may_be_read(place: Place) -> bool:
         return False
     # A directory that has become a link would be followed.
     directories = {os.path.dirname(path) for path in paths}
-    if not all(os.path.realpath(full) == full for full in (os.path.join(root, directory).rstrip("/") for directory in directories)):
+    if not all(
+        os.path.realpath(full) == full
+        for full in (os.path.join(root, directory).rstrip("/") for directory in directories)
+    ):
         return False
-    return all(place.inside(os.path.join(root, path)) for path in paths if suspicion(path) is not None or place.workspace.is_hidden(path))
+    return all(
+        place.inside(os.path.join(root, path))
+        for path in paths
+        if suspicion(path) is not None or place.workspace.is_hidden(path)
+    )
 
 
 def _index(git: str) -> bytes:

@@ -62,7 +62,11 @@ def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[st
         *_on_path(home),
         *(os.path.join(root, os.path.expanduser(path)) for path in readable),
     ]
-    found += [path for name in ("resolv.conf", "localtime") if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")]
+    found += [
+        path
+        for name in ("resolv.conf", "localtime")
+        if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")
+    ]
     return View(str(root), home, tuple(_outermost(found, str(root), home, secrets)), secrets)
 
 
@@ -79,7 +83,9 @@ def _on_path(home: str) -> list[str]:
             continue
         entry = os.path.realpath(entry)
         prefix, name = os.path.split(entry)
-        is_prefix = name in ("bin", "sbin", "shims") and any(os.path.exists(os.path.join(prefix, mark)) for mark in _PREFIX_MARKS)
+        is_prefix = name in ("bin", "sbin", "shims") and any(
+            os.path.exists(os.path.join(prefix, mark)) for mark in _PREFIX_MARKS
+        )
         found.append(prefix if is_prefix and not is_beneath(home, prefix) else entry)
     return found
 

@@ -34,7 +34,9 @@ class Viewer(Struct, frozen=True):
         arguments = read_arguments(self.options, words)
         if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
-        if not all(map(self._rule(arguments, place), (*arguments.paths, *arguments.late, *self.operands(arguments)))):
+        if not all(
+            map(self._rule(arguments, place), (*arguments.paths, *arguments.late, *self.operands(arguments)))
+        ):
             return False
         return self.also is None or self.also(arguments, place)
 
@@ -54,14 +56,20 @@ def _none(arguments: Arguments) -> Sequence[str]:
 
 
 def _after_pattern(arguments: Arguments) -> Sequence[str]:
-    return arguments.operands if arguments.has("-e", "-f", "--regexp", "--file", "--files", "--type-list") else arguments.operands[1:]
+    return (
+        arguments.operands
+        if arguments.has("-e", "-f", "--regexp", "--file", "--files", "--type-list")
+        else arguments.operands[1:]
+    )
 
 
 def _after_first(arguments: Arguments) -> Sequence[str]:
     return arguments.operands[1:]
 
 
-def _paths(options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None) -> Viewer:
+def _paths(
+    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+) -> Viewer:
     return Viewer(grammar(options), _all, most, also)
 
 
@@ -76,11 +84,15 @@ def _lists_links(arguments: Arguments) -> bool:
     return (is_long or arguments.has("-d", "--directory")) and not arguments.has("-H")
 
 
-def _texts(options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None) -> Viewer:
+def _texts(
+    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+) -> Viewer:
     return Viewer(grammar(options), _none, most, also)
 
 
-def _own(options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None) -> Viewer:
+def _own(
+    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+) -> Viewer:
     """A program that reads its options in a way of its own, where letters with a value stand alone."""
     return Viewer(grammar(options, attaches=False), _all, most, also)
 
@@ -98,18 +110,30 @@ def _search_keeps_out(arguments: Arguments, place: Place) -> bool:
 def _ripgrep_keeps_out(arguments: Arguments, place: Place) -> bool:
     if arguments.has("--files", "--type-list"):
         return True
-    globs = [glob for name in ("-g", "--glob", "--iglob") for glob in arguments.options.get(name, ()) if not glob.startswith("!")]
+    globs = [
+        glob
+        for name in ("-g", "--glob", "--iglob")
+        for glob in arguments.options.get(name, ())
+        if not glob.startswith("!")
+    ]
     # A glob that is wanted finds names with a leading dot, too, but nothing that it does not match.
-    is_plain = not arguments.has("--iglob", "--glob-case-insensitive") and all(map(PLAIN_GLOB.fullmatch, globs))
+    is_plain = not arguments.has("--iglob", "--glob-case-insensitive") and all(
+        map(PLAIN_GLOB.fullmatch, globs)
+    )
     names = globs if is_plain else []
     skips_dots = not globs and not arguments.has("--hidden", "-.", "-u", "--unrestricted")
-    return not any(place.shows_secrets(path, skips_dots=skips_dots, names=names) for path in _after_pattern(arguments) or ["."])
+    return not any(
+        place.shows_secrets(path, skips_dots=skips_dots, names=names)
+        for path in _after_pattern(arguments) or ["."]
+    )
 
 
 def _compares_files(arguments: Arguments, place: Place) -> bool:
     """diff: what it finds in directories may be links, or hidden."""
     directories = [path for path in arguments.operands if place.is_directory(path)]
-    return not directories or (arguments.has("--no-dereference") and not any(map(place.shows_secrets, directories)))
+    return not directories or (
+        arguments.has("--no-dereference") and not any(map(place.shows_secrets, directories))
+    )
 
 
 def _names_no_output(arguments: Arguments, place: Place) -> bool:
@@ -134,7 +158,9 @@ def _names_no_response_file(arguments: Arguments, place: Place) -> bool:
 
 def _sed_only_prints(arguments: Arguments, place: Place) -> bool:
     given = arguments.options.get("-e", ()) + arguments.options.get("--expression", ())
-    return all(map(expressions.is_harmless_sed, given or arguments.operands[:1])) and bool(given or arguments.operands)
+    return all(map(expressions.is_harmless_sed, given or arguments.operands[:1])) and bool(
+        given or arguments.operands
+    )
 
 
 def _sed_paths(arguments: Arguments) -> Sequence[str]:
@@ -320,7 +346,9 @@ BUILTINS: Mapping[str, Callable[[Sequence[str], Place], bool]] = {
     "test": expressions.test_only_looks,
     "[": lambda words, place: words[-1:] == ["]"] and expressions.test_only_looks(words[:-1], place),
     "type": lambda words, place: read_arguments(_TYPE, words) is not None,
-    "command": lambda words, place: words[:1] in (["-v"], ["-V"]) and not any(word.startswith("-") for word in words[1:]),
+    "command": lambda words, place: (
+        words[:1] in (["-v"], ["-V"]) and not any(word.startswith("-") for word in words[1:])
+    ),
 }
 """What bash does itself, without a look at the PATH."""
 
@@ -331,7 +359,10 @@ _TELL_VERSION = frozenset({"python", "python3", "node", "gcc", "g++", "clang", "
 
 def is_version_question(program: str, words: Sequence[str], place: Place) -> bool:
     """Whether a program is only asked for its version, and no file in the workspace decides which program that is."""
-    if program not in _TELL_VERSION or list(words) not in (["--version"], ["-V"] if program.startswith("python") else ["--version"]):
+    if program not in _TELL_VERSION or list(words) not in (
+        ["--version"],
+        ["-V"] if program.startswith("python") else ["--version"],
+    ):
         return False
     found = place.find(program)
     if found is None:
@@ -348,5 +379,18 @@ def is_version_question(program: str, words: Sequence[str], place: Place) -> boo
     return os.path.basename(real).startswith(_FAMILY.get(program, program))
 
 
-_FAMILY = {"cc": ("gcc", "cc", "clang", "x86_64", "aarch64"), "gcc": ("gcc", "x86_64", "aarch64"), "g++": ("g++", "x86_64", "aarch64")}
-_CHOOSE_VERSION = (".python-version", ".node-version", ".nvmrc", ".tool-versions", "mise.toml", ".mise.toml", ".mise", ".config/mise")
+_FAMILY = {
+    "cc": ("gcc", "cc", "clang", "x86_64", "aarch64"),
+    "gcc": ("gcc", "x86_64", "aarch64"),
+    "g++": ("g++", "x86_64", "aarch64"),
+}
+_CHOOSE_VERSION = (
+    ".python-version",
+    ".node-version",
+    ".nvmrc",
+    ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    ".mise",
+    ".config/mise",
+)

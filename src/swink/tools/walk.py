@@ -12,7 +12,9 @@ from swink.tool import ToolContext, ToolError
 from swink.tools.ignore import IgnoreFile
 from swink.tools.workspace import Workspace
 
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = (
+    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
 MAX_DEPTH = 100
 MAX_RULES = 1 << 20
 """Bytes of an ignore file that are read."""
@@ -58,7 +60,12 @@ def heeding(ctx: ToolContext | None) -> Heed:
 
 
 def walk(
-    workspace: Workspace, path: str = ".", *, depth: int = MAX_DEPTH, ignored: bool = False, heed: Heed = lambda: None
+    workspace: Workspace,
+    path: str = ".",
+    *,
+    depth: int = MAX_DEPTH,
+    ignored: bool = False,
+    heed: Heed = lambda: None,
 ) -> Iterator[Found]:
     """Every entry below a path, each directory's before the next directory's, names in order. Links are not followed."""
     with workspace.at(path) as spot:
@@ -71,7 +78,9 @@ def walk(
         os.close(top)
 
 
-def _below(workspace: Workspace, directory: int, prefix: str, depth: int, rules: _Rules, ignored: bool, heed: Heed) -> Iterator[Found]:
+def _below(
+    workspace: Workspace, directory: int, prefix: str, depth: int, rules: _Rules, ignored: bool, heed: Heed
+) -> Iterator[Found]:
     found = _entries(directory, heed)
     if not ignored and any(name == ".gitignore" and is_file for name, _, _, is_file in found):
         rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), heed))
@@ -79,7 +88,11 @@ def _below(workspace: Workspace, directory: int, prefix: str, depth: int, rules:
         if not number % _OFTEN:
             heed()
         path = prefix + name
-        if name == ".git" or workspace.is_hidden(path) or (rules and _is_ignored(rules, path, name, is_directory)):
+        if (
+            name == ".git"
+            or workspace.is_hidden(path)
+            or (rules and _is_ignored(rules, path, name, is_directory))
+        ):
             continue
         yield Found(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:
@@ -101,7 +114,14 @@ def _entries(directory: int, heed: Heed) -> list[tuple[str, bool, bool, bool]]:
             for number, entry in enumerate(entries):
                 if not number % _OFTEN:
                     heed()
-                found.append((entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink(), entry.is_file(follow_symlinks=False)))
+                found.append(
+                    (
+                        entry.name,
+                        entry.is_dir(follow_symlinks=False),
+                        entry.is_symlink(),
+                        entry.is_file(follow_symlinks=False),
+                    )
+                )
     except OSError:
         return []  # unreadable: there is nothing to show
     return sorted(found)
@@ -133,7 +153,9 @@ def _inherited(workspace: Workspace, prefix: str, heed: Heed) -> _Rules:
 
 def _read_rules(directory: int, name: str, start: int, heed: Heed) -> _Rules:
     try:
-        fd = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), dir_fd=directory)
+        fd = os.open(
+            name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), dir_fd=directory
+        )
     except OSError:
         return ()
     data = b""

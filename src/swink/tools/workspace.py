@@ -20,7 +20,9 @@ from swink.tools.secrets import secret_paths
 from swink.tools.view import is_beneath
 
 MAX_LINKS = 40
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = (
+    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -86,21 +88,29 @@ class Workspace:
     with credentials, or directories of them, that they may. Relative paths are relative to the root.
     """
 
-    def __init__(self, root: str | Path, hidden: Sequence[str | Path] = (), *, readable: Sequence[str | Path] = ()) -> None:
+    def __init__(
+        self, root: str | Path, hidden: Sequence[str | Path] = (), *, readable: Sequence[str | Path] = ()
+    ) -> None:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
         if not self.root.is_dir():
             raise MisuseError(f"the workspace {self.root} is not a directory")
         self._given_hidden = [os.path.join(self.root, os.path.expanduser(path)) for path in hidden]
-        self._known_hidden = frozenset(path for path in secret_paths(missing=True) if is_beneath(path, str(self.root)))
+        self._known_hidden = frozenset(
+            path for path in secret_paths(missing=True) if is_beneath(path, str(self.root))
+        )
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, readable)
 
     @contextmanager
-    def at(self, path: str, *, write: bool = False, make_parents: bool = False) -> Generator[Spot, None, None]:
+    def at(
+        self, path: str, *, write: bool = False, make_parents: bool = False
+    ) -> Generator[Spot, None, None]:
         """The place a path leads to, links resolved. With `write`, parts that tools may only read are refused."""
         if self._given_hidden:  # one that was made since the last look may be a link
-            self._hidden = self._known_hidden.union(self._given_hidden, map(os.path.realpath, self._given_hidden))
+            self._hidden = self._known_hidden.union(
+                self._given_hidden, map(os.path.realpath, self._given_hidden)
+            )
         trail = _Trail(self.root)
         try:
             name = self._walk(trail, path, make_parents=make_parents)
@@ -123,7 +133,9 @@ class Workspace:
         if not self._hidden:
             return False
         full = os.path.join(self.root, path)
-        return full in self._hidden or any(full[:at] in self._hidden for at, char in enumerate(full) if char == "/")
+        return full in self._hidden or any(
+            full[:at] in self._hidden for at, char in enumerate(full) if char == "/"
+        )
 
     def may_show(self, spot: Spot) -> bool:
         """Whether the content of a file may be read: not if it holds credentials that nobody named."""
@@ -139,7 +151,9 @@ class Workspace:
                     path = path[len(base) :]
                     break
             else:
-                raise PathRefused(f"{path} is outside the workspace {self.root}; use a path inside it, relative to it or absolute")
+                raise PathRefused(
+                    f"{path} is outside the workspace {self.root}; use a path inside it, relative to it or absolute"
+                )
         return [part for part in path.split("/") if part not in ("", ".")]
 
     def _walk(self, trail: "_Trail", path: str, *, make_parents: bool) -> str:
@@ -222,7 +236,9 @@ class _Trail:
         try:
             self.fds.append(os.open(part, _DIRECTORY, dir_fd=self.fds[-1]))
         except OSError as error:
-            raise ToolError(f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered ({error.strerror})") from error
+            raise ToolError(
+                f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered ({error.strerror})"
+            ) from error
         self.names.append(part)
 
     def make(self, part: str, path: str) -> None:
@@ -231,7 +247,9 @@ class _Trail:
         except FileExistsError:
             pass  # somebody was faster; entering it tells what it is
         except OSError as error:
-            raise ToolError(f"{path}: cannot make {'/'.join([*self.names, part])}: {error.strerror}") from error
+            raise ToolError(
+                f"{path}: cannot make {'/'.join([*self.names, part])}: {error.strerror}"
+            ) from error
 
     def leave(self) -> None:
         os.close(self.fds.pop())
@@ -273,5 +291,10 @@ def locked(spot: Spot) -> Generator[None, None, None]:
 
 
 def _kind(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    kinds = {
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
     return kinds.get(stat.S_IFMT(mode), "something else")

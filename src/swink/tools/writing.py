@@ -19,7 +19,8 @@ MAX_SHOWN = 1 << 20
 """Characters of content kept in the details for a diff."""
 
 ExpectedHash = Annotated[
-    str | None, Meta(description="Refuse if the file's content has another hash than this one, from an earlier result.")
+    str | None,
+    Meta(description="Refuse if the file's content has another hash than this one, from an earlier result."),
 ]
 
 
@@ -27,7 +28,9 @@ def write_tools(workspace: Workspace) -> list[Tool]:
     """write_file, edit_file and delete_file for a workspace."""
 
     @tool(requires_approval=True)
-    def write_file(path: str, content: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
+    def write_file(
+        path: str, content: str, ctx: ToolContext, expected_hash: ExpectedHash = None
+    ) -> ToolResult:
         """Create a file or replace all of its content. Missing parent directories are made. To change part of a file use edit_file.
 
         Args:
@@ -46,7 +49,9 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             return _result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
 
     @tool(requires_approval=True)
-    def edit_file(path: str, edits: list[Edit], ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
+    def edit_file(
+        path: str, edits: list[Edit], ctx: ToolContext, expected_hash: ExpectedHash = None
+    ) -> ToolResult:
         """Replace parts of a file. Every edit is matched against the file as it is now; all of them apply or none does.
 
         Args:
@@ -66,7 +71,12 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             _replace(spot, new, old, ctx)
             where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
             count = len(applied.lines)
-            return _result(spot, old, new, f"edited {spot.path}: {count} replacement{'s' if count > 1 else ''} at line {where}")
+            return _result(
+                spot,
+                old,
+                new,
+                f"edited {spot.path}: {count} replacement{'s' if count > 1 else ''} at line {where}",
+            )
 
     @tool(requires_approval=True)
     def delete_file(path: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
@@ -79,14 +89,24 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         with workspace.at(path, write=True) as spot, locked(spot):
             before = spot.stat()
             if before is not None and stat.S_ISDIR(before.st_mode):
-                raise ToolError(f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash")
+                raise ToolError(
+                    f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash"
+                )
             old = _read(spot)
             if old is None:
                 raise ToolError(f"{spot.path} does not exist")
             _expect(spot, old, expected_hash)
             _remove(spot, before, ctx)
-            details = {"path": spot.path, "is_new_file": False, "old_content": _shown(old), "new_content": None, "hash": None}
-            return ToolResult((Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {short_hash(old)}]"),), details)
+            details = {
+                "path": spot.path,
+                "is_new_file": False,
+                "old_content": _shown(old),
+                "new_content": None,
+                "hash": None,
+            }
+            return ToolResult(
+                (Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {short_hash(old)}]"),), details
+            )
 
     return [write_file, edit_file, delete_file]
 
@@ -103,7 +123,9 @@ def _refuse_link(workspace: Workspace, path: str) -> None:
         finally:
             os.close(directory)
         if stat.S_ISLNK(found.st_mode):
-            raise ToolError(f"{path} is a symbolic link, and only files are deleted; name the file it points to, or use rm in bash")
+            raise ToolError(
+                f"{path} is a symbolic link, and only files are deleted; name the file it points to, or use rm in bash"
+            )
 
 
 def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None:
@@ -116,7 +138,9 @@ def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None
         taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
         if _changed(before, taken):
             _put_back(spot, temporary)
-            raise ToolError(f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again")
+            raise ToolError(
+                f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
+            )
         os.unlink(temporary, dir_fd=spot.directory)
         os.fsync(spot.directory)
     except OSError as error:
@@ -125,9 +149,13 @@ def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None
 
 def _put_back(spot: Spot, temporary: str) -> None:
     try:
-        os.link(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory, follow_symlinks=False)
+        os.link(
+            temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory, follow_symlinks=False
+        )
     except OSError as error:
-        raise ToolError(f"{spot.path} changed meanwhile and something else has its name now; it was kept as {temporary}") from error
+        raise ToolError(
+            f"{spot.path} changed meanwhile and something else has its name now; it was kept as {temporary}"
+        ) from error
     os.unlink(temporary, dir_fd=spot.directory)
 
 
@@ -143,7 +171,9 @@ def _read(spot: Spot) -> bytes | None:
     with os.fdopen(spot.open_file(), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_CHANGED:
-            raise ToolError(f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); use sed in bash")
+            raise ToolError(
+                f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); use sed in bash"
+            )
         return file.read()
 
 
@@ -153,7 +183,9 @@ def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
     found = None if old is None else short_hash(old)
     if found is None or not found.startswith(expected[: len(found)].lower()) or len(expected) < 8:
         state = "does not exist" if found is None else f"has the hash {found}"
-        raise ToolError(f"nothing was changed: {spot.path} {state}, not {expected}; read it again before changing it")
+        raise ToolError(
+            f"nothing was changed: {spot.path} {state}, not {expected}; read it again before changing it"
+        )
 
 
 def _encoded(text: str, encoding: Encoding, spot: Spot) -> bytes:
@@ -187,7 +219,9 @@ def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> Non
         if ctx.cancelled:
             raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was replaced")
         if _changed(before, spot.stat()):
-            raise ToolError(f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again")
+            raise ToolError(
+                f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
+            )
         os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
     except BaseException as error:
         os.unlink(temporary, dir_fd=spot.directory)
@@ -200,7 +234,9 @@ def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> Non
 def _keep_attributes(fd: int, before: os.stat_result) -> None:
     made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(PermissionError):  # who may write the directory but not give files away becomes the owner
+        with suppress(
+            PermissionError
+        ):  # who may write the directory but not give files away becomes the owner
             os.fchown(fd, before.st_uid, before.st_gid)
     os.fchmod(fd, stat.S_IMODE(before.st_mode))
 

@@ -36,7 +36,10 @@ class Kept:
         self._root: str = watch["root"]
         room = snapshot.Room()
         before = watch["before"]
-        self._before = {path: before[path] if path in before else snapshot.read_at(self._root, path, room) for path in watch["kept"]}
+        self._before = {
+            path: before[path] if path in before else snapshot.read_at(self._root, path, room)
+            for path in watch["kept"]
+        }
         self._notes: list[str] = []
 
     def put_right(self) -> list[str]:
@@ -79,7 +82,9 @@ class Kept:
         if before is None:
             said = f"is not for commands to make, because programs obey it later; it was renamed to {aside}"
         else:
-            said = "is not for commands to change, so it was put back" + (f"; what it had become is in {aside}" if aside else "")
+            said = "is not for commands to change, so it was put back" + (
+                f"; what it had become is in {aside}" if aside else ""
+            )
         self._notes.append(f"[{self._shown(path)} {said}]")
 
     def _defuse(self, path: str) -> None:
@@ -89,7 +94,11 @@ class Kept:
             self._check_pointer(path)
             return
         try:
-            wrong = [part for part in ("config", "config.worktree", "hooks", "commondir") if self._is_wrong(fd, part, path)]
+            wrong = [
+                part
+                for part in ("config", "config.worktree", "hooks", "commondir")
+                if self._is_wrong(fd, part, path)
+            ]
             for part in wrong:
                 self._say_refused(os.path.join(path, part), _move_aside(fd, part))
             names = set(os.listdir(fd))
@@ -109,7 +118,9 @@ class Kept:
             os.close(parent)
 
     def _say_refused(self, path: str, aside: str) -> None:
-        self._notes.append(f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]")
+        self._notes.append(
+            f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]"
+        )
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
         try:
@@ -142,7 +153,9 @@ class Kept:
                 return self._is_inside(os.path.join(os.path.dirname(path), target))
             case ("file", _, content):
                 text = content.decode(errors="replace").strip()
-                return not text.startswith("gitdir:") or self._is_inside(os.path.join(os.path.dirname(path), text[7:].strip()))
+                return not text.startswith("gitdir:") or self._is_inside(
+                    os.path.join(os.path.dirname(path), text[7:].strip())
+                )
             case _:
                 return True
 

@@ -35,7 +35,9 @@ def limit(limits: dict[str, int]) -> None:
         _, hard = resource.getrlimit(kind)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         # The soft processor limit sends a signal that can be caught, the hard one kills: a second to say goodbye.
-        resource.setrlimit(kind, (soft, soft + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else soft))
+        resource.setrlimit(
+            kind, (soft, soft + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else soft)
+        )
 
 
 def mark(number: int) -> None:
@@ -90,7 +92,10 @@ class _Program(ctypes.Structure):
 def install_filter(program: bytes) -> None:
     """Have every system call from here on judged by a seccomp program."""
     _no_new_privileges()
-    _check(_libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(_Program(len(program) // 8, program)), 0, 0), "prctl(PR_SET_SECCOMP)")
+    _check(
+        _libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(_Program(len(program) // 8, program)), 0, 0),
+        "prctl(PR_SET_SECCOMP)",
+    )
 
 
 def offer_filter(program: bytes, fd: int) -> None:

@@ -35,7 +35,11 @@ def settings(text: str) -> "Iterator[tuple[str, str]]":
             if end < 0:
                 yield "", line
                 break
-            section = line[1:end].strip().split(None, 1)[0].partition(".")[0].casefold() if line[1:end].strip() else ""
+            section = (
+                line[1:end].strip().split(None, 1)[0].partition(".")[0].casefold()
+                if line[1:end].strip()
+                else ""
+            )
             line = line[end + 1 :].strip()
         if not line or line[0] in "#;[":
             continue

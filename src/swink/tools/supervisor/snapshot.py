@@ -64,7 +64,11 @@ def read(parent: int, name: str, room: Room, depth: int = 0) -> "Tree":
         raise OSError(40, f"too many directories in {name}")
     fd = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
-        return "directory", mode, {inside: read(fd, inside, room, depth + 1) for inside in sorted(os.listdir(fd))}
+        return (
+            "directory",
+            mode,
+            {inside: read(fd, inside, room, depth + 1) for inside in sorted(os.listdir(fd))},
+        )
     finally:
         os.close(fd)
 

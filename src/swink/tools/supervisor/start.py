@@ -86,7 +86,9 @@ def _guard(supervisor: int, news: int, kept: "aftermath.Kept | None") -> "NoRetu
     notes = _put_right(kept)
     if not child.isdigit():
         _report(error=f"its supervisor failed: {child or status}")
-    _report(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL), reason="supervisor", left=left, notes=notes)
+    _report(
+        code=128 + signal.SIGKILL, signal=int(signal.SIGKILL), reason="supervisor", left=left, notes=notes
+    )
 
 
 def _supervise(launch: "Launch", guardian: int, news: int, kept: "aftermath.Kept | None") -> "NoReturn":
@@ -167,7 +169,14 @@ def _become(launch: "Launch", directory_write: int) -> None:
     os.setsid()
     signal.set_wakeup_fd(-1)
     # Python ignores the first two, and what is ignored stays ignored across exec.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+        signal.SIGCHLD,
+        signal.SIGTERM,
+        signal.SIGINT,
+        signal.SIGHUP,
+    ):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(1, 2)

@@ -131,7 +131,11 @@ def _children(pid: int) -> list[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found += [int(child) for child in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended while we looked: its children are ours now
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+        PermissionError,
+    ):  # it ended while we looked: its children are ours now
         pass
     return found
 
