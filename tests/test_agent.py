@@ -318,7 +318,7 @@ async def test_a_stale_stream_never_disturbs_a_newer_run():
 async def test_a_stream_function_that_swallows_cancellation_cannot_hold_the_agent(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.05)
+    monkeypatch.setattr("swink.engine.run.ABANDON_AFTER", 0.05)
     release = asyncio.Event()
 
     async def stubborn(model: Any, context: Any, options: Any) -> Any:

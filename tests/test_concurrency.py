@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from swink import Agent, ToolCall, tool
-from swink.run import Run
+from swink.engine.run import Run
 from swink.testing import ScriptedModel
 
 

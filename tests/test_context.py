@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swink import context
 from swink.context import SlidingWindow, _Measure
-from swink.history import History, violations
+from swink.engine.history import History, violations
 from swink.messages import (
     AssistantMessage,
     Base64Source,

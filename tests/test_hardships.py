@@ -111,7 +111,7 @@ async def test_a_subscriber_that_raises_anything_at_a_tool_does_not_hold_the_bat
 async def test_a_session_that_hangs_cannot_hold_the_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr("swink.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.engine.run.SAVE_ABORTED", 0.05)
 
     class Hanging:
         messages: tuple[Any, ...] = ()
@@ -202,7 +202,7 @@ async def test_a_deadline_of_nothing_opens_no_turn():
 
 
 async def test_a_stale_run_writes_nothing_into_a_newer_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.03)
+    monkeypatch.setattr("swink.engine.run.ABANDON_AFTER", 0.03)
     asked = 0
 
     async def stubborn(model: Any, context: Any, options: Any) -> Any:
@@ -942,7 +942,7 @@ def test_a_second_exit_does_not_break_the_end_that_the_first_began():
 
 
 async def test_a_run_that_was_left_behind_asks_the_model_no_more(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swink.run.ABANDON_AFTER", 0.03)
+    monkeypatch.setattr("swink.engine.run.ABANDON_AFTER", 0.03)
     asked, over = [0], asyncio.Event()
 
     async def deaf(*call: Any) -> Any:

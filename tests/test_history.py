@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swink.engine.history import INTERRUPTED, History, Snapshot, paired, violations
 from swink.errors import BrokenHistory
-from swink.history import INTERRUPTED, History, Snapshot, paired, violations
 from swink.messages import AssistantMessage, CustomMessage, Text, ToolCall, ToolResultMessage, UserMessage
 from swink.tokens import estimate_tokens
 from tests import strategies

@@ -6,7 +6,7 @@ import pytest
 
 from swink import Agent, ExponentialBackoff, ModelSpec, NetworkError, StreamOptions
 from swink.config import AgentContext, AgentLoopConfig
-from swink.loop import agent_loop
+from swink.engine.loop import agent_loop
 from swink.messages import UserMessage
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,30 +13,18 @@ import swink
 
 ROOT = Path(swink.__file__).parent
 
+DRAWING = Path(__file__).parents[1].joinpath("CONTRIBUTING.md").read_text("utf-8").split("```")[1]
+
+
+def names_in(line: str) -> list[str]:
+    """The names on a line of the drawing; two spaces part them, many spaces the explanation after them."""
+    return re.split(r" {4,}", line.strip())[0].split()
+
+
 # From the top down. A module imports from lower lines only; what stands on one line does not import each other.
-LAYERS = """
-__main__
-tui  cli
-eval  serve  scale
-providers  policies  tools  memory  local  teams  mcp  telemetry
-swink
-agent
-structured  catalog  wrappers  testing  checkpoint
-loop
-reply
-eventstream  transform  dispatch
-approval
-run
-ledger
-config  account  state  watch  subscribers  cassette
-events  tool  context  conformance  policy  scrub
-stream  history  schema  workers  retry  queues  shown
-tokens  codec
-messages  errors  redact  filelock  hosts
-keyformats  namedsecrets
-"""
+LAYERS = [["__main__"], *[names_in(line) for line in DRAWING.strip().splitlines()], ["engine"]]
 RELATIVE = "swink.<relative>"
-RANKS = {name: -number for number, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
+RANKS = {name: -number for number, line in enumerate(LAYERS) for name in line}
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 
 
@@ -47,9 +36,10 @@ MODULES = {module_of(path) for path in TREES}
 
 
 def part_of(module: str) -> str:
-    """The drawn name a module belongs to: `swink.providers.http` is part of providers, `swink` stands for itself."""
+    """The drawn name a module belongs to: `swink.providers.http` is part of providers; the engine's modules
+    stand for themselves."""
     _, *rest = module.split(".")
-    return rest[0] if rest else "swink"
+    return (rest[1] if rest[0] == "engine" and rest[1:] else rest[0]) if rest else "swink"
 
 
 def imported(tree: ast.Module) -> list[tuple[int, str]]:
@@ -132,7 +122,7 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
         "opentelemetry",
     )
     assert not [name for name in loaded if name.split(".")[0] in heavy]
-    packages = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"engine", "stream", "redact"}
     assert not [
         name
         for name in loaded

@@ -85,7 +85,7 @@ def stuck_on(stream_fn: Any, timeout: Any = SOON) -> Agent:
 async def test_a_stuck_stream_is_given_up_whatever_it_does_about_it(
     stream_fn: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("swink.watch.AGAIN", 0.05)
+    monkeypatch.setattr("swink.engine.watch.AGAIN", 0.05)
     agent = stuck_on(stream_fn)
     async with asyncio.timeout(5):
         result = await agent.run("hi")

@@ -1,9 +1,10 @@
 """swink: a harness for LLM agents."""
 
 from swink.agent import Agent
-from swink.approval import ApprovalRequest, Approved, Rejected
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
 from swink.context import SlidingWindow
+from swink.engine.eventstream import EventStream
+from swink.engine.loop import agent_loop, agent_loop_continue
 from swink.errors import (
     Aborted,
     AgentError,
@@ -25,8 +26,6 @@ from swink.errors import (
     SyncInAsyncContext,
     UnknownModel,
 )
-from swink.eventstream import EventStream
-from swink.loop import agent_loop, agent_loop_continue
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -43,7 +42,7 @@ from swink.messages import (
     UserMessage,
     register_custom,
 )
-from swink.policy import Inject, Policy, Replace, Rewrite, Skip, Stop
+from swink.policy import ApprovalRequest, Approved, Inject, Policy, Rejected, Replace, Rewrite, Skip, Stop
 from swink.retry import ExponentialBackoff
 from swink.stream import StreamFn, StreamOptions, Timeout
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool

@@ -14,11 +14,12 @@ from swink.checkpoint import Checkpoint, placeholders
 from swink.codec import plain, savable
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn
+from swink.engine.eventstream import Buffer, EventStream
+from swink.engine.history import History, Snapshot, violations
+from swink.engine.loop import check_continue, take_turns
+from swink.engine.run import Run
 from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
-from swink.eventstream import Buffer, EventStream
-from swink.history import History, Snapshot, violations
-from swink.loop import check_continue, take_turns
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -34,7 +35,6 @@ from swink.messages import (
 from swink.policy import Policy, asking, slots_of, vet_commit
 from swink.queues import MessageQueue, QueueMode
 from swink.retry import ExponentialBackoff, RetryStrategy
-from swink.run import Run
 from swink.state import copied
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput

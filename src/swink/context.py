@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate, islice
 from weakref import WeakKeyDictionary
 
-from swink.history import History, Snapshot
+from swink.engine.history import History, Snapshot
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.tokens import estimate_tokens
 

@@ -23,11 +23,8 @@ AgentError
 └── (packages above the core add their own)
 """
 
-import asyncio
 import re
-from math import inf
 from typing import ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 ErrorKind = Literal[
     "context_window_exceeded",
@@ -275,28 +272,6 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         ),
     ),
 )
-
-
-def raise_soon(error: BaseException) -> None:
-    """Let what ends the program end it at the next step of the event loop, not in the middle of ours.
-
-    A loop that was just ended is shutting down: what else would end it within a second is not raised again.
-    """
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        raise error from None
-    now = loop.time()
-    if now - _ended.get(loop, -inf) > 1.0:
-        _ended[loop] = now
-        loop.call_soon(_raise, error)
-
-
-def _raise(error: BaseException) -> None:
-    raise error
-
-
-_ended: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 
 def error_for(

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from swink.errors import raise_soon
-from swink.history import paired
+from swink.engine.history import paired
+from swink.engine.waiting import raise_soon
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -133,6 +133,32 @@ class Ending(Struct, frozen=True):
     error: str | None
     turn: Turn | None
     """The last turn; a run may end before its first."""
+
+
+class ApprovalRequest(Struct, frozen=True):
+    """A call that waits for somebody's word: `arguments` are exactly what will run, `shown` is what to show people."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    shown: dict[str, Any]
+    requires_approval: bool
+    context: PolicyContext
+
+    def __repr__(self) -> str:
+        return f"ApprovalRequest({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
+
+
+class Approved(Struct, frozen=True):
+    """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are."""
+
+    arguments: dict[str, Any] | None = None
+
+
+class Rejected(Struct, frozen=True):
+    """Do not run it; the model is told the reason."""
+
+    reason: str | None = None
 
 
 class Policy:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from swink.errors import raise_soon
+from swink.engine.waiting import raise_soon
 from swink.events import AgentEvent
 
 log = logging.getLogger("swink.agent")

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.conformance import check_stream_fn as check_stream_fn
+from swink.engine.history import violations
 from swink.events import AgentEvent
-from swink.history import violations
 from swink.messages import ModelSpec, Text, Thinking, ToolCall, Usage
 from swink.stream import (
     AssistantMessageEvent,

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from swink.context import TransformFn
+from swink.engine.run import Run
 from swink.events import CompactionReport, ContextCompacted
 from swink.messages import Message
-from swink.run import Run
 from swink.tokens import estimate_tokens
 
 

@@ -23,13 +23,12 @@ from command_line import (
     without_styles,
 )
 
-from swink.approval import ApprovalRequest, Rejected
 from swink.cli.arguments import make_parser, parse_arguments
 from swink.cli.asking import approver
 from swink.cli.completion import walk
 from swink.cli.run import read_prompt
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
-from swink.policy import PolicyContext
+from swink.policy import ApprovalRequest, PolicyContext, Rejected
 
 
 def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):

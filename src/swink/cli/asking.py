@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from swink.approval import ApprovalRequest, Rejected
 from swink.cli.terminal import say
+from swink.policy import ApprovalRequest, Rejected
 from swink.shown import escaped, shown_arguments
 
 Approval = Literal["ask", "never", "always"]

@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import msgspec
 
+from swink.engine.history import Snapshot
 from swink.errors import StreamError
-from swink.history import Snapshot
 from swink.messages import (
     AssistantMessage,
     Base64Source,

@@ -12,8 +12,8 @@ from typing import Any
 
 from swink.agent import Agent
 from swink.config import AgentResult
+from swink.engine.history import Snapshot
 from swink.errors import AlreadyRunning, MisuseError
-from swink.history import Snapshot
 from swink.messages import Input
 from swink.teams.flow import Flow, NestedStream
 from swink.teams.member import fresh

@@ -5,13 +5,11 @@ import inspect
 import logging
 from typing import Any
 
-from msgspec import Struct
-
+from swink.engine.ledger import Call
+from swink.engine.run import Run
 from swink.events import ApprovalRequested, ApprovalResolved
-from swink.ledger import Call
-from swink.policy import PolicyContext
+from swink.policy import ApprovalRequest, Approved, Rejected
 from swink.redact import MARK
-from swink.run import Run
 from swink.tool import copy_json, failure
 from swink.workers import Abandoned, run_in_thread
 
@@ -19,32 +17,6 @@ log = logging.getLogger("swink.approval")
 
 _AT_ONCE = 20_000
 """Characters of a call that are made a view of at once."""
-
-
-class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for somebody's word: `arguments` are exactly what will run, `shown` is what to show people."""
-
-    call_id: str
-    name: str
-    arguments: dict[str, Any]
-    shown: dict[str, Any]
-    requires_approval: bool
-    context: PolicyContext
-
-    def __repr__(self) -> str:
-        return f"ApprovalRequest({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
-
-
-class Approved(Struct, frozen=True):
-    """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are."""
-
-    arguments: dict[str, Any] | None = None
-
-
-class Rejected(Struct, frozen=True):
-    """Do not run it; the model is told the reason."""
-
-    reason: str | None = None
 
 
 def needs_approval(run: Run, call: Call) -> bool:

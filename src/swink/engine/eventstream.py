@@ -6,9 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 from swink.config import AgentResult
+from swink.engine.run import Run
 from swink.errors import MisuseError
 from swink.events import AgentEvent
-from swink.run import Run
 from swink.subscribers import Subscribers
 
 

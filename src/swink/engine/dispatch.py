@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from swink.approval import ask_approval, needs_approval
 from swink.config import Partition
+from swink.engine.approval import ask_approval, needs_approval
+from swink.engine.ledger import Call, CallContext
+from swink.engine.run import Run
+from swink.engine.waiting import call_later
 from swink.events import ToolExecutionStart
-from swink.ledger import Call, CallContext
 from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, Rewrite, Skip, Stop, consult
 from swink.redact import told
-from swink.run import Run
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
-from swink.watch import call_later
 from swink.workers import GRACE, Abandoned
 
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"

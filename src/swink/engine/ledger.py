@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from swink.account import Account
 from swink.config import AgentContext, AgentLoopConfig, AgentResult
+from swink.engine.history import History, paired
 from swink.errors import AgentError
 from swink.events import (
     AgentEnd,
@@ -26,7 +27,6 @@ from swink.events import (
     TurnEnd,
     TurnStart,
 )
-from swink.history import History, paired
 from swink.messages import (
     AssistantMessage,
     Cost,

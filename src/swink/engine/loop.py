@@ -11,10 +11,13 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 
 from swink.config import AgentContext, AgentLoopConfig
-from swink.dispatch import run_batch
+from swink.engine.dispatch import run_batch
+from swink.engine.eventstream import Buffer, EventStream
+from swink.engine.history import History, paired
+from swink.engine.reply import take_reply
+from swink.engine.run import Run
+from swink.engine.waiting import started
 from swink.errors import InvalidContinue, NoMessages
-from swink.eventstream import Buffer, EventStream
-from swink.history import History, paired
 from swink.messages import (
     AssistantMessage,
     ContentBlock,
@@ -26,8 +29,6 @@ from swink.messages import (
     as_messages,
 )
 from swink.policy import Inject, Replace, Stop, Turn, consult
-from swink.reply import take_reply
-from swink.run import Run, begun
 from swink.subscribers import Subscribers
 from swink.tool import as_tools
 from swink.transform import transform_context
@@ -63,7 +64,7 @@ def check_continue(messages: Sequence[Message]) -> None:
 async def take_turns(run: Run) -> None:
     """The whole run: turns, steering between them, follow-ups at the end."""
     try:
-        await begun()
+        await started()
         if _may_steer(run):
             await _poll_steering(run)
         while True:

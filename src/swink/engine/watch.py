@@ -114,14 +114,6 @@ class _Patrol:
             self.look_at(watch.look(now), loop)
 
 
-def call_later(
-    loop: asyncio.AbstractEventLoop, delay: float, function: Callable[..., object], *values: Any
-) -> asyncio.TimerHandle:
-    """`loop.call_later` whose handle, once cancelled, no longer holds the caller's context variables."""
-    run: Any = copy_context().run
-    return loop.call_later(delay, run, function, *values, context=Context())
-
-
 def _nothing() -> None:
     """What is done about a run that is over."""
 

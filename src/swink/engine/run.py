@@ -6,21 +6,21 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from types import coroutine
 from typing import Any, Protocol
 
 from swink.config import AgentContext, AgentLoopConfig
+from swink.engine.history import History
+from swink.engine.ledger import Ledger
+from swink.engine.waiting import call_later, start_task, started
+from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, NetworkError
 from swink.events import AgentEvent, AgentStart
-from swink.history import History
-from swink.ledger import Ledger
 from swink.messages import Message, StopReason
 from swink.policy import Policy, consult
 from swink.redact import told
 from swink.tool import Tool
-from swink.watch import Watch, call_later
 
 log = logging.getLogger("swink.run")
 
@@ -113,7 +113,7 @@ class Run(Ledger):
         self.emit(AgentStart())
         self.pending.extend(prompts)
         self.enter_pending()
-        self._task = self.loop.create_task(_primed(body(self)), name="swink-run")
+        self._task = start_task(self.loop, body(self), "swink-run")
         if self._abort_reason is not None:
             self._task.cancel()
         elif deadline is not None and deadline <= 0:
@@ -194,7 +194,7 @@ class Run(Ledger):
         if self.loop.is_closed() or (self.config.save is None and not self.slots.post_run):
             self._over()
         else:
-            self._saver = self.loop.create_task(_primed(self._finish()))
+            self._saver = start_task(self.loop, self._finish())
 
     async def save(self) -> None:
         """Hand what is new to the session; one append at a time, and a cancelled wait does not cancel the append."""
@@ -222,7 +222,7 @@ class Run(Ledger):
         until = self.loop.time() + (SAVE_ABORTED if self._abort_reason is not None else SAVE_WITHIN)
         try:
             with suppress(asyncio.CancelledError):
-                await begun()
+                await started()
             if self.config.save is not None:
                 await self._save_rest(until)
             for policy in self.slots.post_run:
@@ -279,15 +279,3 @@ class HookFailed(AgentError):
     """A hook of the application raised; the exception itself is raised from the run."""
 
     kind = "hook"
-
-
-@coroutine
-def begun() -> Generator[None, None, None]:
-    """Where a coroutine stands when its task is made."""
-    yield
-
-
-def _primed(body: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
-    """The coroutine, run up to its `begun()`: a task cancelled before its first step is then inside its `try`."""
-    body.send(None)
-    return body

@@ -8,6 +8,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from swink.config import KeyOwner
+from swink.engine.history import Snapshot
+from swink.engine.run import Run
 from swink.errors import (
     AgentError,
     AuthError,
@@ -18,12 +20,10 @@ from swink.errors import (
     error_for,
 )
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
-from swink.history import Snapshot
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import told
 from swink.retry import wait_before
-from swink.run import Run
 from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
 from swink.transform import transform_context
