@@ -131,7 +131,7 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
 
 
 def test_the_public_names_are_few_and_each_is_there():
-    assert len(swink.__all__) <= 65
+    assert len(swink.__all__) <= 75
     assert sorted(swink.__all__) == swink.__all__
     assert len(set(swink.__all__)) == len(swink.__all__)
     for name in swink.__all__:

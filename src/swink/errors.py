@@ -5,7 +5,8 @@ AgentError
 │   ├── ContextWindowOverflow      the input does not fit (the loop compacts once, then gives up)
 │   ├── ModelThrottled             rate limited (retried)
 │   ├── NetworkError               connection, timeout, 5xx, broken stream (retried)
-│   ├── AuthError                  key missing, wrong or out of credit
+│   ├── AuthError                  key wrong or out of credit
+│   │   └── MissingKey             there is no key to send; also a MisuseError
 │   ├── ContentFiltered            the provider refused the content
 │   ├── ModelRetired               the model is gone
 │   ├── StreamError                anything else a stream function did wrong
@@ -18,6 +19,7 @@ AgentError
 │   ├── InvalidContinue            the conversation already has its answer
 │   ├── SyncInAsyncContext         run_sync inside a running event loop
 │   ├── BrokenHistory              tool calls and results do not pair
+│   ├── InvalidInput               a value of the wrong type or out of range; also a TypeError and ValueError
 │   ├── InvalidTool                a tool cannot be built from what was given
 │   └── UnknownModel               no such provider, or a malformed model string
 └── (packages above the core add their own)
@@ -186,6 +188,16 @@ class BrokenHistory(MisuseError):
 
 class InvalidTool(MisuseError):
     """A tool cannot be built from what was given."""
+
+
+class InvalidInput(MisuseError, TypeError, ValueError):
+    """A value of the wrong type, or out of range; the message says what to pass instead."""
+
+
+class MissingKey(AuthError, MisuseError):
+    """There is no API key to send."""
+
+    advice = ""
 
 
 class UnknownModel(MisuseError):
