@@ -44,8 +44,8 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
     return [span for span in spans if text[span[0] : span[1]] != MARK]
 
 
-def told(error: BaseException) -> str:
-    """An exception in words, without secrets; even saying what went wrong may go wrong."""
+def describe_error(error: BaseException) -> str:
+    """An exception's type and message, without secrets."""
     try:
         text = str(error)
     except Exception:

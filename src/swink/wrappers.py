@@ -19,7 +19,7 @@ from swink.cassette import Asked, Cassette, Recording, identify
 from swink.errors import AgentError, CacheMiss, ModelError, error_for
 from swink.hosts import origin_of
 from swink.messages import ModelSpec
-from swink.redact import told
+from swink.redact import describe_error
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
 
 logger = logging.getLogger("swink.wrappers")
@@ -64,7 +64,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                                 yield item
             except Exception as error:
                 # A stream function is somebody else's code; whatever it raises is judged as the loop would judge it.
-                failure = error if isinstance(error, AgentError) else error_for(None, told(error))
+                failure = error if isinstance(error, AgentError) else error_for(None, describe_error(error))
                 if shown or last or not failure.retryable:
                     raise
             if shown or last:
@@ -193,7 +193,7 @@ async def _identified(
     try:
         return await asyncio.to_thread(identify, model, context, options, server, asker)
     except (TypeError, ValueError, NotImplementedError) as error:
-        logger.warning("a request to %s is not recorded: %s", model, told(error))
+        logger.warning("a request to %s is not recorded: %s", model, describe_error(error))
         return None
 
 

@@ -18,7 +18,7 @@ from swink.engine.waiting import call_later
 from swink.events import ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult
 from swink.policy import Inject, Rewrite, Skip, Stop, consult
-from swink.redact import told
+from swink.redact import describe_error
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
 from swink.workers import GRACE, Abandoned
 
@@ -145,7 +145,7 @@ class _Batch:
             )
         except Exception as error:
             # Types of the tool's own are built here; what they raise is the model's to hear, too.
-            self.run.settle(call, failure(f"error: invalid arguments: {told(error)}"))
+            self.run.settle(call, failure(f"error: invalid arguments: {describe_error(error)}"))
         return False
 
     async def _run_call(self, call: Call) -> None:
@@ -359,4 +359,4 @@ def _result_of(error: BaseException, why: str) -> ToolResult:
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
-            return failure(f"error: {told(error)}")
+            return failure(f"error: {describe_error(error)}")

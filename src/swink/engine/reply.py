@@ -22,7 +22,7 @@ from swink.errors import (
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.policy import Stop, consult
-from swink.redact import told
+from swink.redact import describe_error
 from swink.retry import wait_before
 from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
@@ -122,7 +122,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         return _named(error, model)
     except Exception as error:
         # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
-        return error_for(None, told(error), model=str(model))
+        return error_for(None, describe_error(error), model=str(model))
     finally:
         watch.end()
     end = assembly.terminal

@@ -19,7 +19,7 @@ from swink.errors import Aborted, AgentError, NetworkError
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason
 from swink.policy import Policy, consult
-from swink.redact import told
+from swink.redact import describe_error
 from swink.tool import Tool
 
 log = logging.getLogger("swink.run")
@@ -164,7 +164,7 @@ class Run(Ledger):
         """A hook failed: the run ends in an error, and whoever awaits it gets the exception itself."""
         self.failure = error
         if self.error is None:
-            self.error = HookFailed(told(error))
+            self.error = HookFailed(describe_error(error))
         self.stop_reason = "error"
         self.close("error")
         if self._task is not None and not isinstance(error, Exception):

@@ -21,7 +21,7 @@ from msgspec import Struct
 from swink.errors import AgentError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
-from swink.redact import redact_text, told
+from swink.redact import describe_error, redact_text
 from swink.serve.asgi import App, Message, Receive, Send, serve_app
 from swink.serve.naming import is_name, is_served
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
@@ -253,7 +253,7 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
         failure = error
     except Exception as error:
         # A stream function is somebody else's code; what it raises is for those who run the server.
-        logger.warning("%s: the stream function failed: %s", job.model, told(error))
+        logger.warning("%s: the stream function failed: %s", job.model, describe_error(error))
         failure = NetworkError("the server failed while it asked the model")
     finally:
         if hasattr(stream, "aclose"):
