@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swink.redact import MARK
-from swink.shown import escaped, shown_arguments
+from swink.redact.shown import escape_invisible, show_arguments
 from tests.counts import tried
 
 KEY = "sk-proj-abcdefgh1234ijklmnop"
 
 
 def shown(command: str, name: str = "command") -> str:
-    return shown_arguments({name: command})[name]
+    return show_arguments({name: command})[name]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_secrets_are_hidden_by_the_name_of_their_argument_unless_a_shell_would_e
         "token": "$(id)",
         "secret": "/etc/shadow",
     }
-    assert shown_arguments(arguments) == {
+    assert show_arguments(arguments) == {
         "password": MARK,
         "credentials": {"user": MARK, "pin": MARK},
         "note": f"the key {MARK}",
@@ -138,16 +138,16 @@ def test_a_command_is_shown_whatever_its_argument_is_called_or_stands_in():
         "password_command": "rm -rf build",
         "credentials": {"helper": "store it", "argv": ["rm", "build"]},
     }
-    assert shown_arguments(arguments) == arguments
+    assert show_arguments(arguments) == arguments
 
 
 def test_a_value_that_another_argument_expands_is_shown():
     arguments = {"command": "$PASSWORD -m http.server", "env": {"PASSWORD": "python3", "API_TOKEN": "abc123"}}
-    assert shown_arguments(arguments) == {**arguments, "env": {"PASSWORD": "python3", "API_TOKEN": MARK}}
+    assert show_arguments(arguments) == {**arguments, "env": {"PASSWORD": "python3", "API_TOKEN": MARK}}
 
 
 def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
-    assert list(shown_arguments({"a\u200b": 1, "a\\u200b": 2, "a\nallow? [y/N]": 3})) == [
+    assert list(show_arguments({"a\u200b": 1, "a\\u200b": 2, "a\nallow? [y/N]": 3})) == [
         "a\\u200b",
         "a\\\\u200b",
         "a\\nallow? [y/N]",
@@ -175,7 +175,7 @@ def test_characters_that_hide_or_reorder_text_are_escaped(char: str):
     view = shown(f"rm {char}x")
     assert char not in view
     assert re.fullmatch(r"rm \\[\w]+x", view)
-    assert escaped(char) in shown_arguments({f"a{char}": 1}).popitem()[0]
+    assert escape_invisible(char) in show_arguments({f"a{char}": 1}).popitem()[0]
 
 
 def test_ordinary_text_of_any_script_is_shown_as_it_is():
@@ -199,5 +199,5 @@ def test_every_character_a_shell_may_act_on_is_in_the_view(command: str):
 
 def test_the_arguments_themselves_stay_as_they_are():
     arguments = {"password": "hunter2", "list": [{"token": "abc123"}]}
-    shown_arguments(arguments)
+    show_arguments(arguments)
     assert arguments == {"password": "hunter2", "list": [{"token": "abc123"}]}

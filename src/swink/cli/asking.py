@@ -13,7 +13,7 @@ import msgspec
 
 from swink.cli.terminal import say
 from swink.policy import ApprovalRequest, Rejected
-from swink.shown import escaped, shown_arguments
+from swink.redact.shown import escape_invisible, show_arguments
 
 Approval = Literal["ask", "never", "always"]
 Verdict = bool | Rejected
@@ -29,20 +29,18 @@ def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     """A call for people, in one line: `name(city="Oslo", days=3)`, secrets redacted."""
-    return (
-        f"{name}({', '.join(f'{key}={_json(value)}' for key, value in shown_arguments(arguments).items())})"
-    )
+    return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in show_arguments(arguments).items())})"
 
 
 def question_text(request: ApprovalRequest) -> str:
     """The whole call, an argument a line; the lines of a longer text stand behind a bar, so that none passes for the question."""
-    lines = [f"swink: {escaped(request.name)} wants to run with"]
+    lines = [f"swink: {escape_invisible(request.name)} wants to run with"]
     for key, value in request.shown.items():
         text = value if isinstance(value, str) else _json(value)
         first, *rest = text.split("\n") if text else ['""']
         lines += [f"  {key}: {first}" if not rest else f"  {key}:"]
         lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
-    return "\n".join(lines if request.shown else [f"swink: {escaped(request.name)} wants to run"])
+    return "\n".join(lines if request.shown else [f"swink: {escape_invisible(request.name)} wants to run"])
 
 
 def _json(value: Any) -> str:
@@ -58,7 +56,7 @@ async def _refuse(request: ApprovalRequest) -> Verdict:
 
 
 async def _ask(request: ApprovalRequest) -> Verdict:
-    name = escaped(request.name)
+    name = escape_invisible(request.name)
     question = f"{question_text(request)}\nswink: allow {name}? [y/N] "
     for _ in range(_TIMES):
         answer = await _answer_to(question)

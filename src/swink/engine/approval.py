@@ -41,12 +41,10 @@ async def ask_approval(run: Run, call: Call) -> bool:
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(repr(call.arguments)) > _AT_ONCE
     # Not at the top: its patterns take 10 ms to compile, and many programs never ask.
-    from swink.shown import shown_arguments
+    from swink.redact.shown import show_arguments
 
     shown = (
-        await asyncio.to_thread(shown_arguments, call.arguments)
-        if is_long
-        else shown_arguments(call.arguments)
+        await asyncio.to_thread(show_arguments, call.arguments) if is_long else show_arguments(call.arguments)
     )
     run.check()
     run.emit(ApprovalRequested(call.call.id, tool.name, shown))

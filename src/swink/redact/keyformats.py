@@ -100,7 +100,7 @@ _PUTTY = re.compile(
 )
 
 
-def formats(text: str) -> Iterator[Span]:
+def find_formats(text: str) -> Iterator[Span]:
     """Where keys stand that are known by their form alone."""
     # Keys are long words with digits in them, or begin like nothing else: all prefixes are looked for in those few, not in the whole text.
     words = "\n".join({word for word in _LONG_WORD.findall(text) if _TELLING.search(word)})

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from swink.keyformats import formats
 from swink.redact import MARK, redact_value, secret_spans
+from swink.redact.keyformats import find_formats
 
 _PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
 _NAMES_A_PLACE = re.compile(r"[/.~@-]|.*(?://|\.\.)")
@@ -71,13 +71,13 @@ _SHOWN_CONTROLS = frozenset("\n\t")
 _ASCII_PRINTABLE = re.compile(r"[\n\t -~]*")
 
 
-def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def show_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a call's arguments for people."""
     expanded = frozenset(name for text in _texts(arguments) for name in _EXPANSION.findall(text))
     return cast("dict[str, Any]", _shown(arguments, "", expanded, secret=False))
 
 
-def escaped(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""The text with every character that is invisible, or moves others about, as `\u202e`; line ends and tabs stay."""
     if _ASCII_PRINTABLE.fullmatch(text):
         return text
@@ -121,7 +121,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _shown_name(name: str) -> str:
     """The name of an argument in one line; no two names are shown alike."""
-    return escaped(name.replace("\\", "\\\\")).replace("\n", "\\n").replace("\t", "\\t")
+    return escape_invisible(name.replace("\\", "\\\\")).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _is_secret(name: str, value: object) -> bool:
@@ -137,14 +137,14 @@ def _shown_text(text: str, name: str, expanded: frozenset[str], *, secret: bool)
     spans = secret_spans(text)
     if spans and _runs_itself(text):
         spans = []
-    keys = {start for start, _ in formats(text)} if spans else set[int]()
+    keys = {start for start, _ in find_formats(text)} if spans else set[int]()
     for start, end in spans:
         scheme = _SCHEME.match(text, start, end)
         start = scheme.end() if scheme else start
         if _may_hide(text, start, end, name) and (start in keys or not _is_expanded(text, start, expanded)):
-            parts += [escaped(text[position:start]), MARK]
+            parts += [escape_invisible(text[position:start]), MARK]
             position = end
-    return "".join([*parts, escaped(text[position:])])
+    return "".join([*parts, escape_invisible(text[position:])])
 
 
 def _runs_itself(text: str) -> bool:

@@ -32,11 +32,11 @@ def redact_text(text: str, *secrets: str | None) -> str:
 def secret_spans(text: str) -> list[tuple[int, int]]:
     """Where `redact_text` puts its marks: in order, apart from each other."""
     # Not at the top: their patterns take 10 ms to compile, and most programs that start have nothing to redact yet.
-    from swink.keyformats import formats
-    from swink.namedsecrets import named
+    from swink.redact.keyformats import find_formats
+    from swink.redact.namedsecrets import find_named
 
     spans: list[tuple[int, int]] = []
-    for start, stop in sorted([*formats(text), *named(text)]):
+    for start, stop in sorted([*find_formats(text), *find_named(text)]):
         if spans and start < spans[-1][1]:
             spans[-1] = spans[-1][0], max(stop, spans[-1][1])
         else:

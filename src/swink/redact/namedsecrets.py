@@ -76,7 +76,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}\Z")
 _TURN = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[a-z])")
 
 
-def named(text: str) -> Iterator[Span]:
+def find_named(text: str) -> Iterator[Span]:
     """Where values stand whose name, scheme or address says that they are secret."""
     lowered = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case
     for parts, pattern, is_one in _PLACES:
