@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
+from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -17,11 +19,15 @@ from swink.messages import (
     UserMessage,
 )
 from swink.policy import (
+    Approved,
     Inject,
     NudgeReasoningOnly,
     Policy,
     PolicyContext,
+    Rejected,
     Replace,
+    Rewrite,
+    Skip,
     Slots,
     Stop,
     Turn,
@@ -122,16 +128,16 @@ async def test_cancellation_passes_through_a_policy():
 
 
 def test_injected_messages_are_whatever_input_may_be():
-    assert Inject("hi").as_messages == (UserMessage("hi"),)
-    assert Inject([UserMessage("a"), "b"]).as_messages == (UserMessage("a"), UserMessage("b"))
+    assert Inject("hi").messages == (UserMessage("hi"),)
+    assert Inject([UserMessage("a"), "b"]).messages == (UserMessage("a"), UserMessage("b"))
     with pytest.raises(TypeError, match="input takes"):
         Inject(5)
 
 
 def test_injected_messages_may_come_from_a_generator_and_stay_the_same():
     inject = Inject(UserMessage(text) for text in "ab")
-    assert [message.text for message in inject.as_messages] == ["a", "b"]
-    assert inject.as_messages[0] is inject.as_messages[0]
+    assert [message.text for message in inject.messages] == ["a", "b"]
+    assert inject.messages[0] is inject.messages[0]
     assert inject == Inject([UserMessage("a"), UserMessage("b")])
 
 
@@ -224,3 +230,19 @@ async def test_a_verdict_may_be_of_a_type_of_ones_own():
             return Refusal("not here")
 
     assert await consult(Refuses(), "pre_turn", None) == Refusal("not here")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Stop(3),  # pyright: ignore[reportArgumentType]
+        lambda: Skip(None),  # pyright: ignore[reportArgumentType]
+        lambda: Rewrite("x"),  # pyright: ignore[reportArgumentType]
+        lambda: Replace("x"),  # pyright: ignore[reportArgumentType]
+        lambda: Approved("x"),  # pyright: ignore[reportArgumentType]
+        lambda: Rejected(5),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_a_verdict_that_means_nothing_is_refused_where_it_is_made(make: Any):
+    with pytest.raises(InvalidInput, match="takes"):
+        make()

@@ -180,7 +180,6 @@ async def test_a_guard_that_fails_withholds_what_it_could_not_judge():
         ("post_turn", Skip("no")),
         ("post_turn", Replace(AssistantMessage("no calls"))),
         ("post_loop", Skip("no")),
-        ("pre_turn", Stop(3)),  # pyright: ignore[reportArgumentType]
     ],
 )
 async def test_a_verdict_that_cannot_be_carried_out_stops_the_run_if_the_policy_is_a_guard(

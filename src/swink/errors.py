@@ -26,6 +26,7 @@ AgentError
 """
 
 import re
+from types import NoneType
 from typing import ClassVar, Literal
 
 ErrorKind = Literal[
@@ -202,6 +203,16 @@ class MissingKey(AuthError, MisuseError):
 
 class UnknownModel(MisuseError):
     """No such provider, or a malformed model string."""
+
+
+def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    """Refuse a value of the wrong type with what to pass instead."""
+    if not isinstance(value, kinds):
+        named = [
+            kind.__name__ if kind is not NoneType else "None"
+            for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+        ]
+        raise InvalidInput(f"{what} takes {' or '.join(named)}, not {type(value).__name__}")
 
 
 _BY_KIND: dict[str, type[ModelError]] = {

@@ -2,18 +2,21 @@
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from swink.engine.history import paired
-from swink.engine.waiting import raise_soon
+from swink.engine.waiting import raise_soon, resolve
+from swink.errors import InvalidInput, check_type
 from swink.messages import (
     AssistantMessage,
     Cost,
+    Input,
     Message,
     ModelSpec,
     StopReason,
@@ -35,19 +38,21 @@ class Stop(Struct, frozen=True):
 
     reason: str
 
+    def __post_init__(self) -> None:
+        check_type("Stop(reason)", self.reason, str)
+
 
 class Inject(Struct, frozen=True):
     """Add messages to the context: before this turn (pre_turn), or as the start of another one."""
 
-    messages: Any
+    messages: tuple[Message, ...]
 
     def __post_init__(self) -> None:
         force_setattr(self, "messages", tuple(paired(as_messages(self.messages))))
 
-    @property
-    def as_messages(self) -> tuple[Message, ...]:
-        """The messages."""
-        return self.messages
+    if TYPE_CHECKING:
+
+        def __init__(self, messages: Input) -> None: ...
 
 
 class Skip(Struct, frozen=True):
@@ -55,11 +60,17 @@ class Skip(Struct, frozen=True):
 
     text: str
 
+    def __post_init__(self) -> None:
+        check_type("Skip(text)", self.text, str)
+
 
 class Rewrite(Struct, frozen=True):
     """Run the call with these arguments instead."""
 
     arguments: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        check_type("Rewrite(arguments)", self.arguments, dict)
 
 
 class Replace(Struct, frozen=True):
@@ -67,7 +78,15 @@ class Replace(Struct, frozen=True):
 
     message: Message
 
+    def __post_init__(self) -> None:
+        check_type("Replace(message)", self.message, get_args(Message))
 
+
+TurnVerdict = Stop | Inject | None
+CallVerdict = Stop | Inject | Skip | Rewrite | None
+RetryVerdict = Stop | None
+ReplyVerdict = Stop | Inject | Replace | None
+KeepVerdict = Replace | None
 Verdict = Stop | Inject | Skip | Rewrite | Replace | None
 
 _VERDICTS: Mapping[str, tuple[type, ...]] = {
@@ -150,15 +169,31 @@ class ApprovalRequest(Struct, frozen=True):
 
 
 class Approved(Struct, frozen=True):
-    """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are."""
+    """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are.
+
+    The note is for the record: it is the reason in `ApprovalResolved`.
+    """
 
     arguments: dict[str, Any] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        check_type("Approved(arguments)", self.arguments, (dict, NoneType))
+        check_type("Approved(note)", self.note, str)
 
 
 class Rejected(Struct, frozen=True):
     """Do not run it; the model is told the reason."""
 
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        check_type("Rejected(reason)", self.reason, (str, NoneType))
+
+
+Answer = bool | Approved | Rejected
+"""What an approval callback returns."""
+Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
 
 
 class Policy:
@@ -167,28 +202,28 @@ class Policy:
     A policy that raises is logged and ignored, unless `fail_closed` is set: then the run stops.
     """
 
-    fail_closed: ClassVar[bool] = False
+    fail_closed: bool = False
 
-    def pre_turn(self, ctx: PolicyContext) -> Any:
+    def pre_turn(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
         """Before a turn: None, Stop or Inject."""
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Any:
-        """Before a call is approved and run: None, Stop, Skip or Rewrite."""
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict | Awaitable[CallVerdict]:
+        """Before a call is approved and run: None, Stop, Skip, Rewrite or Inject."""
 
-    def pre_retry(self, ctx: PolicyContext) -> Any:
-        """Before a failed request is sent again, to the same model or to a fallback: None or Stop; the turn then fails."""
+    def pre_retry(self, ctx: PolicyContext) -> RetryVerdict | Awaitable[RetryVerdict]:
+        """Before a failed request is sent again, to the same model or a fallback: None, or Stop to fail the turn."""
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Any:
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict | Awaitable[ReplyVerdict]:
         """After a turn is in the history: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
 
-    def post_loop(self, ctx: PolicyContext) -> Any:
+    def post_loop(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
         """When the agent would stop: None, Stop or Inject."""
 
-    def post_run(self, ctx: PolicyContext, ending: Ending) -> Any:
-        """When the run has ended, errors, aborts and stops included: nothing can be changed. Whoever awaits the run waits for it."""
+    def post_run(self, ctx: PolicyContext, ending: Ending) -> Awaitable[None] | None:
+        """When the run has ended, however it did; nothing can be changed, and whoever awaits the run waits for it."""
 
-    def pre_commit(self, message: Message) -> Any:
-        """Just before a message enters the history: None or Replace. Sync, since history is never left waiting."""
+    def pre_commit(self, message: Message) -> KeepVerdict:
+        """Just before a message enters the history: None or Replace. Sync, since a commit must not wait."""
 
 
 asking: ContextVar[bool] = ContextVar("swink.asking_a_policy", default=False)
@@ -204,7 +239,7 @@ class NudgeReasoningOnly(Policy):
     def __init__(self, text: str = "Please give your answer.") -> None:
         self.text = text
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Inject the nudge, unless the turn was already the answer to one."""
         nudged = any(getattr(message, "text", "") == self.text for message in ctx.fresh)
         return Inject(self.text) if turn.reason == "reasoning_only" and not nudged else None
@@ -234,11 +269,10 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     """Ask one policy; a failure is its own, not the run's, unless it guards something."""
     token = asking.set(True)
     try:
-        verdict = getattr(policy, slot)(*values)
-        verdict = await verdict if inspect.isawaitable(verdict) else verdict
-        if verdict is not None and not _fits(verdict, slot):
+        verdict = await resolve(getattr(policy, slot)(*values))
+        if verdict is not None and not isinstance(verdict, _VERDICTS[slot]):
             known = " or ".join(["None", *[kind.__name__ for kind in _VERDICTS[slot]]])
-            raise TypeError(f"{slot} cannot return this {type(verdict).__name__}; it returns {known}")
+            raise InvalidInput(f"{slot} cannot return a {type(verdict).__name__}; it returns {known}")
         return verdict
     except Exception as error:
         # A policy is somebody else's code: it must not take the run down with it.
@@ -246,19 +280,6 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
         return Stop(f"{type(policy).__name__} failed: {type(error).__name__}") if policy.fail_closed else None
     finally:
         asking.reset(token)
-
-
-def _fits(verdict: object, slot: str) -> bool:
-    """Whether a verdict is one that its slot can carry out."""
-    if not isinstance(verdict, _VERDICTS[slot]):
-        return False
-    match verdict:
-        case Stop(reason) | Skip(reason):
-            return isinstance(reason, str)
-        case Rewrite(arguments):
-            return isinstance(arguments, dict)
-        case _:
-            return True
 
 
 def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
@@ -279,11 +300,11 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
 def _replacement(message: Message, verdict: Any) -> Message:
     if inspect.iscoroutine(verdict):
         verdict.close()
-        raise TypeError("pre_commit must be sync: the history does not wait")
+        raise InvalidInput("pre_commit must be sync: a commit must not wait")
     if not isinstance(verdict, Replace) or type(verdict.message) is not type(message):
-        raise TypeError(f"pre_commit of a {message.role} message returns None or a Replace with one")
+        raise InvalidInput(f"pre_commit of a {message.role} message returns None or a Replace with one")
     if getattr(verdict.message, "tool_call_id", None) != getattr(message, "tool_call_id", None):
-        raise TypeError("a tool result stays the result of its own call")
+        raise InvalidInput("a tool result stays the result of its own call")
     return verdict.message
 
 

@@ -265,7 +265,7 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
         run.check()
         match verdict:
             case Inject() as inject:
-                run.inject_behind(inject.as_messages)
+                run.inject_behind(inject.messages)
             case Stop(reason):
                 for waiting in _open(run):
                     run.settle(waiting, failure(f"tool call not run: {reason}"))

@@ -154,7 +154,7 @@ async def _before_stopping(run: Run) -> None:
             case Stop(reason):
                 return run.stop(reason)
             case Inject() as inject:
-                run.inject(inject.as_messages)
+                run.inject(inject.messages)
             case _:
                 pass
     if run.config.get_follow_up is not None and not run.pending:
@@ -172,7 +172,7 @@ async def _pre_turn(run: Run) -> bool:
                 run.stop(reason)
                 return False
             case Inject() as inject:
-                run.inject(inject.as_messages)
+                run.inject(inject.messages)
             case _:
                 pass
     return True
@@ -185,7 +185,7 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> None:
             case Stop(text):
                 return run.stop(text)
             case Inject() as inject:
-                run.inject(inject.as_messages)
+                run.inject(inject.messages)
             case Replace(message):
                 if not run.replace_reply(message) and policy.fail_closed:
                     return run.stop(f"{type(policy).__name__} failed: its replacement was refused")
