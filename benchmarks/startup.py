@@ -43,13 +43,13 @@ os._exit(0)  # closing it is no part of loading it
 # Tells the CPU time at the moment the first generation begins.
 UNTIL_GENERATION = """
 import sys, time
-import swink.local.work
+import swink.local.generation
 note = sys.argv.pop(1)
-begin = swink.local.work.Work.start
+begin = swink.local.generation.Generation.start
 def start(work):
     print(time.process_time(), file=open(note, "w"))
     begin(work)
-swink.local.work.Work.start = start
+swink.local.generation.Generation.start = start
 from swink.cli import main
 sys.exit(main())
 """

@@ -32,8 +32,8 @@ from swink.local import (
     thread_count,
 )
 from swink.local.gguf import read_head
-from swink.local.measure import measure
 from swink.local.runtime import physical_cores
+from swink.local.speed import measure
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import AssistantMessageEvent, Done, LlmContext, StreamOptions, TextDelta
 

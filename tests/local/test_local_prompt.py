@@ -15,7 +15,7 @@ from swink.local.prompt import (
     MAX_CALLS,
     NO_IMAGE,
     Answer,
-    Call,
+    ForcedCall,
     Native,
     chat_messages,
     native_tools,
@@ -93,9 +93,9 @@ def test_only_tools_with_keywords_beyond_the_grammar_are_checked_afterwards():
 
 
 def test_a_question_is_followed_by_a_call_and_a_result_by_an_answer():
-    assert wanted_reply(context(UserMessage("?")), StreamOptions()) == Call((WEATHER, CALCULATE))
+    assert wanted_reply(context(UserMessage("?")), StreamOptions()) == ForcedCall((WEATHER, CALCULATE))
     assert wanted_reply(context(*rounds(OSLO)), StreamOptions()) == Answer(after_calls=True)
-    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == Call(
+    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == ForcedCall(
         (WEATHER, CALCULATE)
     )
     assert wanted_reply(context(UserMessage("?"), tools=[]), StreamOptions()) == Answer()
@@ -104,8 +104,8 @@ def test_a_question_is_followed_by_a_call_and_a_result_by_an_answer():
 def test_tool_choice_forbids_forces_and_names():
     asked = context(*rounds(OSLO))
     assert wanted_reply(asked, StreamOptions(tool_choice="none")) == Answer(after_calls=True)
-    assert wanted_reply(asked, StreamOptions(tool_choice="required")) == Call((WEATHER, CALCULATE))
-    assert wanted_reply(asked, StreamOptions(tool_choice="calculate")) == Call((CALCULATE,))
+    assert wanted_reply(asked, StreamOptions(tool_choice="required")) == ForcedCall((WEATHER, CALCULATE))
+    assert wanted_reply(asked, StreamOptions(tool_choice="calculate")) == ForcedCall((CALCULATE,))
     with pytest.raises(StreamError, match=r"'other'.*weather, calculate"):
         wanted_reply(asked, StreamOptions(tool_choice="other"))
 
@@ -124,7 +124,7 @@ def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, head:
 
 def test_required_calls_that_differ_end_as_well():
     calls = [ToolCall(str(turn), "weather", {"city": str(turn)}) for turn in range(MAX_CALLS)]
-    assert wanted_reply(context(*rounds(*calls[:-1])), StreamOptions(tool_choice="required")) == Call(
+    assert wanted_reply(context(*rounds(*calls[:-1])), StreamOptions(tool_choice="required")) == ForcedCall(
         (WEATHER, CALCULATE)
     )
     assert wanted_reply(context(*rounds(*calls)), StreamOptions(tool_choice="required")) == Answer(
@@ -133,7 +133,7 @@ def test_required_calls_that_differ_end_as_well():
 
 
 def test_a_named_tool_is_forced_again_but_varied_when_the_model_repeats_itself():
-    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(tool_choice="weather")) == Call(
+    assert wanted_reply(context(*rounds(OSLO, OSLO)), StreamOptions(tool_choice="weather")) == ForcedCall(
         (WEATHER,), varied=True
     )
 
@@ -149,8 +149,10 @@ def test_a_template_that_knows_tools_leaves_the_choice_to_the_model_until_it_rep
 
 def test_a_forced_call_is_ours_to_constrain_unless_the_template_has_channels():
     asked = context(*rounds(OSLO))
-    assert wanted_reply(asked, StreamOptions(tool_choice="required"), NATIVE) == Call((WEATHER, CALCULATE))
-    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), NATIVE) == Call((WEATHER,))
+    assert wanted_reply(asked, StreamOptions(tool_choice="required"), NATIVE) == ForcedCall(
+        (WEATHER, CALCULATE)
+    )
+    assert wanted_reply(asked, StreamOptions(tool_choice="weather"), NATIVE) == ForcedCall((WEATHER,))
     assert wanted_reply(asked, StreamOptions(tool_choice="required"), CHANNELS) == Native(
         (WEATHER, CALCULATE), "required"
     )

@@ -38,7 +38,7 @@ def llama_server(context: int = 512) -> Iterator[str]:
     if importlib.util.find_spec("xllamacpp") is None:
         raise Unavailable("xllamacpp is not installed")
     from swink.local import pull
-    from swink.local.errors import LocalModelError
+    from swink.local.modelerrors import LocalModelError
     from swink.local.runtime import require_runtime
 
     os.environ.setdefault("SWINK_CACHE_DIR", str(CACHE / "swink"))

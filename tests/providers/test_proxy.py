@@ -37,7 +37,7 @@ from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxywire import encode_reply
 from swink.serve.asgi import serve_app
 from swink.serve.connections import Connections
-from swink.serve.proxy import proxy_app, serve_proxy
+from swink.serve.proxyserver import proxy_app, serve_proxy
 from swink.stream import (
     Done,
     Error,
@@ -652,7 +652,7 @@ async def test_a_client_that_does_not_read_is_dropped(monkeypatch):
 
 
 async def test_a_body_that_is_never_finished_is_given_up(serve, monkeypatch):
-    monkeypatch.setattr("swink.serve.proxy.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("swink.serve.proxyserver.BODY_SECONDS", 0.2)
     async with serve({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}) as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         writer.write(

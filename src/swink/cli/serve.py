@@ -66,7 +66,7 @@ def serve_proxy_command(arguments: argparse.Namespace) -> int:
 async def _serve_proxy(
     arguments: argparse.Namespace, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, tuple[str, ...]]
 ) -> int:
-    from swink.serve.proxy import serve_proxy
+    from swink.serve.proxyserver import serve_proxy
 
     stopped = asyncio.Event()
     try:

@@ -7,15 +7,15 @@
 Importing this package loads neither llama.cpp nor a model. It needs the extra `local`: pip install "swink[local]".
 """
 
+from swink.local.adapter import LocalStreamFn
 from swink.local.embed import Embedder, LocalEmbedder, similarity
-from swink.local.errors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
+from swink.local.httpserver import ServedModel, serve_model
 from swink.local.model import LocalModel, local_model, unload_all
+from swink.local.modelerrors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
 from swink.local.progress import bar, megabytes, say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import INSTALL, Settings, require_runtime, thread_count
-from swink.local.serve import ServedModel, serve_model
 from swink.local.states import Downloading, Failed, Loading, Ready, State, Unloaded
-from swink.local.stream import LocalStreamFn
 from swink.local.weights import DEFAULT_MODEL, KNOWN, KnownModel, ModelFile, cache_dir, locate, models, remove
 
 __all__ = [

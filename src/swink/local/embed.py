@@ -10,7 +10,7 @@ from swink.local.gguf import read_head
 from swink.local.lifetime import in_thread, own
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
-from swink.local.runtime import Server, Settings, open_embedder, require_runtime
+from swink.local.runtime import LlamaServer, Settings, open_embedder, require_runtime
 from swink.local.weights import DEFAULT_MODEL
 
 
@@ -37,7 +37,7 @@ class LocalEmbedder:
         self.model_id = model_id
         self._settings = Settings(context, threads, parallel=1)
         self._batch = batch
-        self._server: Server | None = None
+        self._server: LlamaServer | None = None
         self._lock = threading.Lock()
         own(self)
 
@@ -53,7 +53,7 @@ class LocalEmbedder:
         """Free the memory; the next use loads again."""
         self._server = None
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[LlamaServer]:
         """What it holds of llama.cpp."""
         return [] if self._server is None else [self._server]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.local.errors import LoadFailed
+from swink.local.modelerrors import LoadFailed
 
 _EARLY, _LATE = 1 << 20, 64 << 20
 """How far a key is looked for: the numbers stand before the vocabulary, the chat template behind it."""

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from swink.local.formats import FORMATS
 from swink.local.gbnf import EMPTY, NEVER, Chars, Node, alt, chars, lit, maybe, repeat, seq
-from swink.local.merge import ANNOTATIONS, merge, resolve
 from swink.local.numbers import integer, number
 from swink.local.regex import pattern_node
+from swink.local.subschemas import ANNOTATIONS, merge, resolve
 
 Schema = Mapping[str, Any] | bool
 

@@ -8,8 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from swink.local.errors import ExtraMissing, PullFailed
-from swink.local.fetch import Watch, only_one, run_watched
+from swink.local.download import Download, only_one, run_watched
+from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
 
@@ -29,7 +29,7 @@ for name in sys.argv[3:]:
 """
 
 
-def pull_from_hub(name: HubName, watch: Watch) -> Path:
+def pull_from_hub(name: HubName, watch: Download) -> Path:
     """The file of a model in a repository, downloaded if need be."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ExtraMissing(
@@ -48,7 +48,7 @@ def pull_from_hub(name: HubName, watch: Watch) -> Path:
         ) from error
 
 
-def _fetch(name: HubName, directory: Path, watch: Watch) -> Path:
+def _fetch(name: HubName, directory: Path, watch: Download) -> Path:
     watch.report(Downloading(watch.model))
     code, log = run_watched([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0, watch)
     sizes = {

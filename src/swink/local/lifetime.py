@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from swink.errors import AgentError
-from swink.local.runtime import Server
+from swink.local.runtime import LlamaServer
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Owner(Protocol):
         """Stop everything and let go of the servers."""
         ...
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[LlamaServer]:
         """Those it holds."""
         ...
 

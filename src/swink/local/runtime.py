@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from swink.errors import MisuseError
-from swink.local.errors import ExtraMissing, LoadFailed
 from swink.local.gguf import Head
+from swink.local.modelerrors import ExtraMissing, LoadFailed
 
 INSTALL = 'pip install "swink[local]"'
 _MAX_CONTEXT = 8192
@@ -40,7 +40,7 @@ class Settings(Struct, frozen=True):
                 raise MisuseError(f"{name} is {value}; it has to be at least 1")
 
 
-class Server(Protocol):
+class LlamaServer(Protocol):
     """What is used of xllamacpp's server object. It is closed by dropping the last reference to it."""
 
     @property
@@ -76,18 +76,18 @@ def require_runtime() -> Any:
             os.environ.pop("OMP_WAIT_POLICY", None)  # child processes keep their own default
 
 
-def open_model(path: Path, head: Head, settings: Settings) -> Server:
+def open_model(path: Path, head: Head, settings: Settings) -> LlamaServer:
     """Load a model to talk to within this process. Blocking, and xllamacpp holds the interpreter lock for most of it."""
     # xllamacpp opens its HTTP port in any case; a key that nobody knows keeps everybody else out.
     return _open(_parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32))), path)
 
 
-def open_http(path: Path, head: Head, settings: Settings, listen: Listen) -> Server:
+def open_http(path: Path, head: Head, settings: Settings, listen: Listen) -> LlamaServer:
     """Load a model behind llama.cpp's HTTP server."""
     return _open(_parameters(path, head, settings, listen), path)
 
 
-def open_embedder(path: Path, head: Head, settings: Settings) -> Server:
+def open_embedder(path: Path, head: Head, settings: Settings) -> LlamaServer:
     """Load a model for embeddings; every text has to fit into one batch."""
     parameters = _parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32)))
     parameters.embedding = True
@@ -174,14 +174,14 @@ def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> A
     return parameters
 
 
-def _open(parameters: Any, path: Path) -> Server:
+def _open(parameters: Any, path: Path) -> LlamaServer:
     runtime = require_runtime()
     parameters.endpoint_metrics = True
     try:
         server = runtime.Server(parameters)
         # An answer means that its loop runs. A server that is closed before its loop has begun waits for ever.
         server.handle_metrics()
-        return cast(Server, server)
+        return cast(LlamaServer, server)
     except RuntimeError as error:
         raise LoadFailed(
             f"llama.cpp could not load {path}: the file may be damaged, of a kind that xllamacpp {runtime.__version__} does not know, "

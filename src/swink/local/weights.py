@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swink.errors import UnknownModel
-from swink.local.errors import LocalModelError
+from swink.local.modelerrors import LocalModelError
 
 DEFAULT_MODEL = "smollm2-135m"
 

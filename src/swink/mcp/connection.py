@@ -37,11 +37,11 @@ class Connection:
         self.server = server
         self._sdk = sdk
         self._loop = asyncio.get_running_loop()
-        self._session: Session | None = None
-        self._sessions: list[Session] = []
+        self._session: McpSession | None = None
+        self._sessions: list[McpSession] = []
         self._closed = False
 
-    async def connected(self) -> "Session":
+    async def connected(self) -> "McpSession":
         """A live session; raises `McpError` if there cannot be one."""
         if asyncio.get_running_loop() is not self._loop:
             raise McpError(
@@ -50,7 +50,7 @@ class Connection:
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
-            self._session = Session(self.server, self._sdk)
+            self._session = McpSession(self.server, self._sdk)
             self._sessions = [
                 *(session for session in self._sessions if not session.task.done()),
                 self._session,
@@ -96,7 +96,7 @@ class Connection:
         if interrupted is not None:
             raise interrupted
 
-    def _failure(self, tool: str, session: "Session", error: BaseException) -> ToolError:
+    def _failure(self, tool: str, session: "McpSession", error: BaseException) -> ToolError:
         text = redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
         if text == _FORGOTTEN:
             session.stop()
@@ -114,7 +114,7 @@ class _SessionForgotten(ToolError):
     """The server no longer knows the session."""
 
 
-class Session:
+class McpSession:
     """One connection from its opening to its end, in a task of its own."""
 
     def __init__(self, server: Server, sdk: Sdk) -> None:

@@ -1,4 +1,4 @@
-"""The proxy protocol, version 2: what `ProxyStreamFn` sends and `swink.serve.proxy` answers.
+"""The proxy protocol, version 2: what `ProxyStreamFn` sends and `swink.serve.proxyserver` answers.
 
     POST {base}/v1/stream   authorization: Bearer …   {version, model, system, messages, tools, options}
     ◀ text/event-stream     one stream event per `data:` line, the first of them {"type": "start", "version": 2}

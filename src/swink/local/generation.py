@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from swink.local.lifetime import start_thread
-from swink.local.runtime import Server
+from swink.local.runtime import LlamaServer
 
 
-class Work:
+class Generation:
     """One generation in its thread: chunks go to the event loop that asked, until it is stopped."""
 
-    def __init__(self, server: Server, request: Mapping[str, Any], ended: Callable[["Work"], None]) -> None:
+    def __init__(
+        self, server: LlamaServer, request: Mapping[str, Any], ended: Callable[["Generation"], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._request = request

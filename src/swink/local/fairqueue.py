@@ -22,7 +22,7 @@ class _Ticket:
         self.granted = False
 
 
-class Turns:
+class FairQueue:
     """At most `places` at a time; those who wait are served in turns, one key after the other."""
 
     def __init__(self, places: int) -> None:

@@ -1,4 +1,4 @@
-"""What a local model does on this machine: `python -m swink.local.measure [model]`."""
+"""What a local model does on this machine: `python -m swink.local.speed [model]`."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ from swink.local.weights import DEFAULT_MODEL
 _PROMPT = "The quick brown fox jumps over the lazy dog. " * 6
 
 
-class Measured(Struct, frozen=True):
+class Measurement(Struct, frozen=True):
     """Seconds, tokens per second, and megabytes of resident memory (0 where the system does not tell)."""
 
     threads: int
@@ -33,7 +33,7 @@ class Measured(Struct, frozen=True):
         )
 
 
-async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = None) -> Measured:
+async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = None) -> Measurement:
     """Load the model and have it read and write a little."""
     settings = settings or Settings()
     model = local_model(model_id, settings)
@@ -45,7 +45,7 @@ async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = Non
         async for chunk in chunks:
             timings = chunk.get("timings", timings)
     abort = await _abort(model)
-    return Measured(
+    return Measurement(
         thread_count(settings.threads),
         load,
         timings["prompt_per_second"],

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from swink.local.turns import Turns
+from swink.local.fairqueue import FairQueue
 
 
 async def test_whoever_asks_for_much_does_not_starve_the_others():
-    turns, served = Turns(1), list[str]()
+    turns, served = FairQueue(1), list[str]()
 
     async def request(key: str) -> None:
         await turns.take(key)
@@ -25,7 +25,7 @@ async def test_whoever_asks_for_much_does_not_starve_the_others():
 
 
 async def test_a_request_that_is_cancelled_leaves_the_line():
-    turns = Turns(1)
+    turns = FairQueue(1)
     await turns.take("a")
     waiting = [asyncio.create_task(turns.take(key)) for key in "bc"]
     await asyncio.sleep(0)
@@ -37,7 +37,7 @@ async def test_a_request_that_is_cancelled_leaves_the_line():
 
 
 async def test_a_place_that_comes_with_a_cancellation_goes_to_the_next():
-    turns = Turns(1)
+    turns = FairQueue(1)
     await turns.take("a")
     waiting = [asyncio.create_task(turns.take(key)) for key in "bc"]
     await asyncio.sleep(0)
@@ -49,7 +49,7 @@ async def test_a_place_that_comes_with_a_cancellation_goes_to_the_next():
 
 
 async def test_someone_in_a_closed_event_loop_is_passed_over():
-    turns = Turns(1)
+    turns = FairQueue(1)
     await turns.take("a")
     abandoned = turns.take("b")
     await asyncio.to_thread(_begin_and_close, abandoned)

@@ -25,7 +25,7 @@ from swink.stream import (
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
 
 
-class Reply:
+class ChunkDecoder:
     """One reply: `take` each chunk, then `finish`. With a `CallParser` the text is one call, otherwise words and thinking."""
 
     def __init__(self, call: CallParser | None = None, spent: Usage = Usage()) -> None:

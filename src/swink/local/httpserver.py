@@ -3,13 +3,13 @@
 from types import TracebackType
 
 from swink.errors import MisuseError
-from swink.local.errors import LoadFailed
-from swink.local.fetch import Report
+from swink.local.download import Report
 from swink.local.gguf import read_head
 from swink.local.lifetime import own
+from swink.local.modelerrors import LoadFailed
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
-from swink.local.runtime import Listen, Server, Settings, open_http, require_runtime
+from swink.local.runtime import Listen, LlamaServer, Settings, open_http, require_runtime
 from swink.local.weights import DEFAULT_MODEL
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -18,8 +18,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class ServedModel:
     """A running server; `stop` it, or leave the `with` block."""
 
-    def __init__(self, server: Server, name: str) -> None:
-        self._server: Server | None = server
+    def __init__(self, server: LlamaServer, name: str) -> None:
+        self._server: LlamaServer | None = server
         self.address = server.listening_address
         self.name = name
         own(self)
@@ -40,7 +40,7 @@ class ServedModel:
 
     close = stop
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[LlamaServer]:
         """What it holds of llama.cpp."""
         return [] if self._server is None else [self._server]
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from swink.errors import StreamError
 from swink.local.calls import CallParser, call_grammar
+from swink.local.chunks import ChunkDecoder
 from swink.local.gguf import Head
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
-from swink.local.prompt import Answer, Call, Native, Wanted, chat_messages, native_tools, wanted_reply
-from swink.local.reply import Reply
+from swink.local.prompt import Answer, ForcedCall, Native, Wanted, chat_messages, native_tools, wanted_reply
 from swink.local.runtime import Settings
 from swink.local.states import Listener
 from swink.local.weights import KNOWN
@@ -87,16 +87,16 @@ class LocalStreamFn:
         asked = _Asked(local, options, options.session_id or id(self))
         yield Start()
         match wanted:
-            case Call(tools):
+            case ForcedCall(tools):
                 grammar = call_grammar(tools)
                 request["grammar"] = grammar.text
                 events = (
                     asked.checked_call(request, tools, grammar.unsure)
                     if grammar.unsure
-                    else asked.reply(request, Reply(CallParser()))
+                    else asked.reply(request, ChunkDecoder(CallParser()))
                 )
             case Answer() | Native():
-                events = asked.reply(request, Reply())
+                events = asked.reply(request, ChunkDecoder())
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -125,7 +125,7 @@ class _Asked:
         self._key = key
 
     async def reply(
-        self, request: dict[str, Any], reply: Reply
+        self, request: dict[str, Any], reply: ChunkDecoder
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """The events of a reply as they arrive."""
         async with aclosing(self._model.generate(request, self._key)) as chunks:
@@ -144,7 +144,7 @@ class _Asked:
         shapes = {tool.name: Shape(tool.parameters_schema) for tool in tools if tool.name in unsure}
         usage, violations = Usage(), list[str]()
         for attempt in (request, {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}):
-            reply = Reply(CallParser(), usage)
+            reply = ChunkDecoder(CallParser(), usage)
             events = [event async for event in self.reply(attempt, reply)]
             violations = _violations(reply, shapes)
             if not violations:
@@ -159,7 +159,7 @@ class _Asked:
         )
 
 
-def _violations(reply: Reply, shapes: Mapping[str, Shape]) -> list[str]:
+def _violations(reply: ChunkDecoder, shapes: Mapping[str, Shape]) -> list[str]:
     shape = shapes.get(reply.name or "")
     if shape is None or not reply.call_is_complete:
         return []
@@ -184,9 +184,9 @@ def _request(
         **(known.sampling if known else {}),
     }
     match wanted:
-        case Call(varied=True):
+        case ForcedCall(varied=True):
             request |= {**_VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
-        case Call():
+        case ForcedCall():
             # At temperature 0 small models choose twice as often the right tool and arguments as at 0.8.
             request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Answer(after_calls):

@@ -12,7 +12,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from swink.local.errors import LoadCancelled
+from swink.local.modelerrors import LoadCancelled
 from swink.local.states import Downloading
 from swink.redact import redact_text
 
@@ -23,7 +23,7 @@ _LOG = "log.txt"
 Report = Callable[[Downloading], None]
 
 
-class Watch(Struct, frozen=True):
+class Download(Struct, frozen=True):
     """Whom a download is for: where its progress goes, and the event that stops it."""
 
     model: str
@@ -43,7 +43,7 @@ def run_watched(
     environ: Mapping[str, str],
     directory: Path,
     total: int,
-    watch: Watch,
+    watch: Download,
     *,
     growing: str = "",
 ) -> tuple[int, str]:
@@ -65,7 +65,7 @@ def run_watched(
 
 
 @contextmanager
-def only_one(path: Path, watch: Watch) -> Generator[None, None, None]:
+def only_one(path: Path, watch: Download) -> Generator[None, None, None]:
     """Hold a lock file; wait for another process or thread that has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
@@ -79,7 +79,9 @@ def only_one(path: Path, watch: Watch) -> Generator[None, None, None]:
             _unlock(file)
 
 
-def _follow(process: subprocess.Popen[bytes], directory: Path, total: int, watch: Watch, growing: str) -> int:
+def _follow(
+    process: subprocess.Popen[bytes], directory: Path, total: int, watch: Download, growing: str
+) -> int:
     began, shown = time.monotonic(), -1
     while True:
         try:

@@ -22,8 +22,8 @@ from swink.errors import AgentError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
 from swink.redact import describe_error, redact_text
+from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, serve_app
-from swink.serve.naming import is_name, is_served
 from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
 
 logger = logging.getLogger("swink.serve")
