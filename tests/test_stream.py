@@ -11,6 +11,7 @@ from swink.errors import NetworkError, StreamError
 from swink.messages import AssistantMessage, Cost, ModelSpec, Text, Thinking, ToolCall, Usage
 from swink.stream import (
     Assembly,
+    BlockWriter,
     Done,
     Error,
     Start,
@@ -381,3 +382,99 @@ def test_options_have_the_documented_defaults():
     assert Timeout() == Timeout(idle=120.0, connect=30.0)
     assert StreamOptions().cache
     assert repr(StreamOptions(temperature=0.5, api_key="k")) == "StreamOptions(temperature=0.5, cache=True)"
+
+
+# What a writer makes
+
+
+def written(writer):
+    return [Start(), *writer.take(), writer.terminal]
+
+
+def test_blocks_that_are_open_at_a_failure_close_in_index_order():
+    writer = BlockWriter(Usage(3, 1))
+    thinking, text, call = writer.begin_thinking(), writer.begin_text(), writer.begin_call("a", "x")
+    writer.add(text, "hi")
+    writer.fail(NetworkError("lost"))
+    events = written(writer)
+    assert events[-4:-1] == [ThinkingEnd(thinking), TextEnd(text), ToolCallEnd(call)]
+    assert events[-1] == Error("lost", "network", usage=Usage(3, 1))
+    assert Text("hi") in assemble(*events)
+
+
+def test_a_terminal_that_is_given_whole_ends_the_reply_unchanged():
+    writer = BlockWriter(Usage(3, 1))
+    writer.say("hi")
+    writer.finish(Error("odd", "throttled", 2.5))
+    assert written(writer)[-2:] == [TextEnd(0), Error("odd", "throttled", 2.5)]
+
+
+@pytest.mark.parametrize(("stop_reason", "partial"), [("length", ""), ("tool_use", None)])
+def test_a_call_without_arguments_stays_open_at_the_limit_and_closes_otherwise(stop_reason, partial):
+    writer = BlockWriter()
+    writer.begin_call("a", "x")
+    writer.done(stop_reason)
+    assert assemble(*written(writer)) == (ToolCall("a", "x", {}, partial),)
+
+
+def test_a_block_that_was_closed_is_never_joined():
+    writer = BlockWriter()
+    writer.say("a")
+    assert writer.current == 0
+    writer.end(0)
+    assert writer.current is None
+    writer.say("b")
+    writer.done("stop")
+    assert assemble(*written(writer)) == (Text("a"), Text("b"))
+
+
+def test_every_new_block_closes_what_was_said_before_it():
+    writer = BlockWriter()
+    writer.think("hm")
+    writer.sign("signed")
+    writer.say("a")
+    writer.add(writer.begin_text(), "b")
+    writer.say("c")
+    call = writer.begin_call("1", "n")
+    writer.end(call, "sealed")
+    writer.done("tool_use")
+    assert [event.index for event in writer.take() if isinstance(event, TextStart | TextEnd)] == [
+        1,
+        1,
+        2,
+        3,
+        3,
+        2,
+    ]
+
+
+actions = st.sampled_from(["say", "think", "sign", "text", "thinking", "call", "add", "end", "end_current"])
+
+
+@given(
+    st.lists(st.tuples(actions, st.integers(0, 5)), max_size=25),
+    st.sampled_from(["stop", "length", "tool_use", "error"]),
+)
+def test_whatever_is_written_keeps_the_protocol(steps, end):
+    writer = BlockWriter()
+    for action, index in steps:
+        match action:
+            case "say" | "think" | "sign":
+                getattr(writer, action)("x")
+            case "text" | "thinking":
+                getattr(writer, f"begin_{action}")()
+            case "call":
+                writer.begin_call("1", "n")
+            case "end_current":
+                writer.end_current()
+                assert writer.current is None
+            case "add" if writer.is_open(index):
+                writer.add(index, "x")
+                assert writer.is_filled(index)
+            case "end" if writer.is_open(index):
+                writer.end(index)
+    if end == "error":
+        writer.fail(NetworkError("lost"))
+    else:
+        writer.done(end)
+    assert len(assemble(*written(writer))) <= len(steps)

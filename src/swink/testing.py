@@ -10,9 +10,10 @@ from msgspec import Struct
 from swink.conformance import check_stream_fn as check_stream_fn
 from swink.engine.history import violations
 from swink.events import AgentEvent
-from swink.messages import ModelSpec, Text, Thinking, ToolCall, Usage
+from swink.messages import ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
 from swink.stream import (
     AssistantMessageEvent,
+    BlockWriter,
     Delta,
     Done,
     Error,
@@ -21,14 +22,8 @@ from swink.stream import (
     StreamFn,
     StreamOptions,
     TextDelta,
-    TextEnd,
-    TextStart,
     ThinkingDelta,
-    ThinkingEnd,
-    ThinkingStart,
     ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
 )
 
 T = TypeVar("T")
@@ -71,7 +66,7 @@ class ScriptedModel:
         self._next += 1
         if callable(reply) and not isinstance(reply, type):
             reply = reply(context)
-        for item in script(reply, self._usage, self._next):
+        for item in script(reply, self._usage):
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, Pause):
@@ -157,9 +152,7 @@ class EventCollector:
         assert not problems, "\n".join(problems)
 
 
-def script(
-    reply: Any, usage: Usage = Usage(), number: int = 1
-) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
+def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
     """A reply of a script as stream events."""
     pieces: list[Piece] = list(cast("Iterable[Any]", reply)) if isinstance(reply, list | tuple) else [reply]
     if any(isinstance(piece, Start) for piece in pieces):
@@ -169,43 +162,44 @@ def script(
         yield pieces[0]
         return
     yield Start()
-    index, calls = 0, 0
-    position = 0
-    while position < len(pieces):
-        piece = pieces[position]
+    writer = BlockWriter(usage)
+    stop_reason: StopReason = "stop"
+    for piece in pieces:
         match piece:
             case str():
-                run: list[Any] = []
-                while position < len(pieces) and isinstance(pieces[position], str | Pause | BaseException):
-                    run.append(pieces[position])
-                    position += 1
-                yield from _text(index, run)
-                index += 1
-                continue
+                writer.say(piece)
             case Text(text):
-                yield from _text(index, [text])
-                index += 1
+                _write_block(writer, writer.begin_text(), text)
             case Thinking(text, signature, redacted):
-                yield ThinkingStart(index)
-                if text:
-                    yield ThinkingDelta(index, text)
-                yield ThinkingEnd(index, signature, redacted)
-                index += 1
-            case ToolCall():
-                calls += 1
-                yield from _call(index, piece)
-                index += 1
+                _write_block(writer, writer.begin_thinking(), text, signature, redacted)
+            case ToolCall(id, name, arguments, partial, signature):
+                stop_reason = "tool_use"
+                json = msgspec.json.encode(arguments).decode() if partial is None else partial
+                _write_block(writer, writer.begin_call(id, name), json, signature)
             case Done() | Error():
-                yield piece
-                return
+                writer.finish(piece)
+                break
             case Pause() | BaseException():
                 yield piece
             case _:
                 raise TypeError(
-                    f"a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, not {type(piece).__name__}"
+                    "a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, "
+                    f"not {type(piece).__name__}"
                 )
-        position += 1
-    yield Done("tool_use" if calls else "stop", usage)
+        yield from writer.take()
+    else:
+        writer.done(stop_reason)
+    yield from writer.take()
+    assert writer.terminal is not None
+    yield writer.terminal
+
+
+def _write_block(
+    writer: BlockWriter, index: int, text: str, signature: str | None = None, redacted: bool = False
+) -> None:
+    if text:
+        writer.add(index, text)
+    writer.end(index, signature, redacted=redacted)
 
 
 def history_problems(messages: Sequence[Any]) -> list[str]:
@@ -252,21 +246,6 @@ def _tool_problems(number: int, name: str, call_id: str, running: set[str], sett
             return [f"event {number}: {call_id} ends twice"]
         settled.add(call_id)
     return []
-
-
-def _text(index: int, pieces: Sequence[Any]) -> Iterable[Any]:
-    yield TextStart(index)
-    for piece in pieces:
-        yield TextDelta(index, piece) if isinstance(piece, str) else piece
-    yield TextEnd(index)
-
-
-def _call(index: int, call: ToolCall) -> Iterable[AssistantMessageEvent]:
-    yield ToolCallStart(index, call.id, call.name)
-    text = msgspec.json.encode(call.arguments).decode() if call.partial_json is None else call.partial_json
-    if text:
-        yield ToolCallDelta(index, text)
-    yield ToolCallEnd(index, call.signature)
 
 
 def deltas(events: Iterable[AssistantMessageEvent]) -> list[Delta]:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from loopback import Read, assemble, sse
 
-from swink.errors import NetworkError
 from swink.messages import (
     AssistantMessage,
     Image,
@@ -22,17 +21,12 @@ from swink.messages import (
 )
 from swink.providers.convert import CallIds, paired, prepare
 from swink.providers.openai import OpenAIStreamFn
-from swink.providers.reply import Reply
 from swink.stream import (
     Done,
     Error,
     LlmContext,
-    Start,
     StreamOptions,
     TextDelta,
-    TextEnd,
-    ThinkingEnd,
-    ToolCallEnd,
 )
 
 MODEL = ModelSpec("openai", "m")
@@ -189,28 +183,6 @@ def test_an_adapter_serves_one_event_loop_after_another():
             return (await collect(fn)).message.text
 
     assert [asyncio.run(main()) for _ in range(3)] == ["Hello"] * 3
-
-
-# --- blocks ----------------------------------------------------------------------------------------------------------
-
-
-def test_blocks_that_are_open_at_a_failure_close_in_index_order():
-    reply = Reply()
-    thinking, text, call = reply.begin_thinking(), reply.begin_text(), reply.begin_call("a", "x")
-    reply.add(text, "hi")
-    reply.fail(NetworkError("lost"))
-    events = [Start(), *reply.take(), reply.terminal]
-    assert events[-4:] == [ThinkingEnd(thinking), TextEnd(text), ToolCallEnd(call), Error("lost", "network")]
-    assert assemble(events, MODEL).message.text == "hi"  # type: ignore[arg-type]
-
-
-def test_a_call_without_arguments_stays_open_at_the_limit_and_closes_otherwise():
-    for stop, partial in (("length", ""), ("tool_use", None)):
-        reply = Reply()
-        reply.begin_call("a", "x")
-        reply.done(stop)  # type: ignore[arg-type]
-        message = assemble([Start(), *reply.take(), reply.terminal], MODEL).message  # type: ignore[list-item]
-        assert message.tool_calls == (ToolCall("a", "x", {}, partial),)
 
 
 # --- histories -------------------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from swink.providers.failure import KEPT_LIMIT, failure, kind_of, parse_error, r
 from swink.providers.http import AiohttpTransport, Request, Transport, timeout_for, transport_for
 from swink.providers.notices import Notices
 from swink.providers.openai import OpenAIStreamFn
-from swink.providers.reply import Reply
-from swink.stream import Error, Start, StreamOptions, Timeout
+from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
 
 LIMITS = Timeout(connect=5)
 
@@ -481,7 +480,7 @@ async def test_an_error_body_is_read_up_to_its_limit_kept_short_and_redacted():
 
 async def test_a_key_that_a_provider_repeats_in_its_stream_is_redacted():
     class Echo:
-        def __init__(self, reply: Reply) -> None:
+        def __init__(self, reply: BlockWriter) -> None:
             pass
 
         def feed(self, chunk: bytes) -> None:

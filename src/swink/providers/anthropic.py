@@ -21,9 +21,8 @@ from swink.providers.exchange import cut_short, decode_json, decode_known, encod
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.reply import Reply
 from swink.providers.sse import SseParser
-from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
 VERSION = "2023-06-01"
 MOST_PAUSES = 16
@@ -172,7 +171,9 @@ _KNOWN = frozenset(
 class _Decoder:
     """The events of one message."""
 
-    def __init__(self, reply: Reply, options: StreamOptions, resume: Callable[[list[Any]], Request]) -> None:
+    def __init__(
+        self, reply: BlockWriter, options: StreamOptions, resume: Callable[[list[Any]], Request]
+    ) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._resume = resume

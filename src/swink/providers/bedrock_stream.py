@@ -28,8 +28,7 @@ from swink.providers.eventstream import EventStreamParser, Frame
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.failure import failure, parse_error, retry_after
 from swink.providers.http import Response
-from swink.providers.reply import Reply
-from swink.stream import StreamOptions
+from swink.stream import BlockWriter, StreamOptions
 
 _EVENTS = frozenset(
     {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
@@ -122,7 +121,7 @@ class _Refusal(Struct, frozen=True):
 class ConverseDecoder:
     """The frames of one message."""
 
-    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._parser = EventStreamParser()

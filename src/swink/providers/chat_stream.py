@@ -16,9 +16,8 @@ from swink.errors import ContentFiltered, NetworkError, StreamError
 from swink.messages import Cost, Usage
 from swink.providers.exchange import cut_short, decode_as, decode_json
 from swink.providers.failure import describe_error, failure
-from swink.providers.reply import Reply
 from swink.providers.sse import SseParser
-from swink.stream import StreamOptions, parse_arguments
+from swink.stream import BlockWriter, StreamOptions, parse_arguments
 
 TICKS_PER_DOLLAR = 10**10
 
@@ -67,7 +66,7 @@ _chunks = msgspec.json.Decoder(_Chunk)
 class ChatDecoder:
     """Reads one reply."""
 
-    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._parser = SseParser()
@@ -214,7 +213,7 @@ class _Call:
 class _Calls:
     """The tool calls of one reply."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: BlockWriter) -> None:
         self._reply = reply
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}

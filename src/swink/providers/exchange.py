@@ -20,9 +20,8 @@ from swink.hosts import is_secret_header
 from swink.messages import clean
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, timeout_for, transport_for
-from swink.providers.reply import Reply
 from swink.redact import redact_text
-from swink.stream import AssistantMessageEvent, Start, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, Start, StreamOptions, Timeout
 
 T = TypeVar("T")
 
@@ -31,7 +30,7 @@ SHOWN_BYTES = 200
 
 
 class Decoder(Protocol):
-    """Turns the bytes of an answer into calls on a `Reply`; raises a `ModelError` for what it cannot read."""
+    """Turns the bytes of an answer into calls on a `BlockWriter`; raises a `ModelError` for what it cannot read."""
 
     def feed(self, chunk: bytes) -> None: ...
     def end(self) -> Request | None:
@@ -41,14 +40,14 @@ class Decoder(Protocol):
 
 async def exchange(
     request: Callable[[], Awaitable[Request]],
-    decoder: Callable[[Reply], Decoder],
+    decoder: Callable[[BlockWriter], Decoder],
     options: StreamOptions,
     timeout: Timeout,
     *,
     refused_types: tuple[str, ...] = ("text/html", "application/json"),
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
     """Send one request and yield the reply as it arrives; an answer of a refused media type is no stream at all."""
-    reply = Reply()
+    reply = BlockWriter()
     response: Response | None = None
     secrets: list[str] = []
     yield Start()

@@ -24,9 +24,8 @@ from swink.providers.http import Request, Response, transport_for
 from swink.providers.merge import merged
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.refusing import refusing
-from swink.providers.reply import Reply
 from swink.providers.sse import SseParser
-from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
 _FILTERED = frozenset(
     {
@@ -158,7 +157,7 @@ class _Event(Struct, frozen=True, rename="camel"):
 class _Decoder:
     """The parts of one candidate."""
 
-    def __init__(self, reply: Reply, options: StreamOptions, tools: list[str]) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions, tools: list[str]) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._tools = tools

@@ -24,9 +24,8 @@ from swink.providers.merge import merged
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama_body import context_size, estimated_tokens, request_body
 from swink.providers.refusing import refusing
-from swink.providers.reply import Reply
 from swink.providers.sse import LineParser
-from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
 PORT = 11434
 FAR_BELOW = 0.7
@@ -157,7 +156,7 @@ class _Line(Struct, frozen=True):
 class _Decoder:
     """The lines of one reply."""
 
-    def __init__(self, reply: Reply, options: StreamOptions, estimate: int) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions, estimate: int) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._estimate = estimate

@@ -12,10 +12,10 @@ from swink.providers.exchange import cut_short, decode_json, exchange, malformed
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.proxywire import VERSION, decode_reply, encode_request, version_of
-from swink.providers.reply import Reply
 from swink.providers.sse import SseParser
 from swink.stream import (
     AssistantMessageEvent,
+    BlockWriter,
     Delta,
     Done,
     Error,
@@ -101,7 +101,7 @@ class ProxyStreamFn:
 class _Decoder:
     """The events of the server, numbered and checked anew."""
 
-    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._parser = SseParser()
@@ -148,9 +148,8 @@ class _Decoder:
                 reply.terminal = event  # what is still open was cut off, and stays so
             case Done(stop_reason, usage, cost):
                 reply.done(stop_reason, usage, cost)
-            case Error(message):
-                reply.fail(StreamError(message))
-                reply.terminal = event
+            case Error():
+                reply.finish(event)
             case Start():
                 pass
 

@@ -20,10 +20,9 @@ from swink.providers.exchange import cut_short, decode_json, decode_known, encod
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.reply import Reply
 from swink.providers.responses_body import request_body
 from swink.providers.sse import SseParser
-from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
 
 class ResponsesStreamFn:
@@ -135,7 +134,7 @@ _KNOWN = frozenset(
 class _Decoder:
     """The events of one response."""
 
-    def __init__(self, reply: Reply, options: StreamOptions) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._parser = SseParser()

@@ -1,13 +1,13 @@
-"""One reply on its way out: block bookkeeping that every adapter shares.
+"""One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
 
-A decoder turns provider bytes into calls on a `Reply` (`say`, `think`, `begin_call`, `add`, `end`, `done`); the reply
-numbers the blocks, closes what is open and holds the stream events until they are taken. So every exit has the same
-shape: open blocks close in index order, then comes one terminal.
+Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end` and `done`; the writer
+holds the stream events until they are taken. So every reply ends in the same way: open blocks close in index order,
+then comes one terminal.
 """
 
 from swink.errors import ModelError
 from swink.messages import Cost, StopReason, Usage
-from swink.stream import (
+from swink.stream.protocol import (
     AssistantMessageEvent,
     Delta,
     Done,
@@ -24,10 +24,10 @@ from swink.stream import (
 )
 
 
-class Reply:
+class BlockWriter:
     """The events of one reply: `take()` what is pending; `terminal` is set once the reply is over.
 
-    `usage` is what is known so far; an error that cuts the reply short reports it.
+    `usage` is what is known so far; a reply that fails reports it.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Reply:
         "usage",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, usage: Usage = Usage()) -> None:
         self._pending: list[AssistantMessageEvent] = []
         self._open: dict[int, type[Delta]] = {}
         self._signatures: dict[int, str] = {}
@@ -51,7 +51,12 @@ class Reply:
         self._text: int | None = None
         self._thinking: int | None = None
         self.terminal: Done | Error | None = None
-        self.usage = Usage()
+        self.usage = usage
+
+    @property
+    def current(self) -> int | None:
+        """The index of the block that `say`, `think` or `sign` opened and would join; None if there is none."""
+        return self._thinking if self._text is None else self._text
 
     def take(self) -> list[AssistantMessageEvent]:
         """The events since the last time; the terminal is not among them."""
@@ -59,39 +64,38 @@ class Reply:
         return pending
 
     def say(self, text: str) -> None:
-        """Text from a provider without block boundaries: it joins the text block that is open, or opens one."""
+        """Text without block boundaries: it joins the text block that is open, or opens one."""
         index = self._text
         if index is None:
-            self._close_current()
             index = self._text = self.begin_text()
         self._pending.append(TextDelta(index, text))
 
     def think(self, text: str) -> None:
-        """Thinking from a provider without block boundaries."""
+        """Thinking without block boundaries: it joins the thinking block that is open, or opens one."""
         index = self._thinking
         if index is None:
-            self._close_current()
             index = self._thinking = self.begin_thinking()
         self._pending.append(ThinkingDelta(index, text))
 
     def sign(self, signature: str) -> None:
-        """The signature of the thinking at hand, for a provider without block boundaries."""
+        """The signature of the thinking that `think` writes; it goes out when the block closes."""
         if self._thinking is None:
-            self._close_current()
             self._thinking = self.begin_thinking()
         self._signatures[self._thinking] = signature
 
     def begin_text(self) -> int:
-        """Open a text block; its index."""
+        """Open a text block; its index. Like every new block it first closes what `say` and `think` have open."""
+        self.end_current()
         return self._begin(TextStart(self._count), TextDelta)
 
     def begin_thinking(self) -> int:
         """Open a thinking block; its index."""
+        self.end_current()
         return self._begin(ThinkingStart(self._count), ThinkingDelta)
 
     def begin_call(self, id: str, name: str) -> int:
-        """Open a tool call; its index. What `say` and `think` had open is closed first."""
-        self._close_current()
+        """Open a tool call; its index."""
+        self.end_current()
         return self._begin(ToolCallStart(self._count, id, name), ToolCallDelta)
 
     def add(self, index: int, delta: str) -> None:
@@ -102,6 +106,8 @@ class Reply:
     def end(self, index: int, signature: str | None = None, *, redacted: bool = False) -> None:
         """Close a block."""
         kind = self._open.pop(index)
+        if index == self.current:
+            self._text = self._thinking = None
         signature = self._signatures.pop(index, None) if signature is None else signature
         if kind is TextDelta:
             self._pending.append(TextEnd(index))
@@ -109,6 +115,11 @@ class Reply:
             self._pending.append(ThinkingEnd(index, signature, redacted))
         else:
             self._pending.append(ToolCallEnd(index, signature))
+
+    def end_current(self) -> None:
+        """Close what `say` and `think` have open, if anything."""
+        if (index := self.current) is not None:
+            self.end(index)
 
     def is_open(self, index: int) -> bool:
         """Whether a block is open."""
@@ -119,19 +130,24 @@ class Reply:
         return index in self._filled
 
     def done(self, stop_reason: StopReason, usage: Usage | None = None, cost: Cost | None = None) -> None:
-        """The reply is complete. At `length` a call that got no arguments yet stays open: it was cut off, not called with none."""
-        for index in sorted(self._open):
-            if stop_reason != "length" or self._open[index] is not ToolCallDelta or index in self._filled:
-                self.end(index)
-        self.terminal = Done(stop_reason, self.usage if usage is None else usage, cost)
+        """The reply is complete."""
+        self.finish(Done(stop_reason, self.usage if usage is None else usage, cost))
 
     def fail(self, error: ModelError, usage: Usage | None = None) -> None:
         """The reply failed."""
+        usage = self.usage if usage is None else usage
+        self.finish(Error(error.message, error.kind, error.retry_after, usage))
+
+    def finish(self, terminal: Done | Error) -> None:
+        """The reply is over: close the blocks that are open, in index order.
+
+        At `length` a call that has no arguments yet stays open: it was cut off, not called with none.
+        """
+        is_cut = isinstance(terminal, Done) and terminal.stop_reason == "length"
         for index in sorted(self._open):
-            self.end(index)
-        self.terminal = Error(
-            error.message, error.kind, error.retry_after, self.usage if usage is None else usage
-        )
+            if not is_cut or self._open[index] is not ToolCallDelta or index in self._filled:
+                self.end(index)
+        self.terminal = terminal
 
     def _begin(self, start: TextStart | ThinkingStart | ToolCallStart, takes: type[Delta]) -> int:
         index = self._count
@@ -139,9 +155,3 @@ class Reply:
         self._open[index] = takes
         self._pending.append(start)
         return index
-
-    def _close_current(self) -> None:
-        for index in (self._text, self._thinking):
-            if index is not None and index in self._open:
-                self.end(index)
-        self._text = self._thinking = None

@@ -1,24 +1,15 @@
-"""What models say: the stream protocol, and the assembly of its events into one message.
-
-    Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
-          | ToolCallStart ToolCallDelta* ToolCallEnd )*  then exactly one of  Done | Error
-
-A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error` blocks
-may still be open; anywhere else an open block is a violation.
-"""
+"""One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast, get_args
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, cast, get_args
 
 import msgspec
-from msgspec import Struct, field
 
-from swink.errors import ErrorKind, NetworkError, StreamError, error_for
+from swink.errors import NetworkError, StreamError, error_for
 from swink.messages import (
     AssistantMessage,
     Cost,
-    LlmMessage,
     ModelSpec,
     StopReason,
     Text,
@@ -27,172 +18,25 @@ from swink.messages import (
     Usage,
     clean,
 )
-from swink.redact import redact_value
+from swink.stream.protocol import (
+    AssistantMessageEvent,
+    Delta,
+    Done,
+    Error,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 
 DEEPEST = 128
 """Levels of lists and objects that a call's arguments may have."""
-
-
-class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
-    """The reply begins."""
-
-
-class TextStart(Struct, frozen=True, gc=False, tag="text_start", tag_field="type"):
-    """A text block opens."""
-
-    index: int = field(name="content_index")
-
-
-class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
-    """More text."""
-
-    index: int = field(name="content_index")
-    text: str = field(name="delta")
-
-
-class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type"):
-    """A text block closes."""
-
-    index: int = field(name="content_index")
-
-
-class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_field="type"):
-    """A thinking block opens."""
-
-    index: int = field(name="content_index")
-
-
-class ThinkingDelta(Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
-    """More thinking."""
-
-    index: int = field(name="content_index")
-    text: str = field(name="delta")
-
-
-class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="type", omit_defaults=True):
-    """A thinking block closes; redacted thinking carries only its signature."""
-
-    index: int = field(name="content_index")
-    signature: str | None = None
-    redacted: bool = False
-
-
-class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
-    """A tool call opens."""
-
-    index: int = field(name="content_index")
-    id: str
-    name: str
-
-
-class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
-    """More of a call's arguments, as JSON text."""
-
-    index: int = field(name="content_index")
-    json: str = field(name="delta")
-
-
-class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type", omit_defaults=True):
-    """A tool call closes."""
-
-    index: int = field(name="content_index")
-    signature: str | None = None
-
-
-class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
-    """The reply is complete."""
-
-    stop_reason: StopReason = "stop"
-    usage: Usage = Usage()
-    cost: Cost | None = None
-
-
-class Error(Struct, frozen=True, gc=False, tag="error", tag_field="type", omit_defaults=True):
-    """The reply failed; without a kind the wording of the message decides."""
-
-    message: str
-    kind: ErrorKind | None = None
-    retry_after: float | None = None
-    usage: Usage = Usage()
-
-
-Delta = TextDelta | ThinkingDelta | ToolCallDelta
-AssistantMessageEvent = (
-    Start
-    | TextStart
-    | TextDelta
-    | TextEnd
-    | ThinkingStart
-    | ThinkingDelta
-    | ThinkingEnd
-    | ToolCallStart
-    | ToolCallDelta
-    | ToolCallEnd
-    | Done
-    | Error
-)
-
-
-class Timeout(Struct, frozen=True, gc=False):
-    """Seconds without content after which a stream is given up; pings and comments are not content."""
-
-    idle: float = 120.0
-    first: float = 300.0
-    connect: float = 30.0
-
-
-class StreamOptions(Struct, frozen=True):
-    """How to ask. An adapter reports, by name and once, each option it cannot honour."""
-
-    temperature: float | None = None
-    max_tokens: int | None = None
-    api_key: str | None = None
-    session_id: str | None = None
-    transport: Any = None
-    tool_choice: str | None = None
-    """None (the provider's default), "auto", "none", "required" or the name of a tool."""
-    cache: bool = True
-    timeout: float | Timeout | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    on_raw_payload: Callable[[Any], None] | None = None
-
-    def __repr__(self) -> str:
-        return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "api_key"]
-        return [(name, redact_value(value)) for name, value in fields if value not in (None, {})]
-
-
-class ToolSpec(Protocol):
-    """What a model is told about a tool."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def parameters_schema(self) -> dict[str, Any]: ...
-
-
-class LlmContext(Struct, frozen=True):
-    """What a model is asked: a snapshot that later turns never change."""
-
-    system_prompt: str
-    messages: Sequence[LlmMessage]
-    tools: Sequence[ToolSpec] = ()
-
-
-class StreamFn(Protocol):
-    """Ask a model for one reply, yielding it as it arrives.
-
-    Yield `Start`, then blocks, then exactly one `Done` or `Error`; or raise an `AgentError`. Cancellation is
-    asyncio's: release connections in `finally`.
-    """
-
-    def __call__(
-        self, model: ModelSpec, context: LlmContext, options: StreamOptions
-    ) -> AsyncIterator[AssistantMessageEvent]: ...
 
 
 class _Block:
@@ -247,10 +91,19 @@ class Assembly:
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        act = _ACTIONS.get(kind)
-        if act is None:
+        if kind not in _KINDS:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
-        act(self, event)
+        match event:
+            case Start():
+                self._start()
+            case TextStart() | ThinkingStart() | ToolCallStart():
+                self._open_block(event)
+            case TextEnd() | ThinkingEnd() | ToolCallEnd():
+                self._close_block(event)
+            case Done() | Error():
+                self._terminate(event)
+            case _:
+                pass  # a delta, taken above
         return False
 
     def message(
@@ -275,7 +128,7 @@ class Assembly:
             self.began,
         )
 
-    def _start(self, event: Start) -> None:
+    def _start(self) -> None:
         if self._started:
             raise StreamError("stream protocol: a second start")
         self._started = True
@@ -326,17 +179,6 @@ class Assembly:
 
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
-_ACTIONS: dict[type, Callable[[Assembly, Any], None]] = {
-    Start: Assembly._start,
-    TextStart: Assembly._open_block,
-    ThinkingStart: Assembly._open_block,
-    ToolCallStart: Assembly._open_block,
-    TextEnd: Assembly._close_block,
-    ThinkingEnd: Assembly._close_block,
-    ToolCallEnd: Assembly._close_block,
-    Done: Assembly._terminate,
-    Error: Assembly._terminate,
-}
 
 
 def _malformed(event: Done | Error) -> str | None:
@@ -374,7 +216,10 @@ async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelS
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """A call's arguments from their JSON text: `{}` for nothing at all, None for what is not a JSON object, or is nested too deeply."""
+    """A call's arguments from their JSON text; `{}` if there is none.
+
+    None for what is not a JSON object, or is nested too deeply.
+    """
     if not text.strip():
         return {}
     try:
@@ -408,16 +253,6 @@ def _items(value: Any) -> Iterable[Any]:
             return ()
 
 
-def encode_event(event: AssistantMessageEvent) -> bytes:
-    """A stream event as JSON."""
-    return msgspec.json.encode(event)
-
-
-def decode_event(data: bytes | str) -> AssistantMessageEvent:
-    """A stream event from JSON; an unknown type is an error that names it."""
-    return _decoder.decode(data)
-
-
 def _content(block: _Block) -> Text | Thinking | ToolCall | None:
     """What arrived of the block; None for text without a word in it, which providers refuse to be sent."""
     text = (
@@ -443,4 +278,3 @@ def _name(event: Any) -> str:
 
 _KINDS = frozenset(get_args(AssistantMessageEvent))
 _STOP_REASONS = frozenset(get_args(StopReason))
-_decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)

@@ -1,0 +1,193 @@
+"""What models say: the events of one reply, and how a model is asked for it.
+
+    Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
+          | ToolCallStart ToolCallDelta* ToolCallEnd )*  then exactly one of  Done | Error
+
+A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error` blocks
+may still be open; anywhere else an open block is a violation.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.errors import ErrorKind
+from swink.messages import Cost, LlmMessage, ModelSpec, StopReason, Usage
+from swink.redact import redact_value
+
+
+class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
+    """The reply begins."""
+
+
+class TextStart(Struct, frozen=True, gc=False, tag="text_start", tag_field="type"):
+    """A text block opens."""
+
+    index: int = field(name="content_index")
+
+
+class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
+    """More text."""
+
+    index: int = field(name="content_index")
+    text: str = field(name="delta")
+
+
+class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type"):
+    """A text block closes."""
+
+    index: int = field(name="content_index")
+
+
+class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_field="type"):
+    """A thinking block opens."""
+
+    index: int = field(name="content_index")
+
+
+class ThinkingDelta(Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
+    """More thinking."""
+
+    index: int = field(name="content_index")
+    text: str = field(name="delta")
+
+
+class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="type", omit_defaults=True):
+    """A thinking block closes; redacted thinking carries only its signature."""
+
+    index: int = field(name="content_index")
+    signature: str | None = None
+    redacted: bool = False
+
+
+class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
+    """A tool call opens."""
+
+    index: int = field(name="content_index")
+    id: str
+    name: str
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
+    """More of a call's arguments, as JSON text."""
+
+    index: int = field(name="content_index")
+    json: str = field(name="delta")
+
+
+class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type", omit_defaults=True):
+    """A tool call closes."""
+
+    index: int = field(name="content_index")
+    signature: str | None = None
+
+
+class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
+    """The reply is complete."""
+
+    stop_reason: StopReason = "stop"
+    usage: Usage = Usage()
+    cost: Cost | None = None
+
+
+class Error(Struct, frozen=True, gc=False, tag="error", tag_field="type", omit_defaults=True):
+    """The reply failed; without a kind the wording of the message decides."""
+
+    message: str
+    kind: ErrorKind | None = None
+    retry_after: float | None = None
+    usage: Usage = Usage()
+
+
+Delta = TextDelta | ThinkingDelta | ToolCallDelta
+AssistantMessageEvent = (
+    Start
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ThinkingStart
+    | ThinkingDelta
+    | ThinkingEnd
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | Done
+    | Error
+)
+
+
+class Timeout(Struct, frozen=True, gc=False):
+    """Seconds without content after which a stream is given up; pings and comments are not content."""
+
+    idle: float = 120.0
+    first: float = 300.0
+    connect: float = 30.0
+
+
+class StreamOptions(Struct, frozen=True):
+    """How to ask. An adapter reports, by name and once, each option it cannot honour."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    api_key: str | None = None
+    session_id: str | None = None
+    transport: Any = None
+    tool_choice: str | None = None
+    """None (the provider's default), "auto", "none", "required" or the name of a tool."""
+    cache: bool = True
+    timeout: float | Timeout | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    on_raw_payload: Callable[[Any], None] | None = None
+
+    def __repr__(self) -> str:
+        return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "api_key"]
+        return [(name, redact_value(value)) for name, value in fields if value not in (None, {})]
+
+
+class ToolSpec(Protocol):
+    """What a model is told about a tool."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters_schema(self) -> dict[str, Any]: ...
+
+
+class LlmContext(Struct, frozen=True):
+    """What a model is asked: a snapshot that later turns never change."""
+
+    system_prompt: str
+    messages: Sequence[LlmMessage]
+    tools: Sequence[ToolSpec] = ()
+
+
+class StreamFn(Protocol):
+    """Ask a model for one reply, yielding it as it arrives.
+
+    Yield `Start`, then blocks, then exactly one `Done` or `Error`; or raise an `AgentError`. Cancellation is
+    asyncio's: release connections in `finally`.
+    """
+
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]: ...
+
+
+def encode_event(event: AssistantMessageEvent) -> bytes:
+    """A stream event as JSON."""
+    return msgspec.json.encode(event)
+
+
+def decode_event(data: bytes | str) -> AssistantMessageEvent:
+    """A stream event from JSON; an unknown type is an error that names it."""
+    return _decoder.decode(data)
+
+
+_decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)
