@@ -159,6 +159,11 @@ def test_a_function_left_behind_does_not_hold_up_the_exit(tmp_path: Path):
 # Processes
 
 
+def test_what_only_isolated_tools_need_is_imported_with_the_first_of_them():
+    program = "import sys, swink.workers; sys.exit(bool({'pickle', 'runpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
 async def test_a_function_runs_in_a_process_of_its_own():
     facts = await isolated(worker_tools.facts)
     assert facts["pid"] != os.getpid()

@@ -3,18 +3,26 @@
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 
 @contextmanager
-def locked(file: BinaryIO, within: float | None = None) -> Generator[None]:
-    """Hold the file alone; every holder must have opened it by itself. Raises TimeoutError if that takes longer than `within`."""
+def locked(
+    file: BinaryIO, within: float | None = None, *, waiting: Callable[[], object] | None = None
+) -> Generator[None]:
+    """Hold the lock of an open file; each holder must have opened the file itself.
+
+    Raises TimeoutError when it takes longer than `within` seconds. `waiting` is called before each pause, and may
+    raise to give up.
+    """
     deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
     while not _take(file):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{file.name} was locked by another program for {within:g} s")
+        if waiting is not None:
+            waiting()
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
     try:
@@ -26,11 +34,11 @@ def locked(file: BinaryIO, within: float | None = None) -> Generator[None]:
 
 @contextmanager
 def alone(path: str | os.PathLike[str]) -> Generator[None]:
-    """Hold a lock file, made for the purpose and removed at the end: one holder at a time, among all threads and processes."""
+    """Hold a lock file, created here and removed at the end: one holder among all threads and processes."""
     while True:
         with open(path, "a+b", opener=_private) as file, locked(file):
             if not is_at(file, path):
-                continue  # the holder before has removed it: others will wait for the new one
+                continue  # the previous holder has removed this one: others wait for a new one
             try:
                 yield
             finally:
@@ -54,7 +62,7 @@ def is_at(file: BinaryIO, path: str | os.PathLike[str]) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    _POSITION = 1 << 40  # far past the end: Windows locks bytes, and these are nobody's
+    _POSITION = 1 << 40  # Windows locks bytes: one far past the end of the file, which nobody reads
 
     def _take(file: BinaryIO) -> bool:
         file.seek(_POSITION)

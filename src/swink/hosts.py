@@ -1,4 +1,4 @@
-"""Hosts: which of them are this machine or its private network, and what must not travel to any other in clear text."""
+"""Hosts: which are this machine or its private network, and which headers must not go elsewhere in clear text."""
 
 import ipaddress
 import re
@@ -9,7 +9,7 @@ _SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie",
 
 
 def origin_of(url: object) -> str | None:
-    """Scheme, host and port of a URL: whose server it is; None for what is no URL."""
+    """Scheme, host and port of a URL; None for anything that is not a URL."""
     try:
         parts = urlsplit(str(url or ""))
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -24,13 +24,13 @@ def is_secret_header(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is surely this machine: a loopback address, or `localhost` itself."""
+    """Whether a host certainly is this machine: a loopback address, or `localhost` itself."""
     address = _address(host)
     return address.is_loopback if address is not None else host in ("localhost", "localhost.")
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is meant to be this machine; for the names below `localhost` and 0.0.0.0 nothing vouches."""
+    """Whether a host is meant to be this machine; unlike `is_loopback`, 0.0.0.0 and `*.localhost` count too."""
     address = _address(host)
     return is_loopback(host) or (
         address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost")
@@ -38,7 +38,7 @@ def is_local(host: str) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host is this machine or one of its private network: no public name or address leads there."""
+    """Whether a host is this machine or in its private network, by its address or by the form of its name."""
     address = _address(host)
     if address is not None:
         return address.is_private or address.is_loopback or address.is_link_local
@@ -47,7 +47,7 @@ def is_private(host: str) -> bool:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address a host is written as, in any spelling that the system's resolver takes: 127.1 and 2130706433 too."""
+    """The address a host is written as, in any spelling the system's resolver takes, such as 127.1 or 2130706433."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:

@@ -1,12 +1,10 @@
-"""Where tool functions run when not on the event loop: a thread of their own, or a process that can be killed."""
+"""Where tool functions run when not on the event loop: a thread per call, or a process that can be killed."""
 
 import asyncio
 import contextvars
 import importlib
 import json
 import os
-import pickle
-import runpy
 import sys
 import threading
 import types
@@ -15,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 
 GRACE = 0.05
@@ -24,12 +23,15 @@ PATIENCE = 6.0
 """Seconds the process that ends an isolated tool gets to do so."""
 
 _KEEP = str(Path(__file__).with_name("tools") / "supervisor" / "keep.py")
-"""A program started by path, which adopts whatever the tool starts: a session of its own is no way out."""
-_CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from swink.workers import serve_one_call; serve_one_call()"
+"""The keeper: a program, started by path, that also adopts and ends what a tool starts in a session of its own."""
+_CHILD = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from swink.workers import serve_one_call; serve_one_call()"
+)
 _MAIN = "__swink_main__"
 _UNGUARDED = (
-    "an isolated tool imports the script it is defined in, and this script runs its agent when it is imported; "
-    'put what it does under `if __name__ == "__main__":`'
+    "an isolated tool imports the script that defines it, and this script runs its agent when it is imported; "
+    'put that part under `if __name__ == "__main__":`'
 )
 _loading_main = False
 
@@ -39,7 +41,7 @@ class Abandoned(AgentError):
 
 
 class WorkerDied(AgentError):
-    """The tool's process ended without a result."""
+    """The tool ended without a result."""
 
 
 async def run_in_thread(
@@ -47,8 +49,9 @@ async def run_in_thread(
 ) -> Any:
     """Call a blocking function in a daemon thread, with the caller's context variables.
 
-    On cancellation `cancel` is called and the function gets a short grace; past it the thread is `Abandoned`, since
-    nothing can stop it. A thread per call, not a pool: an abandoned one must not hold up others, or the exit.
+    On cancellation `cancel` is called and the function gets a short grace period; after that the thread is
+    `Abandoned`, since nothing can stop it. A thread per call, not a pool: an abandoned one must not hold up
+    other calls, or the exit of the program.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -78,14 +81,16 @@ async def run_in_thread(
 
 
 async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a module-level tool in a fresh interpreter; cancellation kills it and all it started."""
+    """Call a module-level tool in a new interpreter; cancellation kills it and every process it started."""
+    import pickle
+
     if _loading_main:
         raise MisuseError(_UNGUARDED)
     main = _main_script() if module == "__main__" else None
     payload = pickle.dumps((main, module, qualname, dict(arguments)))
     # -P: the child imports what this process would import, not what lies in the working directory.
     command = (sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path))
-    code, answer = await (_kept(command, payload) if os.name == "posix" else _plain(command, payload))
+    code, answer = await (_run_kept(command, payload) if os.name == "posix" else _run(command, payload))
     try:
         value, failure = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):
@@ -104,14 +109,15 @@ def _main_script() -> tuple[Literal["module", "path"], str]:
         return "module", spec.name
     if path is None:
         raise MisuseError(
-            "isolation='process' needs the tool in a file that the child can import; a prompt or a notebook has none"
+            "isolation='process' needs the tool in a file that the child can import; "
+            "a prompt or a notebook has none"
         )
     return "path", path
 
 
 def _as_exception(failure: BaseException) -> Exception:
     """What would end the program (a tool that calls `sys.exit`) ends only the tool."""
-    return failure if isinstance(failure, Exception) else RuntimeError(f"{type(failure).__name__}: {failure}")
+    return failure if isinstance(failure, Exception) else WorkerDied(f"{type(failure).__name__}: {failure}")
 
 
 def _settle(outcome: "asyncio.Future[Any]", value: Any) -> None:
@@ -119,8 +125,11 @@ def _settle(outcome: "asyncio.Future[Any]", value: Any) -> None:
         outcome.set_result(value)
 
 
-async def _kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
-    """Exit code and output of a command below a keeper, which ends the command and all it started when the lifeline ends."""
+async def _run_kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+    """Exit code and output of a command under a keeper.
+
+    When we close the lifeline, or die, the keeper ends the command and every process it started.
+    """
     lifeline_read, lifeline = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -146,25 +155,19 @@ async def _kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, b
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Wait for the keeper to end, however often we are cancelled meanwhile."""
-    loop = asyncio.get_running_loop()
-    waiting = loop.create_task(process.wait())
-    cancelled: asyncio.CancelledError | None = None
-    deadline = loop.time() + PATIENCE
-    while not waiting.done():
-        if loop.time() > deadline:
+    """Wait for the keeper to end, however often we are cancelled meanwhile; one that takes too long is killed."""
+    end = asyncio.ensure_future(process.wait())
+    try:
+        await outlast(end, timeout=PATIENCE)
+    finally:
+        if not end.done():
             with suppress(ProcessLookupError):
                 process.kill()
-        try:
-            await asyncio.wait([waiting], timeout=max(0.1, deadline - loop.time()))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
+            await outlast(end)
 
 
-async def _plain(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
-    """The same where processes have no parents to be ended with."""
+async def _run(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+    """The same on Windows, where no keeper can adopt processes: only the command itself is killed."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
@@ -178,7 +181,9 @@ async def _plain(command: tuple[str, ...], payload: bytes) -> tuple[int | None, 
 
 
 def serve_one_call() -> None:
-    """The child's side: read one call from stdin, answer on what was stdout; prints of the tool go to stderr."""
+    """The child's side: read one call from stdin, answer on stdout; what the tool prints goes to stderr."""
+    import pickle
+
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     value, failure = None, None
@@ -190,11 +195,13 @@ def serve_one_call() -> None:
     except BaseException as error:
         failure = error
     with answer:
-        answer.write(_packed(value, failure))
+        answer.write(_pack(value, failure))
 
 
 def _load_main(kind: Literal["module", "path"], name: str) -> None:
     global _loading_main
+    import runpy
+
     _loading_main = True
     loaded = types.ModuleType(_MAIN)
     loaded.__dict__.update(
@@ -210,12 +217,15 @@ def _find_tool(module: str, qualname: str) -> Any:
         target = getattr(target, part)
     if not hasattr(target, "call_here"):
         raise MisuseError(
-            f"{module}.{qualname} is not a tool in the child process; decorate the function: @tool(isolation='process')"
+            f"{module}.{qualname} is not a tool in the child process; "
+            "decorate the function: @tool(isolation='process')"
         )
     return target
 
 
-def _packed(value: Any, failure: BaseException | None) -> bytes:
+def _pack(value: Any, failure: BaseException | None) -> bytes:
+    import pickle
+
     try:
         data = pickle.dumps((value, failure))
         if failure is not None:
@@ -228,4 +238,4 @@ def _packed(value: Any, failure: BaseException | None) -> bytes:
             if failure is not None
             else f"the result is not picklable: {error}"
         )
-        return pickle.dumps((None, RuntimeError(text)))
+        return pickle.dumps((None, WorkerDied(text)))

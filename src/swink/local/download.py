@@ -1,17 +1,16 @@
-"""One download by a child process: watched while its file grows, stopped on request, one at a time per model."""
+"""One download by a child process: its progress reported, stopped on request, one at a time per model."""
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import IO
 
 from msgspec import Struct
 
+from swink.filelock import locked
 from swink.local.modelerrors import LoadCancelled
 from swink.local.states import Downloading
 from swink.redact import redact_text
@@ -24,7 +23,7 @@ Report = Callable[[Downloading], None]
 
 
 class Download(Struct, frozen=True):
-    """Whom a download is for: where its progress goes, and the event that stops it."""
+    """A download somebody asked for: of which model, who hears of its progress, and the event that stops it."""
 
     model: str
     report: Report
@@ -34,66 +33,59 @@ class Download(Struct, frozen=True):
         """Raise if the download is no longer wanted."""
         if self.stop.is_set():
             raise LoadCancelled(
-                f"the download of {self.model} was cancelled; no half file was kept, the next use starts it again"
+                f"the download of {self.model} was cancelled; no half file was kept, "
+                "the next use starts it again"
             )
 
+    @contextmanager
+    def hold(self, path: Path) -> Generator[None, None, None]:
+        """Hold a lock file, so that two processes or threads never download the same model at once."""
 
-def run_watched(
-    command: Sequence[str],
-    environ: Mapping[str, str],
-    directory: Path,
-    total: int,
-    watch: Download,
-    *,
-    growing: str = "",
-) -> tuple[int, str]:
-    """Run a downloading command inside a directory; its exit code and the end of what it printed.
+        def waiting() -> None:
+            self.report(Downloading(self.model, step="waiting"))
+            self.check()
 
-    Progress is the size of the largest file in there, or of those whose names end in `growing`.
-    """
-    log = directory / _LOG
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory
-        )
-    try:
-        code = _follow(process, directory, total, watch, growing)
-        return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
-    finally:
-        _end(process)
-        log.unlink(missing_ok=True)
-
-
-@contextmanager
-def only_one(path: Path, watch: Download) -> Generator[None, None, None]:
-    """Hold a lock file; wait for another process or thread that has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
-        while not _lock(file):
-            watch.report(Downloading(watch.model, step="waiting"))
-            watch.stop.wait(_TICK)
-            watch.check()
-        try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file, locked(file, waiting=waiting):
             yield
-        finally:
-            _unlock(file)
 
+    def run(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        directory: Path,
+        total: int,
+        *,
+        growing: str = "",
+    ) -> tuple[int, str]:
+        """Run a downloading command inside a directory; its exit code and the end of what it printed.
 
-def _follow(
-    process: subprocess.Popen[bytes], directory: Path, total: int, watch: Download, growing: str
-) -> int:
-    began, shown = time.monotonic(), -1
-    while True:
-        try:
-            return process.wait(_TICK)
-        except subprocess.TimeoutExpired:
-            watch.check()
-        done = _largest(directory, growing)
-        if done != shown:
-            shown = done
-            watch.report(
-                Downloading(watch.model, min(done, total or done), total, done / (time.monotonic() - began))
+        Progress is the size of the largest file in the directory whose name ends in `growing`.
+        """
+        log = directory / _LOG
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory
             )
+        try:
+            code = self._follow(process, directory, total, growing)
+            return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
+        finally:
+            _end(process)
+            log.unlink(missing_ok=True)
+
+    def _follow(self, process: subprocess.Popen[bytes], directory: Path, total: int, growing: str) -> int:
+        began, shown = time.monotonic(), -1
+        while True:
+            try:
+                return process.wait(_TICK)
+            except subprocess.TimeoutExpired:
+                self.check()
+            done = _largest(directory, growing)
+            if done != shown:
+                shown = done
+                rate = done / (time.monotonic() - began)
+                self.report(Downloading(self.model, min(done, total or done), total, rate))
 
 
 def _largest(directory: Path, growing: str) -> int:
@@ -118,32 +110,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> bool:
-        try:
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""Hugging Face: weights from a repository there, fetched by the hub client in a child process that can be stopped.
+"""Hugging Face: weights from a repository there, fetched by the hub client in a child process.
 
 The client keeps what arrived of a broken download and goes on from there the next time.
 """
@@ -8,12 +8,12 @@ import os
 import sys
 from pathlib import Path
 
-from swink.local.download import Download, only_one, run_watched
+from swink.local.download import Download
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
 
-# Answers on one line each, so that warnings of the client's around them do no harm.
+# Each answer on a line of its own, so that warnings of the client around them do no harm.
 _LIST = """
 import sys
 from huggingface_hub import HfApi
@@ -29,28 +29,29 @@ for name in sys.argv[3:]:
 """
 
 
-def pull_from_hub(name: HubName, watch: Download) -> Path:
+def pull_from_hub(name: HubName, download: Download) -> Path:
     """The file of a model in a repository, downloaded if need be."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ExtraMissing(
-            f"local:hf/{name.repo} needs the Hugging Face client; install it with: pip install huggingface_hub"
+            f"local:hf/{name.repo} needs the Hugging Face client; "
+            "install it with: pip install huggingface_hub"
         )
     directory = hub_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with only_one(directory / f"{name.repo.replace('/', '--')}.lock", watch):
+        with download.hold(directory / f"{name.repo.replace('/', '--')}.lock"):
             if (found := find_in_hub_cache(name)) is not None:
                 return found
-            return _fetch(name, directory, watch)
+            return _fetch(name, directory, download)
     except OSError as error:
         raise PullFailed(
             f"hf/{name.repo} could not be stored in {directory}: {error.strerror or error}. {_again(name)}"
         ) from error
 
 
-def _fetch(name: HubName, directory: Path, watch: Download) -> Path:
-    watch.report(Downloading(watch.model))
-    code, log = run_watched([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0, watch)
+def _fetch(name: HubName, directory: Path, download: Download) -> Path:
+    download.report(Downloading(download.model))
+    code, log = download.run([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0)
     sizes = {
         path: int(size)
         for line in log.splitlines()
@@ -65,14 +66,8 @@ def _fetch(name: HubName, directory: Path, watch: Download) -> Path:
         raise PullFailed(f"hf/{name.repo} has no file {name.file!r}; it has {here}")
     files = with_parts(chosen)
     total = sizes[chosen] if len(files) == 1 else 0
-    code, log = run_watched(
-        [sys.executable, "-c", _FETCH, name.repo, str(directory), *files],
-        _environ(),
-        directory,
-        total,
-        watch,
-        growing=".incomplete",
-    )
+    command = [sys.executable, "-c", _FETCH, name.repo, str(directory), *files]
+    code, log = download.run(command, _environ(), directory, total, growing=".incomplete")
     found = find_in_hub_cache(HubName(name.repo, chosen))
     if code != 0 or found is None:
         kept = f"What arrived is kept in {directory}, the next pull goes on from there."

