@@ -113,6 +113,7 @@ async def test_the_decorator_works_bare_and_with_options():
         timeout=1.5,
         idempotent=True,
         max_result=99,
+        read_only=True,
     )
     async def two(x: int) -> int:
         """Not shown."""
@@ -127,6 +128,7 @@ async def test_the_decorator_works_bare_and_with_options():
         two.timeout,
         two.idempotent,
         two.max_result,
+        two.read_only,
     ) == (
         True,
         True,
@@ -134,7 +136,9 @@ async def test_the_decorator_works_bare_and_with_options():
         1.5,
         True,
         99,
+        True,
     )
+    assert not one.read_only
     assert await call(one, x=4) == 4
     assert await call(two, x=4) == 8
     assert as_tool(two) is two
@@ -223,6 +227,34 @@ async def test_the_context_is_injected_and_not_in_the_schema():
             made.prepare({"at": "x", "ctx": {}})
 
 
+class Db:
+    pass
+
+
+async def typed(at: str, ctx: ToolContext[Db]) -> Any:
+    return ctx.deps
+
+
+async def annotated(at: str, ctx: Annotated[ToolContext[Db], "the context"]) -> Any:
+    return ctx.deps
+
+
+async def optional(at: str, ctx: ToolContext[Db] | None = None) -> Any:
+    return ctx and ctx.deps
+
+
+async def quoted(at: str, ctx: "Annotated[ToolContext[Db] | None, 1]" = None) -> Any:
+    return ctx and ctx.deps
+
+
+@pytest.mark.parametrize("function", [typed, annotated, optional, quoted])
+async def test_a_typed_context_is_injected_with_the_dependencies(function):
+    made, db = as_tool(function), Db()
+    assert list(made.parameters_schema["properties"]) == ["at"]
+    assert await made.execute("1", {"at": "x"}, ToolContext("1", "t", deps=db)) is db
+    assert await made.execute("1", {"at": "x"}, ToolContext("1", "t")) is None
+
+
 async def test_sync_tools_run_off_the_loop_and_async_ones_on_it():
     @tool
     def sync() -> int:
@@ -245,6 +277,7 @@ class Duck:
     sequential = True
     priority = 2
     timeout = 3.0
+    read_only = True
 
     async def execute(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
         return f"{call_id} quack" * arguments["n"]
@@ -265,6 +298,7 @@ async def test_an_object_shaped_like_a_tool_is_one():
     made = as_tool(Duck())
     assert (made.name, made.description, made.label) == ("duck", "Quacks.", "Duck!")
     assert (made.requires_approval, made.sequential, made.priority, made.timeout) == (True, True, 2, 3.0)
+    assert made.read_only
     assert await call(made, n=1) == "1 quack"
     with pytest.raises(InvalidArguments, match=r"\$: \"n\" is a required property"):
         await call(made)

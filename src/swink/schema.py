@@ -77,9 +77,7 @@ class Signature:
         self.injected: str | None = None
         for parameter in _parameters(function, name):
             hint = hints.get(parameter.name, parameter.annotation)
-            if hint is inject or (
-                get_origin(hint) in (Union, types.UnionType, Annotated) and inject in get_args(hint)
-            ):
+            if _mentions(hint, inject):
                 self.injected = parameter.name
                 continue
             if hint is inspect.Parameter.empty:
@@ -228,6 +226,14 @@ def _hints(function: Any, name: str) -> dict[str, Any]:
         raise InvalidTool(
             f"tool {name!r}: an annotation cannot be resolved ({error}); define the type at module level"
         ) from error
+
+
+def _mentions(hint: Any, cls: type) -> bool:
+    """Whether a hint is the class, `cls[X]`, or a union or `Annotated` of it."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType, Annotated):
+        return any(_mentions(item, cls) for item in get_args(hint))
+    return hint is cls or origin is cls
 
 
 def _json_default(parameter: inspect.Parameter, name: str) -> Any:

@@ -1,21 +1,31 @@
 """Structured output: a synthetic tool the model must call, and the policy that ends the run when it did."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from swink.errors import StructuredOutputFailed
+from swink.partials import partial_json, partial_value
 from swink.policy import Inject, Policy, PolicyContext, Stop, Turn, Verdict
 from swink.schema import Shape
-from swink.tool import Tool, ToolContext, ToolError
+from swink.tool import Tool, ToolContext, ToolError, call_off_loop
 
 NAME = "final_output"
 _NUDGE = f"Give your answer by calling the tool {NAME!r}; plain text is not read."
 DONE = "structured output received"
+NOTHING: Any = object()
+"""What `StructuredOutput.partial` gives while there is nothing to show."""
 
 
 class StructuredOutput(Policy):
-    """What a run with `output=` adds: one tool, one policy; both end with the run."""
+    """What a run with `output=` adds: one tool, one policy; both end with the run.
 
-    def __init__(self, hint: Any, retries: int) -> None:
+    `validate(value)`, sync or async, sees each value before it is accepted: it raises `ToolError` to send the model
+    a reason to try again, and may return another value to take instead.
+    """
+
+    def __init__(self, hint: Any, retries: int, validate: Callable[[Any], Any] | None = None) -> None:
+        self._hint = hint
+        self._validate = validate
         shape = Shape.of(hint)
         shape.check()
         self._wrapped = shape.schema.get("type") != "object"
@@ -61,11 +71,32 @@ class StructuredOutput(Policy):
             return Stop(str(failure))
         return Inject(_NUDGE) if not turn.message.tool_calls else None
 
+    def partial(self, text: str) -> Any:
+        """The growing value: what the incomplete JSON text of the call's arguments says so far, or `NOTHING`.
+
+        Fields that have not arrived are None; nothing is validated.
+        """
+        try:
+            match partial_json(text):
+                case {"value": data} if self._wrapped and data != {}:
+                    shown: Any = data
+                case {**data} if data and not self._wrapped:
+                    shown = data
+                case _:
+                    return NOTHING
+            return shown if isinstance(self._hint, Mapping) else partial_value(self._hint, shown)
+        except Exception:
+            # The text may be anything, and so may the user's classes: a preview never fails the run.
+            return NOTHING
+
     async def _receive(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
         try:
             value = self._convert(arguments["value"] if self._wrapped else arguments)
         except ValueError as error:
             raise ToolError(f"error: invalid output: {error}") from error
+        if self._validate is not None:
+            replaced = await call_off_loop(self._validate, value, ctx=ctx)
+            value = value if replaced is None else replaced
         if not self.received:
             self.value, self.received = value, True
         return "received"

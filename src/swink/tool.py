@@ -6,18 +6,29 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 import msgspec
 from msgspec import Struct
 
 from swink.codec import plain
+from swink.engine.waiting import resolve
 from swink.errors import AgentError, InvalidTool
 from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean
 from swink.schema import Shape, Signature, parse_docstring
 from swink.workers import run_in_process, run_in_thread
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    DepsT = TypeVar("DepsT", default=Any)
+else:
+    from typing import TypeVar  # without `default=`, which only type checkers need
+
+    DepsT = TypeVar("DepsT")
+
 __all__ = [
+    "DepsT",
     "Tool",
     "ToolContext",
     "ToolError",
@@ -30,7 +41,16 @@ __all__ = [
     "tool",
 ]
 
-_OPTIONS = ("label", "requires_approval", "sequential", "priority", "timeout", "idempotent", "max_result")
+_OPTIONS = (
+    "label",
+    "requires_approval",
+    "sequential",
+    "priority",
+    "timeout",
+    "idempotent",
+    "max_result",
+    "read_only",
+)
 _RESULT_BLOCKS = Text | Image | Extension
 
 
@@ -49,13 +69,25 @@ class Transfer(Struct, frozen=True):
     text: str = ""
 
 
-class ToolContext:
+class ToolContext(Generic[DepsT]):
     """What a running tool knows of its call.
 
-    `state` is the session's JSON dict, shared with policies and other tools.
+    `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program gave
+    the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
     """
 
-    __slots__ = ("_cancelled", "_charge", "_emit", "_loop", "_thread", "_waiters", "call_id", "name", "state")
+    __slots__ = (
+        "_cancelled",
+        "_charge",
+        "_emit",
+        "_loop",
+        "_thread",
+        "_waiters",
+        "call_id",
+        "deps",
+        "name",
+        "state",
+    )
 
     def __init__(
         self,
@@ -64,9 +96,12 @@ class ToolContext:
         state: dict[str, Any] | None = None,
         emit: Callable[[Any], None] | None = None,
         charge: Callable[[Usage, Cost | None], None] | None = None,
+        *,
+        deps: Any = None,
     ) -> None:
         self.call_id = call_id
         self.name = name
+        self.deps: DepsT = deps
         self.state: dict[str, Any] = {} if state is None else state
         self._emit = emit
         self._charge = charge
@@ -125,7 +160,8 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
     """A tool: its description for the model and the function behind it.
 
     `prepare` turns JSON arguments into what `run` takes, or raises `InvalidArguments` with every violation.
-    `requires_approval` may be a function of the arguments.
+    `requires_approval` may be a function of the arguments. A `read_only` tool changes nothing, so plan mode
+    offers it.
     """
 
     name: str
@@ -142,6 +178,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
     idempotent: bool = False
     isolation: Literal["process"] | None = None
     max_result: int = 100_000
+    read_only: bool = False
 
     @classmethod
     def raw(
@@ -159,13 +196,8 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         except InvalidTool as error:
             raise InvalidTool(f"tool {name!r}: {error}") from error
 
-        is_async = _is_async(execute)
-
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
-            if is_async:
-                return await execute(call_id, arguments, ctx)
-            value = await run_in_thread(lambda: execute(call_id, arguments, ctx), {}, name, ctx.cancel)
-            return await value if inspect.isawaitable(value) else value
+            return await call_off_loop(execute, call_id, arguments, ctx, ctx=ctx)
 
         return _checked(
             cls(
@@ -257,6 +289,7 @@ def tool(
     idempotent: bool = False,
     isolation: Literal["process"] | None = None,
     max_result: int = 100_000,
+    read_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -266,7 +299,10 @@ def tool(
     description: str | None = None,
     **options: Any,
 ) -> Any:
-    """Make a typed function a tool: the schema comes from its annotations, the descriptions from its docstring."""
+    """Make a typed function a tool: the schema comes from its annotations, the descriptions from its docstring.
+
+    `read_only=True` says that it changes nothing, so plan mode offers it.
+    """
     if function is None:
 
         def decorate(function: Callable[..., Any]) -> Tool:
@@ -339,6 +375,13 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult(cast(Any, value))
         case _:
             return ToolResult((Text(_shown(value)),))
+
+
+async def call_off_loop(function: Callable[..., Any], *values: Any, ctx: ToolContext) -> Any:
+    """Call a function of somebody else's: here if it is async, in a worker thread if it may block."""
+    if _is_async(function):
+        return await function(*values)
+    return await resolve(await run_in_thread(lambda: function(*values), {}, ctx.name, ctx.cancel))
 
 
 def failure(text: str) -> ToolResult:
@@ -414,8 +457,7 @@ def _body(
             arguments = {**arguments, injected: ctx}
         if is_async:
             return await function(**arguments)
-        value = await run_in_thread(function, arguments, name, ctx.cancel)
-        return await value if inspect.isawaitable(value) else value
+        return await resolve(await run_in_thread(function, arguments, name, ctx.cancel))
 
     return body
 
