@@ -8,7 +8,6 @@ import pytest
 from adapters import ADAPTERS, KEY, Adapter
 from faults import Connection, FaultServer, Talk, answering
 
-from swink.conformance import TEXT_PROMPT, TOOL_PROMPT, check_stream_fn, stream_problems
 from swink.errors import AuthError
 from swink.messages import ModelSpec, Usage
 from swink.stream import (
@@ -27,6 +26,7 @@ from swink.stream import (
     ToolCallEnd,
     ToolCallStart,
 )
+from swink.testing import TEXT_PROMPT, TOOL_PROMPT, check_stream_fn, stream_problems
 
 # --- every adapter -------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What models say: the stream protocol, the assembly of its events into one message, and the writer of its blocks."""
+"""What models say: the stream protocol, the assembly of its events into a message, and the writer of them."""
 
 from swink.stream.assembly import (
     DEEPEST as DEEPEST,

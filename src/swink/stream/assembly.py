@@ -40,7 +40,7 @@ DEEPEST = 128
 
 
 class _Block:
-    """One block under assembly; `takes` is the delta type it accepts, `text` its whole text once it is closed."""
+    """One block under assembly: `takes` is the delta type it accepts, `text` its text once it is closed."""
 
     __slots__ = ("append", "end", "id", "name", "parts", "takes", "text")
 

@@ -3,8 +3,8 @@
     Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
           | ToolCallStart ToolCallDelta* ToolCallEnd )*  then exactly one of  Done | Error
 
-A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error` blocks
-may still be open; anywhere else an open block is a violation.
+A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error`
+blocks may still be open; anywhere else an open block is a violation.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

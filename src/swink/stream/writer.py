@@ -1,8 +1,8 @@
 """One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
 
-Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end` and `done`; the writer
-holds the stream events until they are taken. So every reply ends in the same way: open blocks close in index order,
-then comes one terminal.
+Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end` and `done`;
+the writer holds the stream events until they are taken. So every reply ends in the same way: open blocks
+close in index order, then comes one terminal.
 """
 
 from swink.errors import ModelError
@@ -55,7 +55,7 @@ class BlockWriter:
 
     @property
     def current(self) -> int | None:
-        """The index of the block that `say`, `think` or `sign` opened and would join; None if there is none."""
+        """The index of the block that `say`, `think` or `sign` opened and that is still open, or None."""
         return self._thinking if self._text is None else self._text
 
     def take(self) -> list[AssistantMessageEvent]:
@@ -84,7 +84,7 @@ class BlockWriter:
         self._signatures[self._thinking] = signature
 
     def begin_text(self) -> int:
-        """Open a text block; its index. Like every new block it first closes what `say` and `think` have open."""
+        """Open a text block; its index. Every new block first closes what `say` and `think` have open."""
         self.end_current()
         return self._begin(TextStart(self._count), TextDelta)
 

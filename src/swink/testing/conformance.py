@@ -1,32 +1,24 @@
-"""The conformance kit: whether a stream function keeps the contract of `swink.stream`, told in sentences.
+"""The conformance kit: whether a stream function keeps the contract of `swink.stream`, and how it breaks it.
 
-    await check_stream_fn(MyStreamFn(base_url=…), model="mine:model-1", failing=MyStreamFn(base_url="http://127.0.0.1:9"))
+    broken = MyStreamFn(base_url="http://127.0.0.1:9")
+    await check_stream_fn(MyStreamFn(base_url=…), model="mine:model-1", failing=broken)
 
-It asks the function for a text (`TEXT_PROMPT`), for a tool call (`TOOL_PROMPT`), and to go on with a conversation of another
-provider's; several times at once; it cancels it at many points and abandons it; and it has `failing` fail. What is behind the
-function may be the provider itself or a server that answers those two prompts.
+It asks the function for a text (`TEXT_PROMPT`), for a tool call (`TOOL_PROMPT`) and to continue another
+provider's conversation; it asks several times concurrently, cancels it at many points, closes a stream early,
+and checks how `failing` fails. Behind the function is the provider, or a server that answers those prompts.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from swink.errors import AgentError, ErrorKind, ModelError, StreamError
-from swink.messages import (
-    AssistantMessage,
-    LlmMessage,
-    ModelSpec,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-    UserMessage,
-)
+from swink.engine.waiting import closing
+from swink.errors import AgentError, ModelError
+from swink.messages import AssistantMessage, LlmMessage, ModelSpec, UserMessage
 from swink.stream import (
     Assembly,
     AssistantMessageEvent,
@@ -36,56 +28,13 @@ from swink.stream import (
     Start,
     StreamFn,
     StreamOptions,
-    decode_event,
-    encode_event,
 )
+from swink.testing.problems import error_problems, stream_problems
+from swink.testing.questions import HISTORY, TEXT_PROMPT, TOOL, TOOL_PROMPT, ToolOnOffer
 
-TEXT_PROMPT = "Say hello."
-TOOL_PROMPT = "What is the weather in Oslo? Use the tool."
-
-_KINDS = frozenset(get_args(ErrorKind))
-_ENDS = frozenset(("stop", "length", "tool_use", "transfer"))
 _SETTLE_SECONDS = 1.0
-_started: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("swink.conformance.started", default=None)
-
-
-class ToolOnOffer(Struct, frozen=True):
-    """What the model is told about the tool."""
-
-    name: str
-    description: str
-    parameters_schema: dict[str, Any]
-
-
-TOOL = ToolOnOffer(
-    "weather",
-    "Current weather.",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string", "description": "Name of the city."}},
-        "required": ["city"],
-    },
-)
-"""The tool that the function is asked to call."""
-HISTORY: tuple[LlmMessage, ...] = (
-    UserMessage("What is the weather in Oslo and in Bergen?"),
-    AssistantMessage(
-        (
-            Thinking("Two cities.", "c2lnbmVk"),
-            Text("Let me look."),
-            ToolCall("call:1|" + "x" * 80, "weather", {"city": "Oslo"}),
-            ToolCall("call:2", "weather", {"city": "Bergen"}),
-        ),
-        "another-provider",
-        "another-model",
-        "tool_use",
-    ),
-    ToolResultMessage("call:1|" + "x" * 80, "weather", (Text("18 degrees"),)),
-    ToolResultMessage("call:2", "weather", (Text("no such city"),), True),
-    AssistantMessage((), "another-provider", "another-model", "aborted"),
-    UserMessage(TEXT_PROMPT),
-)
-"""A conversation as another provider left it: thinking, two calls at once, odd ids, an error, a turn that came to nothing."""
+_HELLO = LlmContext("", (UserMessage(TEXT_PROMPT),))
+_started: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("swink.testing.started", default=None)
 
 
 async def check_stream_fn(
@@ -101,8 +50,9 @@ async def check_stream_fn(
 ) -> None:
     """Assert that a stream function keeps its contract; the `AssertionError` lists every breach.
 
-    `failing` is the same kind of function, set up so that it must fail (nobody listens, a wrong key). `secret` is the key
-    that no error and no repr may show. `tools=False` leaves tool calls out. No single request may take longer than `seconds`.
+    `failing` is the same kind of function, set up so that it must fail (nobody listens, a wrong key).
+    `secret` is the key that no error and no repr may show. `tools=False` leaves tool calls out. No single
+    request may take longer than `seconds`.
     """
     probe = _Probe(fn, _spec(model), options, secret, seconds)
     with _watched_tasks():
@@ -119,68 +69,6 @@ async def check_stream_fn(
     problems = list(dict.fromkeys(probe.problems))
     assert not problems, "the stream function breaks its contract:\n" + "\n".join(
         f"- {problem}" for problem in problems
-    )
-
-
-def stream_problems(events: Sequence[AssistantMessageEvent]) -> list[str]:
-    """What is wrong with the events of one reply, in words; nothing for a reply that keeps the protocol."""
-    assembly = Assembly()
-    for number, event in enumerate(events):
-        if problem := _shape_problem(event):
-            return [f"event {number}: {problem}"]
-        try:
-            assembly.feed(event)
-        except StreamError as error:
-            return [f"event {number}: {error.message}"]
-    match assembly.terminal:
-        case None:
-            return ["the stream ends without done or error"]
-        case Error(message, kind):
-            return _error_problems(message, kind)
-        case Done(stop_reason, usage):
-            counts = [
-                usage.input,
-                usage.output,
-                usage.cache_read,
-                usage.cache_write,
-                usage.total,
-                *usage.extra.values(),
-            ]
-            negative = ["usage counts below zero"] if any(count < 0 for count in counts) else []
-            content = assembly.message(ModelSpec("test", "test"), stop_reason, usage=usage).content
-            return [*_end_problems(stop_reason, content), *negative]
-
-
-def _end_problems(stop_reason: str, content: Sequence[Any]) -> list[str]:
-    calls = [block for block in content if isinstance(block, ToolCall)]
-    problems: list[str] = []
-    if stop_reason not in _ENDS:
-        problems.append(f"done({stop_reason}); a failed stream ends with an error event")
-    if calls and stop_reason == "stop":
-        problems.append("done(stop) after tool calls; it should be tool_use")
-    if not calls and stop_reason == "tool_use":
-        problems.append("done(tool_use) without a tool call")
-    if any(not call.id or not call.name for call in calls):
-        problems.append("a tool call without an id or a name")
-    if len({call.id for call in calls}) < len(calls):
-        problems.append("two tool calls of one reply have the same id")
-    return problems
-
-
-def _shape_problem(event: Any) -> str:
-    """Values are not checked when they are made, so a wrong type would only surface far away."""
-    try:
-        if decode_event(encode_event(event)) == event:
-            return ""
-    except (msgspec.MsgspecError, TypeError, UnicodeError) as error:
-        return f"{type(event).__name__} does not survive JSON: {error}"
-    return f"{type(event).__name__} does not survive JSON unchanged"
-
-
-def _error_problems(message: str, kind: str | None) -> list[str]:
-    problems = [] if message.strip() else ["an error without a message"]
-    return (
-        problems if kind is None or kind in _KINDS else [*problems, f"an error of the unknown kind {kind!r}"]
     )
 
 
@@ -218,11 +106,8 @@ class _Probe:
     ) -> None:
         """A reply of text."""
         events = await self._ask(what, LlmContext("Be brief.", messages, tools), self.options)
-        if (
-            events is not None
-            and (message := self._reply(what, events)) is not None
-            and not message.text.strip()
-        ):
+        message = None if events is None else self._reply(what, events)
+        if message is not None and not message.text.strip():
             self._say(what, "the reply has no text")
 
     async def tool_call(self) -> None:
@@ -248,11 +133,9 @@ class _Probe:
         await asyncio.gather(*[self.text("several at once", [UserMessage(TEXT_PROMPT)]) for _ in range(3)])
 
     async def cancelled(self, pauses: int) -> None:
-        """Cancelled after so many turns of the event loop, it stops at once, says so, and leaves no task behind."""
+        """Cancelled after so many turns of the event loop, it stops at once and leaves no task behind."""
         what = "cancellation"
-        reading = asyncio.ensure_future(
-            self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, [])
-        )
+        reading = asyncio.ensure_future(self._read(_HELLO, self.options, []))
         for _ in range(pauses * 3 + 1):
             await asyncio.sleep(0)
         reading.cancel()
@@ -274,9 +157,7 @@ class _Probe:
         """A failure is a start and an error, or an `AgentError`."""
         what = "failure"
         events: list[AssistantMessageEvent] = []
-        match await self._exception(
-            self._read(LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options, events)
-        ):
+        match await self._exception(self._read(_HELLO, self.options, events)):
             case None:
                 self._add(what, stream_problems(events))
                 self._keeps_secret(what, repr(events))
@@ -286,12 +167,8 @@ class _Probe:
                     names = ", ".join(type(event).__name__ for event in events)
                     self._say(what, f"before any content it should be a start and an error, but is {names}")
             case AgentError() as error:
-                self._add(
-                    what,
-                    _error_problems(
-                        error.message if isinstance(error, ModelError) else str(error), error.kind
-                    ),
-                )
+                message = error.message if isinstance(error, ModelError) else str(error)
+                self._add(what, error_problems(message, error.kind))
                 self._keeps_secret(what, str(error))
             case error:
                 self._say(
@@ -314,24 +191,20 @@ class _Probe:
 
     async def _begin(self) -> None:
         _started.set(self.tasks)
-        stream = self.fn(self.model, LlmContext("", [UserMessage(TEXT_PROMPT)]), self.options)
-        async for _ in stream:
-            break
-        await _close(stream)
+        async with closing(self.fn(self.model, _HELLO, self.options)) as stream:
+            async for _ in stream:
+                break
 
     async def _read(
         self, context: LlmContext, options: StreamOptions, events: list[AssistantMessageEvent]
     ) -> None:
         _started.set(self.tasks)
-        stream = self.fn(self.model, context, options)
-        try:
+        async with closing(self.fn(self.model, context, options)) as stream:
             async for event in stream:
                 events.append(event)
-        finally:
-            await _close(stream)
 
     async def _exception(self, work: Coroutine[Any, Any, None]) -> BaseException | None:
-        """What some work of the function's raises, whatever it is; a `TimeoutError` where it takes too long."""
+        """What the work raises, whatever it is; a `TimeoutError` if it takes too long."""
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=self.seconds)
@@ -383,7 +256,7 @@ class _Probe:
 
 @contextmanager
 def _watched_tasks() -> Generator[None, None, None]:
-    """Notes the tasks that a stream function starts, and none of those that a server on the same event loop starts for it."""
+    """Record the tasks that a stream function starts, but not those of a server on the same event loop."""
     loop = asyncio.get_running_loop()
     previous = loop.get_task_factory()
 
@@ -402,9 +275,3 @@ def _watched_tasks() -> Generator[None, None, None]:
         yield
     finally:
         loop.set_task_factory(previous)
-
-
-async def _close(stream: AsyncIterator[Any]) -> None:
-    close: Callable[[], Any] | None = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()

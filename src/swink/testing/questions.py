@@ -1,0 +1,57 @@
+"""What the conformance kit asks: two prompts, a tool, and a conversation that another provider left."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from swink.messages import (
+    AssistantMessage,
+    LlmMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+
+TEXT_PROMPT = "Say hello."
+TOOL_PROMPT = "What is the weather in Oslo? Use the tool."
+
+
+class ToolOnOffer(Struct, frozen=True):
+    """What the model is told about the tool."""
+
+    name: str
+    description: str
+    parameters_schema: dict[str, Any]
+
+
+TOOL = ToolOnOffer(
+    "weather",
+    "Current weather.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Name of the city."}},
+        "required": ["city"],
+    },
+)
+"""The tool that the function is asked to call."""
+HISTORY: tuple[LlmMessage, ...] = (
+    UserMessage("What is the weather in Oslo and in Bergen?"),
+    AssistantMessage(
+        (
+            Thinking("Two cities.", "c2lnbmVk"),
+            Text("Let me look."),
+            ToolCall("call:1|" + "x" * 80, "weather", {"city": "Oslo"}),
+            ToolCall("call:2", "weather", {"city": "Bergen"}),
+        ),
+        "another-provider",
+        "another-model",
+        "tool_use",
+    ),
+    ToolResultMessage("call:1|" + "x" * 80, "weather", (Text("18 degrees"),)),
+    ToolResultMessage("call:2", "weather", (Text("no such city"),), True),
+    AssistantMessage((), "another-provider", "another-model", "aborted"),
+    UserMessage(TEXT_PROMPT),
+)
+"""Another provider's conversation: thinking, two calls in a turn, odd ids, a failed call, an aborted turn."""

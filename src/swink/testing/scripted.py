@@ -1,0 +1,127 @@
+"""ScriptedModel: a model that says what a test wrote down for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import InvalidInput
+from swink.messages import ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
+from swink.stream import (
+    AssistantMessageEvent,
+    BlockWriter,
+    Delta,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamOptions,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+
+Piece = Any
+"""A str (one text delta), a ToolCall, Thinking or Text, a Pause, a stream event, or an exception to raise."""
+
+
+class Pause(Struct, frozen=True):
+    """In a script: wait this many seconds."""
+
+    seconds: float
+
+
+class ScriptedModel:
+    """A stream function that replays replies.
+
+    A reply is a string, a tool call, thinking, an exception, a stream event, a list of these, or a function
+    of the context that returns one. Every context it was asked with is in `calls`.
+    """
+
+    def __init__(self, replies: Iterable[Any], *, usage: Usage = Usage(input=1, output=1)) -> None:
+        self._replies = list(replies)
+        self._usage = usage
+        self._next = 0
+        self.calls: list[LlmContext] = []
+        self.models: list[ModelSpec] = []
+        self.options: list[StreamOptions] = []
+
+    async def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncIterator[AssistantMessageEvent]:
+        self.calls.append(context)
+        self.models.append(model)
+        self.options.append(options)
+        if self._next >= len(self._replies):
+            raise AssertionError(
+                f"the script has {len(self._replies)} replies, but the model was asked once more"
+            )
+        reply = self._replies[self._next]
+        self._next += 1
+        if callable(reply) and not isinstance(reply, type):
+            reply = reply(context)
+        for item in script(reply, self._usage):
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, Pause):
+                await asyncio.sleep(item.seconds)
+            else:
+                yield item
+                await asyncio.sleep(0)
+
+
+def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
+    """A reply of a script as stream events."""
+    pieces: list[Piece] = list(cast("Iterable[Any]", reply)) if isinstance(reply, list | tuple) else [reply]
+    if any(isinstance(piece, Start) for piece in pieces):
+        yield from pieces
+        return
+    if len(pieces) == 1 and isinstance(pieces[0], BaseException):
+        yield pieces[0]
+        return
+    yield Start()
+    writer = BlockWriter(usage)
+    stop_reason: StopReason = "stop"
+    for piece in pieces:
+        match piece:
+            case str():
+                writer.say(piece)
+            case Text(text):
+                _write_block(writer, writer.begin_text(), text)
+            case Thinking(text, signature, redacted):
+                _write_block(writer, writer.begin_thinking(), text, signature, redacted)
+            case ToolCall(id, name, arguments, partial, signature):
+                stop_reason = "tool_use"
+                json = msgspec.json.encode(arguments).decode() if partial is None else partial
+                _write_block(writer, writer.begin_call(id, name), json, signature)
+            case Done() | Error():
+                writer.finish(piece)
+                break
+            case Pause() | BaseException():
+                yield piece
+            case _:
+                raise InvalidInput(
+                    "a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, "
+                    f"not {type(piece).__name__}"
+                )
+        yield from writer.take()
+    else:
+        writer.done(stop_reason)
+    yield from writer.take()
+    assert writer.terminal is not None
+    yield writer.terminal
+
+
+def _write_block(
+    writer: BlockWriter, index: int, text: str, signature: str | None = None, redacted: bool = False
+) -> None:
+    if text:
+        writer.add(index, text)
+    writer.end(index, signature, redacted=redacted)
+
+
+def deltas(events: Iterable[AssistantMessageEvent]) -> list[Delta]:
+    """The deltas among some stream events."""
+    return [event for event in events if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta)]
