@@ -122,6 +122,26 @@ async def test_options_without_meaning_are_reported_once(
     ]
 
 
+async def test_an_option_wins_over_extra_and_the_loser_is_reported_by_name(
+    model: LocalStreamFn, caplog: pytest.LogCaptureFixture
+):
+    own = LocalStreamFn(context=2048, threads=physical_cores())
+    extra = {"n_predict": 6, "temperature": 1.9, "cache_prompt": True, "ignore_eos": True, "max_tokens": 5}
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            _, done = await ask(own, "Hi", max_tokens=3, temperature=0.0, cache=False, extra=extra)
+            assert (done.stop_reason, done.usage.output, done.usage.cache_read) == ("length", 3, 0)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{SMOL}: option 'extra[{name!r}]' is ignored: set StreamOptions.{option} instead"
+        for name, option in [
+            ("n_predict", "max_tokens"),
+            ("temperature", "temperature"),
+            ("cache_prompt", "cache"),
+            ("max_tokens", "max_tokens"),
+        ]
+    ]
+
+
 async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: LocalStreamFn):
     _, error = await ask(model, "Hi", extra={"grammar": "root ::= ("})
     assert isinstance(error, Error)

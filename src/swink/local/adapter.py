@@ -1,6 +1,6 @@
 """Local models as a stream function: a model in this process answers like any provider's.
 
-context ─▶ what is wanted: words, a call ─▶ request with chat template and grammar ─▶ chunks ─▶ stream events
+context ─▶ what is wanted, text or a call ─▶ request with chat template and grammar ─▶ chunks ─▶ stream events
 """
 
 import logging
@@ -37,21 +37,31 @@ from swink.stream import (
 logger = logging.getLogger("swink.local")
 
 MAX_TOKENS = 1024
-"""The length of a reply where neither the caller nor the model's entry sets one: a small model may never stop by itself."""
+"""The longest reply where neither the caller nor the model's entry limits it: a small model may never stop."""
 
 _NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
 """Any text that does not begin like a call."""
 
 _ONE_TOKEN = [["{", -10.0]]
-"""Left alone, models write the two characters {" as two tokens, read back they are one, and the prompt cache ends there."""
+"""Unbiased, models write {" as two tokens; in the next prompt that text is one token, and the cache misses."""
 
 _VARIED = {"temperature": 0.7, "top_p": 0.95}
+_OPTIONS = {
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "n_predict": "max_tokens",
+    "temperature": "temperature",
+    "tool_choice": "tool_choice",
+    "cache_prompt": "cache",
+}
+"""Fields of a request, and the options of `StreamOptions` that set them."""
 
 
 class LocalStreamFn:
     """Asks a model in this process; all instances with equal settings share it.
 
-    `progress` hears of downloading and loading, in the event loop of the call; by default a download is shown on stderr.
+    `progress` is called with each state of downloading and loading, in the event loop of the call; by default a
+    download is shown on stderr.
     """
 
     timeout = Timeout(idle=600.0, first=600.0)
@@ -84,19 +94,19 @@ class LocalStreamFn:
         self._report(model, options, head)
         wanted = wanted_reply(context, options, head)
         request = _request(model, context, options, wanted, head)
-        asked = _Asked(local, options, options.session_id or id(self))
+        exchange = _Exchange(local, options, options.session_id or id(self))
         yield Start()
         match wanted:
             case ForcedCall(tools):
                 grammar = call_grammar(tools)
                 request["grammar"] = grammar.text
                 events = (
-                    asked.checked_call(request, tools, grammar.unsure)
+                    exchange.checked_call(request, tools, grammar.unsure)
                     if grammar.unsure
-                    else asked.reply(request, ChunkDecoder(CallParser()))
+                    else exchange.reply(request, ChunkDecoder(CallParser()))
                 )
             case Answer() | Native():
-                events = asked.reply(request, ChunkDecoder())
+                events = exchange.reply(request, ChunkDecoder())
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -110,14 +120,17 @@ class LocalStreamFn:
         }
         if model.thinking_level != "off" and not head.knows_thinking:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
+        for name in options.extra:
+            if name in _OPTIONS:
+                ignored[f"extra[{name!r}]"] = f"set StreamOptions.{_OPTIONS[name]} instead"
         for name, why in ignored.items():
             if name not in self._reported:
                 self._reported.add(name)
-                logger.warning("%s: option %r is ignored: %s", model, name, why)
+                logger.warning("%s: option '%s' is ignored: %s", model, name, why)
 
 
-class _Asked:
-    """One request to one model, made as often as it takes."""
+class _Exchange:
+    """One request to one model, and its repetition if the arguments of a call do not fit."""
 
     def __init__(self, model: LocalModel, options: StreamOptions, key: Hashable) -> None:
         self._model = model
@@ -140,7 +153,10 @@ class _Asked:
     async def checked_call(
         self, request: dict[str, Any], tools: Sequence[ToolSpec], unsure: frozenset[str]
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """A call that the grammar alone does not vouch for: nobody sees it before it has been checked; a bad one is drawn again once."""
+        """A call whose arguments may not fit in spite of the grammar: it is held back until it has been checked.
+
+        A call that does not fit is generated once more, then it is an error.
+        """
         shapes = {tool.name: Shape(tool.parameters_schema) for tool in tools if tool.name in unsure}
         usage, violations = Usage(), list[str]()
         for attempt in (request, {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}):
@@ -170,7 +186,7 @@ def _violations(reply: ChunkDecoder, shapes: Mapping[str, Shape]) -> list[str]:
 def _request(
     model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head
 ) -> dict[str, Any]:
-    """What llama.cpp is asked."""
+    """The body of llama.cpp's chat completion request."""
     known = KNOWN.get(model.model_id)
     if known and not context.system_prompt and context.messages:
         context = replace(context, system_prompt=known.system_prompt)
@@ -179,7 +195,7 @@ def _request(
         "max_tokens": options.max_tokens or model.max_output or MAX_TOKENS,
         "stream": True,
         "stream_options": {"include_usage": True},
-        "return_progress": True,  # a chunk per batch of the prompt: only between chunks can a request be stopped
+        "return_progress": True,  # a chunk per batch of the prompt: a request stops between chunks only
         "cache_prompt": options.cache,
         **(known.sampling if known else {}),
     }
@@ -187,7 +203,7 @@ def _request(
         case ForcedCall(varied=True):
             request |= {**_VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case ForcedCall():
-            # At temperature 0 small models choose twice as often the right tool and arguments as at 0.8.
+            # At temperature 0 small models choose the right tool and arguments twice as often as at 0.8.
             request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Answer(after_calls):
             if after_calls:
@@ -200,4 +216,4 @@ def _request(
         request["chat_template_kwargs"] = {"enable_thinking": model.thinking_level != "off"}
     if not request["messages"]:
         raise StreamError("there is nothing to answer: the context has no text", model=str(model))
-    return request | dict(options.extra)
+    return request | {name: value for name, value in options.extra.items() if name not in _OPTIONS}

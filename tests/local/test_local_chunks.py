@@ -1,0 +1,65 @@
+"""Chunks of llama.cpp as stream events: every reply is valid, however it ends."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from swink.local.calls import CallParser
+from swink.local.chunks import ChunkDecoder
+from swink.messages import AssistantMessage, ModelSpec
+from swink.stream import Done, Error, Start, TextEnd, ThinkingStart, accumulate
+
+SPEC = ModelSpec("local", "test")
+
+
+def chunk(reason: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": reason}]}
+
+
+async def decoded(decoder: ChunkDecoder, *chunks: dict[str, Any]) -> tuple[AssistantMessage, list[Any]]:
+    events = [Start(), *(event for each in chunks for event in decoder.take(each)), *decoder.finish()]
+
+    async def stream() -> AsyncIterator[Any]:
+        for event in events:
+            yield event
+
+    return await accumulate(stream(), SPEC), events
+
+
+async def test_a_call_that_the_length_cut_off_is_incomplete():
+    for decoder, said in (
+        (ChunkDecoder(CallParser()), {"content": '{"tool":"weather","arguments":{"city":"Os'}),
+        (
+            ChunkDecoder(),
+            {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "weather", "arguments": '{"ci'}}]},
+        ),
+    ):
+        message, events = await decoded(decoder, chunk(**said), chunk("length"))
+        assert isinstance(events[-1], Done)
+        assert events[-1].stop_reason == "length"
+        assert [(call.name, call.partial_json is None) for call in message.tool_calls] == [("weather", False)]
+
+
+async def test_an_error_in_the_middle_closes_what_is_open():
+    _, events = await decoded(ChunkDecoder(), chunk(content="Par"), {"error": {"message": "out of memory"}})
+    assert events[-2:] == [TextEnd(0), Error("llama.cpp: out of memory", "stream")]
+
+
+async def test_a_reply_without_a_reason_is_an_error_that_keeps_the_text():
+    message, events = await decoded(ChunkDecoder(), chunk(content="Paris"))
+    assert isinstance(events[-1], Error)
+    assert message.text == "Paris"
+
+
+async def test_thinking_text_and_calls_are_blocks_in_order_without_blank_text():
+    message, events = await decoded(
+        ChunkDecoder(),
+        chunk(content="\n\n"),
+        chunk(reasoning_content="hm"),
+        chunk(content="Yes."),
+        chunk(tool_calls=[{"index": 0, "id": "1", "function": {"name": "a", "arguments": "{}"}}]),
+        chunk(tool_calls=[{"index": 1, "id": "2", "function": {"name": "b", "arguments": "{}"}}]),
+        chunk("stop"),
+    )
+    assert events[1] == ThinkingStart(0)
+    assert [type(block).__name__ for block in message.content] == ["Thinking", "Text", "ToolCall", "ToolCall"]
+    assert message.stop_reason == "tool_use"
