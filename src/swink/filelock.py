@@ -14,7 +14,7 @@ def locked(
 ) -> Generator[None]:
     """Hold the lock of an open file; each holder must have opened the file itself.
 
-    Raises TimeoutError when it takes longer than `within` seconds. `waiting` is called before each pause, and may
+    Raises TimeoutError after `within` seconds. `waiting` is called before each pause and may
     raise to give up.
     """
     deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001

@@ -1,4 +1,4 @@
-"""Hosts: which are this machine or its private network, and which headers must not go elsewhere in clear text."""
+"""Hosts: which are this machine or its private network, and which headers must not leave it in clear text."""
 
 import ipaddress
 import re
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is meant to be this machine; unlike `is_loopback`, 0.0.0.0 and `*.localhost` count too."""
+    """Whether a host is meant to be this machine: 0.0.0.0 and `*.localhost` count too."""
     address = _address(host)
     return is_loopback(host) or (
         address.is_unspecified if address is not None else host.removesuffix(".").endswith(".localhost")
@@ -47,7 +47,7 @@ def is_private(host: str) -> bool:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address a host is written as, in any spelling the system's resolver takes, such as 127.1 or 2130706433."""
+    """The address a host is written as, in any spelling the system's resolver takes, such as 127.1."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:

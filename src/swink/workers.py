@@ -23,14 +23,14 @@ PATIENCE = 6.0
 """Seconds the process that ends an isolated tool gets to do so."""
 
 _KEEP = str(Path(__file__).with_name("tools") / "supervisor" / "keep.py")
-"""The keeper: a program, started by path, that also adopts and ends what a tool starts in a session of its own."""
+"""The keeper: a program that also adopts, and ends, what a tool starts in a session of its own."""
 _CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from swink.workers import serve_one_call; serve_one_call()"
 )
 _MAIN = "__swink_main__"
 _UNGUARDED = (
-    "an isolated tool imports the script that defines it, and this script runs its agent when it is imported; "
+    "an isolated tool imports the script that defines it, and this script runs its agent when imported; "
     'put that part under `if __name__ == "__main__":`'
 )
 _loading_main = False
@@ -101,7 +101,7 @@ async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any
 
 
 def _main_script() -> tuple[Literal["module", "path"], str]:
-    """How the child finds what this process runs as `__main__`; its types come back under the name `_MAIN`."""
+    """How the child finds what this process runs as `__main__`; its types come back in a module `_MAIN`."""
     main = sys.modules["__main__"]
     sys.modules.setdefault(_MAIN, main)
     spec, path = getattr(main, "__spec__", None), getattr(main, "__file__", None)
@@ -155,7 +155,7 @@ async def _run_kept(command: tuple[str, ...], payload: bytes) -> tuple[int | Non
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Wait for the keeper to end, however often we are cancelled meanwhile; one that takes too long is killed."""
+    """Wait for the keeper to end, however often we are cancelled; one that takes too long is killed."""
     end = asyncio.ensure_future(process.wait())
     try:
         await outlast(end, timeout=PATIENCE)

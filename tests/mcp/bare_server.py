@@ -31,6 +31,11 @@ TOOLS = {
         tool("ünïcode"),
         tool("ok-1"),
     ],
+    "hints": [
+        tool("look", annotations={"readOnlyHint": True}),
+        tool("change", annotations={"readOnlyHint": False}),
+        tool("silent"),
+    ],
 }
 
 
@@ -48,6 +53,9 @@ def answer(message: dict[str, object]) -> object:
         page = int(str(params.get("cursor") or 0))
         return {"tools": [tool(f"t{page}")], **({"nextCursor": str(page + 1)} if page < 4 else {})}
     if method == "tools/list":
+        lists.append(method)
+        if HOW == "fickle" and len(lists) > 1:
+            raise LookupError(f"{method} with {os.environ.get('API_KEY')}")
         return {
             "tools": TOOLS.get(
                 HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")]
@@ -59,6 +67,7 @@ def answer(message: dict[str, object]) -> object:
 
 
 calls = 0
+lists: list[object] = []
 
 
 def call(name: str) -> object:

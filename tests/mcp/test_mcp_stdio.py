@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp_servers import agent_of, alive, bare, call, leftovers, results, sdk
 
 from swink import Agent, Image
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.events import ToolExecutionUpdate
 from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_from
 from swink.mcp.naming import tool_names
@@ -137,6 +137,35 @@ async def test_approval_is_asked_by_default_and_trusted_tools_are_not():
         asked: list[str] = []
         await results(servers, call("bare_fine"), approve=lambda request: asked.append(request.name) or True)
         assert asked == ["bare_fine"]
+
+
+@pytest.mark.parametrize(
+    ("trusted", "read_only"), [((), []), (["*"], []), (False, []), (True, ["hints_look"])]
+)
+async def test_a_servers_read_only_hint_counts_only_if_the_server_is_trusted(trusted, read_only):
+    async with McpServers([bare("hints", name="hints", trusted=trusted, requires_approval=True)]) as servers:
+        assert [tool.name for tool in servers.tools if tool.read_only] == read_only
+        asks = trusted != ["*"]
+        assert all(tool.requires_approval is asks for tool in servers.tools), (
+            "trust in hints approves nothing"
+        )
+
+
+@pytest.mark.parametrize("wrong", [{"trusted": "get_*"}, {"tools": "*"}, {"trusted": 1}, {"timeout": "20"}])
+def test_options_of_the_wrong_type_are_refused_by_name(wrong: dict[str, object]):
+    """A text as a list of patterns would be a list of characters, and `*` among them matches everything."""
+    (name,) = wrong
+    with pytest.raises(InvalidInput, match=rf"MCP server 'x'.*{name}"):
+        StdioServer("x", "command", **wrong)
+    with pytest.raises(InvalidInput, match=rf"MCP server 'x'.*{name}"):
+        servers_from({"mcpServers": {"x": {"command": "command", **wrong}}})
+
+
+async def test_a_server_that_no_longer_lists_its_tools_is_an_error_of_ours():
+    async with McpServers([bare("fickle", env={"API_KEY": "hunter2-secret"})]) as servers:
+        with pytest.raises(McpError, match=r"'bare' does not list its tools.*\[redacted\]"):
+            await servers.refresh()
+        assert len(servers.tools) == 6, "what was known before still works"
 
 
 async def test_only_the_tools_asked_for_are_used():

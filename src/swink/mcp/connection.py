@@ -1,8 +1,8 @@
 """A connection to one MCP server.
 
-The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in a task of
-its own; calls come from anywhere in the same event loop. A connection that is lost is made anew for the next call; the
-call that was under way is not repeated, since nobody knows how far it came.
+The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in
+its own task; calls come from anywhere in the same event loop. After a connection is lost, the next call connects
+again; the call that was under way is not repeated, since nobody knows how far it came.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
-from swink.mcp.sdk import Sdk, leaf
+from swink.engine.waiting import outlast
+from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.servers import HttpServer, McpError, Server, StdioServer
 from swink.mcp.stderr import Stderr
 from swink.redact import redact_text
@@ -27,11 +28,11 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 _MAX_PAGES = 100
 _MAX_TEXT = 2_000
 _FORGOTTEN = "Session terminated"
-"""What the SDK says where a server answers 404 to a session."""
+"""What the SDK says when a server answers 404 to a session."""
 
 
 class Connection:
-    """One server, connected when it is wanted."""
+    """One server, connected when it is needed."""
 
     def __init__(self, server: Server, sdk: Sdk) -> None:
         self.server = server
@@ -45,7 +46,8 @@ class Connection:
         """A live session; raises `McpError` if there cannot be one."""
         if asyncio.get_running_loop() is not self._loop:
             raise McpError(
-                f"MCP server {self.server.name!r} belongs to the event loop it was opened in; use `await agent.run()` there"
+                f"MCP server {self.server.name!r} belongs to the event loop it was opened in; "
+                "use `await agent.run()` there"
             )
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
@@ -59,8 +61,18 @@ class Connection:
         await asyncio.shield(session.opened)
         return session
 
+    async def refresh(self) -> None:
+        """Ask the server for its tools again."""
+        session = await self.connected()
+        try:
+            async with asyncio.timeout(self.server.connect_timeout):
+                await session.refresh()
+        except self._sdk.failures as error:
+            text = self._describe(first_error(error))
+            raise McpError(f"MCP server {self.server.name!r} does not list its tools: {text}") from error
+
     async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
-        """Call a tool; whatever goes wrong is a `ToolError` that says what is known of the outcome."""
+        """Call a tool; any failure is a `ToolError` that says whether the call may have had an effect."""
         try:
             return await self._call(tool, arguments, progress)
         except _SessionForgotten:
@@ -80,24 +92,19 @@ class Connection:
                 f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s"
             ) from error
         except self._sdk.failures as error:
-            raise self._failure(tool, session, leaf(error)) from error
+            raise self._failure(tool, session, first_error(error)) from error
 
     async def close(self) -> None:
         """Close the connection and wait until its process is gone, however often the waiter is cancelled."""
         self._closed = True
-        interrupted: asyncio.CancelledError | None = None
         for session in self._sessions:
             session.stop()
-        while running := [session.task for session in self._sessions if not session.task.done()]:
-            try:
-                await asyncio.wait(running)
-            except asyncio.CancelledError as error:
-                interrupted = error
-        if interrupted is not None:
-            raise interrupted
+        # Unlike gather, wait retrieves no exceptions, so asyncio logs an unexpected one.
+        if self._sessions:
+            await outlast(asyncio.ensure_future(asyncio.wait([session.task for session in self._sessions])))
 
     def _failure(self, tool: str, session: "McpSession", error: BaseException) -> ToolError:
-        text = redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
+        text = self._describe(error)
         if text == _FORGOTTEN:
             session.stop()
             return _SessionForgotten(f"error: {self.server.name!r} has no session for us")
@@ -106,8 +113,12 @@ class Connection:
             return ToolError(f"error: {self.server.name!r}: {text}")
         session.stop()
         return ToolError(
-            f"error: the connection to {self.server.name!r} was lost ({text}); whether {tool!r} took effect is unknown"
+            f"error: the connection to {self.server.name!r} was lost ({text}); "
+            f"whether {tool!r} took effect is unknown"
         )
+
+    def _describe(self, error: BaseException) -> str:
+        return redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
 
 
 class _SessionForgotten(ToolError):
@@ -115,7 +126,7 @@ class _SessionForgotten(ToolError):
 
 
 class McpSession:
-    """One connection from its opening to its end, in a task of its own."""
+    """One connection, opened, held and closed in its own task."""
 
     def __init__(self, server: Server, sdk: Sdk) -> None:
         self.client: Any = None
@@ -127,8 +138,8 @@ class McpSession:
         self._stderr: Stderr | None = None
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
-        self.opened.add_done_callback(_look)
-        self.task = loop.create_task(self._own(), name=f"swink-mcp-{server.name}")
+        self.opened.add_done_callback(_retrieve)
+        self.task = loop.create_task(self._run(), name=f"swink-mcp-{server.name}")
 
     @property
     def lost(self) -> bool:
@@ -136,7 +147,7 @@ class McpSession:
         return self._closing or self.task.done() or (self.opened.done() and self._ended.is_set())
 
     def stop(self) -> None:
-        """Close it, soon; one that is still being opened is given up."""
+        """Begin to close it; one that is still being opened is cancelled."""
         self._closing = True
         self._ended.set()
         if not self.opened.done():
@@ -154,14 +165,14 @@ class McpSession:
                 break
         self.tools = tools
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         error: BaseException | None = McpError("it was closed before it was open")
         try:
-            error = await self._held("auto")
-            # A server of the old days may die of the question which protocol it speaks: it is asked the old way then.
+            error = await self._try_to_hold("auto")
+            # An old server may die of the question which protocol it speaks: then it is asked the old way.
             if self._may_be_old(error):
                 self._ended = asyncio.Event()
-                error = await self._held("legacy")
+                error = await self._try_to_hold("legacy")
         finally:
             self.client = None
             self._report(error)
@@ -172,11 +183,11 @@ class McpSession:
             not self._closing and not self.opened.done() and code in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
         )
 
-    async def _held(self, mode: str) -> BaseException | None:
+    async def _try_to_hold(self, mode: str) -> BaseException | None:
         try:
             await self._hold(mode)
         except self._sdk.failures as failure:
-            return leaf(failure)
+            return first_error(failure)
         return None
 
     async def _hold(self, mode: str) -> None:
@@ -197,7 +208,7 @@ class McpSession:
     async def _transport(self, stack: AsyncExitStack) -> Any:
         server, sdk = self._server, self._sdk
         if isinstance(server, HttpServer):
-            # Calls are bounded by the server's `timeout`, so that a slow tool is not cut off by the HTTP client.
+            # Calls have the server's `timeout`; the HTTP client must not cut off a slow tool before that.
             limits = sdk.httpx.Timeout(server.connect_timeout, read=None)
             http = await stack.enter_async_context(
                 sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
@@ -217,7 +228,7 @@ class McpSession:
                     redact_text(str(error), *self._server.secrets),
                 )
             return
-        said = self._stderr.last_words if self._stderr is not None else ""
+        said = self._stderr.last_lines if self._stderr is not None else ""
         what = (
             f"no answer within {self._server.connect_timeout:g} s"
             if isinstance(error, TimeoutError)
@@ -232,7 +243,7 @@ class McpSession:
 
 
 class _Watched:
-    """A transport that tells when the server has closed its end."""
+    """A transport that sets an event when the server has closed its end."""
 
     def __init__(self, transport: Any, ended: asyncio.Event) -> None:
         self._transport = transport
@@ -279,7 +290,7 @@ class _WatchedStream:
 
 
 def _parameters(server: StdioServer, sdk: Sdk) -> Any:
-    """How to start the server, with PATH and what is configured in its environment, and nothing of ours."""
+    """How to start the server; its environment is PATH and what is configured, nothing else of ours."""
     env = {"PATH": os.environ.get("PATH", os.defpath), **server.env}
     command = (
         server.command if os.path.dirname(server.command) else shutil.which(server.command, path=env["PATH"])
@@ -298,7 +309,7 @@ def _parameters(server: StdioServer, sdk: Sdk) -> Any:
     )
 
 
-def _look(future: "asyncio.Future[None]") -> None:
-    """A failure that nobody waits for any more is not an error of the event loop."""
+def _retrieve(future: "asyncio.Future[None]") -> None:
+    """Keep asyncio from logging a failure that nobody waits for any more."""
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""Names for the tools of many servers: `server_tool`, valid for every provider, no two alike."""
+"""Names for the tools of many servers: `server_tool`, valid for every provider, each unique."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ LENGTH = 64
 
 
 def tool_names(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """A name per (server, tool). One that had to be cut, or would be another's too, ends in a hash of both parts."""
+    """A name per (server, tool); one that is too long or not unique ends in a hash of both parts."""
     listed = list(dict.fromkeys(pairs))
     plain = {pair: re.sub(r"[^A-Za-z0-9_-]", "_", "_".join(pair)) for pair in listed}
     shared = Counter(plain.values())

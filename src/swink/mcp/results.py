@@ -1,4 +1,4 @@
-"""What an MCP tool gave back, as a result of ours; nothing in it can break a request to a provider."""
+"""Results of MCP tools as results of ours, with nothing in them that would break a request to a provider."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def as_tool_result(result: Any) -> ToolResult:
-    """The blocks of a `CallToolResult`; structured content goes to details, and to the text if there is no other."""
+    """A `CallToolResult` as ours; structured content goes to details, and is the text if there is none."""
     blocks = tuple(_block(block) for block in result.content)
     structured = result.structured_content
     if not blocks and structured is not None:
@@ -45,7 +45,7 @@ def _resource(resource: Any) -> Text | Image:
 
 
 def _image(data: str, media_type: str) -> Text | Image:
-    """The image, if a provider will take it: a bad one would stay in the history and fail every later request."""
+    """The image, if providers accept it: a bad one would stay in the history and fail every later request."""
     try:
         size = len(base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""The door to the official SDK: imported when a server is first opened, since it takes more than a second."""
+"""The official SDK, imported when a server is first opened: that takes more than a second."""
 
 import asyncio
 import importlib
@@ -20,7 +20,6 @@ class Sdk:
         self.McpFailure: type[Exception] = mcp.MCPError
         self.Parameters: Any = mcp.StdioServerParameters
         self.Implementation: Any = types.Implementation
-        self.Page: Any = types.PaginatedRequestParams
         self.stdio_client: Any = mcp.stdio_client
         self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
         self.inherited: tuple[str, ...] = tuple(_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
@@ -41,14 +40,14 @@ class Sdk:
 
 
 async def load_sdk() -> Sdk:
-    """The SDK, imported in a thread so that the event loop goes on."""
+    """The SDK, imported in a thread so that the event loop is not blocked."""
     try:
         return await asyncio.to_thread(Sdk)
     except ImportError as error:
         raise McpError(f"MCP servers need the extra: pip install 'swink[mcp]' ({error})") from error
 
 
-def leaf(error: BaseException) -> BaseException:
+def first_error(error: BaseException) -> BaseException:
     """The first real error inside the groups that task groups wrap around it."""
     inner: Any = error
     while isinstance(inner, BaseExceptionGroup):

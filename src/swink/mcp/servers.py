@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_type_hints
 from urllib.parse import urlsplit
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError, InvalidInput, MisuseError
 from swink.hosts import is_loopback, is_secret_header
 
 
@@ -16,18 +16,19 @@ class McpError(AgentError):
 
 
 class _Server(Struct, frozen=True, kw_only=True):
-    """What both kinds have in common."""
+    """The options of both kinds of servers."""
 
-    timeout: float | None = 60.0
+    timeout: Annotated[float, Meta(gt=0)] | None = 60.0
     """Seconds a call may take; None for no limit."""
-    connect_timeout: float = 30.0
+    connect_timeout: Annotated[float, Meta(gt=0)] = 30.0
     requires_approval: bool = True
-    trusted: Sequence[str] = ()
-    """Names (or globs) of tools that run without approval."""
+    trusted: bool | Sequence[str] = ()
+    """Names (or globs) of tools that run without approval. True trusts what the server says about its tools:
+    those with `readOnlyHint` are `read_only`; whether they need approval does not change."""
     tools: Sequence[str] = ("*",)
     """Names (or globs) of the tools to use."""
     required: bool = True
-    """Whether to give up if the server cannot be reached at the start; otherwise it is reported and left out."""
+    """Whether a server that cannot be reached at the start is an error; if not, it is reported and left out."""
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is wanted."""
@@ -35,7 +36,8 @@ class _Server(Struct, frozen=True, kw_only=True):
 
     def asks(self, tool: str) -> bool:
         """Whether a tool of the server needs approval."""
-        return self.requires_approval and not any(fnmatchcase(tool, pattern) for pattern in self.trusted)
+        trusted = () if isinstance(self.trusted, bool) else self.trusted
+        return self.requires_approval and not any(fnmatchcase(tool, pattern) for pattern in trusted)
 
 
 class StdioServer(_Server, frozen=True):
@@ -47,9 +49,12 @@ class StdioServer(_Server, frozen=True):
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
 
+    def __post_init__(self) -> None:
+        _check_types(self)
+
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not show in a text."""
+        """What must not appear in a log or an error."""
         return tuple(self.env.values())
 
     def __repr__(self) -> str:
@@ -69,24 +74,20 @@ class HttpServer(_Server, frozen=True):
     """Whether a header with a secret may go to another machine over plain http."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         parts = urlsplit(self.url)
-        secret = next(
-            (name for name, value in self.headers.items() if value and is_secret_header(name)), None
-        )
-        if (
-            parts.scheme == "http"
-            and secret
-            and not self.allow_http
-            and not is_loopback(parts.hostname or "")
-        ):
-            raise MisuseError(
-                f"MCP server {self.name!r}: the header {secret!r} would travel to {parts.hostname} in clear text; "
-                "use https, or allow_http=True if you trust the network"
-            )
+        if self.allow_http or parts.scheme != "http" or is_loopback(parts.hostname or ""):
+            return
+        for name, value in self.headers.items():
+            if value and is_secret_header(name):
+                raise MisuseError(
+                    f"MCP server {self.name!r}: the header {name!r} would go to {parts.hostname} in clear "
+                    "text; use https, or allow_http=True if you trust the network"
+                )
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not show in a text."""
+        """What must not appear in a log or an error."""
         return tuple(self.headers.values())
 
     def __repr__(self) -> str:
@@ -100,8 +101,8 @@ Server = StdioServer | HttpServer
 
 
 def servers_from(config: Mapping[str, Any]) -> list[Server]:
-    """Servers from the usual JSON: `{"mcpServers": {"name": {"command": …} or {"url": …}}}`; our own fields work too."""
-    listed: Mapping[str, Any] = config.get("mcpServers", config)
+    """Servers from the usual JSON, `{"mcpServers": {name: {"command": …} or {"url": …}}}`; our fields work too."""
+    listed = cast("Mapping[str, Any]", config.get("mcpServers", config))
     servers: list[Server] = []
     for name, item in listed.items():
         match item:
@@ -118,3 +119,12 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
         }
         servers.append(kind(name, **known))
     return servers
+
+
+def _check_types(server: Server) -> None:
+    """Refuse values of the wrong type: a string in place of a list of globs would be a list of characters."""
+    for name, kind in get_type_hints(type(server), include_extras=True).items():
+        try:
+            convert(getattr(server, name), kind)
+        except ValidationError as error:
+            raise InvalidInput(f"MCP server {server.name!r}: {name}: {error}") from None

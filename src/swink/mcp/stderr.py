@@ -1,4 +1,4 @@
-"""What a server says on stderr: kept out of the terminal, its last words kept for error texts."""
+"""What a server writes to stderr: kept out of the terminal, the last lines kept for error messages."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ log = logging.getLogger("swink.mcp")
 
 
 class Stderr:
-    """A pipe whose far end a server gets; a thread reads it until the server and all it started have closed theirs."""
+    """A pipe for a server's stderr; a thread reads it until the server and its children have closed it."""
 
     def __init__(self, server: str, secrets: tuple[str, ...]) -> None:
         reading, writing = os.pipe()
@@ -24,11 +24,11 @@ class Stderr:
         self._thread.start()
 
     def close(self) -> None:
-        """Close our copy of the far end; the server has its own."""
+        """Close our copy of the writing end; the server has its own."""
         self.file.close()
 
     @property
-    def last_words(self) -> str:
+    def last_lines(self) -> str:
         """The last lines, redacted."""
         self._thread.join(0.2)
         return "\n".join(self._lines)[-2_000:]
