@@ -25,10 +25,8 @@ from swink import (
     UserMessage,
     tool,
 )
-from swink.cassette import Cassette, identify
 from swink.filelock import locked
 from swink.messages import AssistantMessage, Thinking, clean
-from swink.scrub import scrub, scrub_events
 from swink.stream import (
     Assembly,
     Done,
@@ -47,6 +45,8 @@ from swink.stream import (
 )
 from swink.testing import ScriptedModel
 from swink.wrappers import cached, recorded, replayed
+from swink.wrappers.cassette import Cassette, identify
+from swink.wrappers.scrub import scrub, scrub_events
 
 KEY = "sk-proj-abcdefghijklmnop123456"
 NO_RETRY = ExponentialBackoff(max_attempts=1)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError, ToolCall, ToolResult, tool
+from swink.errors import InvalidInput
 from swink.stream import Error, Start
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, fallback, rate_limited, recorded, replayed
@@ -170,3 +171,19 @@ async def test_cancelling_a_waiting_request_frees_its_place():
     assert history_problems(waiting.messages) == []
     assert (await first).text == "one"
     assert (await agent_on(fn).run("c")).text == "two"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"per_minute": 0}, {"per_minute": -1}, {"per_minute": float("nan")}, {"per_minute": float("inf")},
+     {"per_minute": "9"}, {"concurrent": 0}, {"concurrent": -2}, {"concurrent": 1.5}, {"concurrent": True}],
+)  # fmt: skip
+def test_a_rate_limit_that_limits_nothing_is_refused(limits: dict[str, Any]):
+    [name] = limits
+    with pytest.raises(InvalidInput, match=name):
+        rate_limited(ScriptedModel([]), **limits)
+
+
+def test_a_fallback_of_nothing_is_refused():
+    with pytest.raises(InvalidInput, match=r"fallback\(first, second"):
+        fallback()

@@ -31,7 +31,7 @@ PROVIDERS: Mapping[str, str] = {
         for preset in ("groq", "together", "openrouter", "deepseek", "vllm", "llamacpp", "lmstudio")
     },
 }
-"""Where each provider's stream function lives, with its preset after a `#`; imported when it is first used."""
+"""Where each provider's stream function is, with its preset after a `#`; imported on first use."""
 
 ENTRY_POINTS = "swink.providers"
 """Third parties register a stream function, or a function that makes one, under this entry point group."""

@@ -1,4 +1,4 @@
-"""Redaction: secrets leave no trace in messages, logs, approval views or error texts."""
+"""Redaction: text and values without secrets, for logs, error messages, cassettes and approval views."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ def redact_text(text: str, *secrets: str | None) -> str:
 
 
 def secret_spans(text: str) -> list[tuple[int, int]]:
-    """Where `redact_text` puts its marks: in order, apart from each other."""
-    # Not at the top: their patterns take 10 ms to compile, and most programs that start have nothing to redact yet.
+    """The parts of a text that `redact_text` replaces: in order, without overlaps."""
+    # Not at the top: compiling their patterns takes 10 ms, and many programs have nothing to redact.
     from swink.redact.keyformats import find_formats
     from swink.redact.namedsecrets import find_named
 
@@ -55,19 +55,17 @@ def describe_error(error: BaseException) -> str:
 
 
 def redact_value(value: Any) -> Any:
-    """A copy of JSON data in which secret-looking keys and values are replaced with a mark."""
-    return _redacted(value)
-
-
-def _redacted(value: object) -> object:
+    """A copy of JSON data with a mark in place of secrets: by the name of their key, or by their look."""
     match value:
         case str():
             return redact_text(value)
         case Mapping():
             items = cast("Mapping[object, object]", value).items()
-            return {key: MARK if item and _is_secret(key, item) else _redacted(item) for key, item in items}
+            return {
+                key: MARK if item and _is_secret(key, item) else redact_value(item) for key, item in items
+            }
         case list() | tuple():
-            return [_redacted(item) for item in cast("Sequence[object]", value)]
+            return [redact_value(item) for item in cast("Sequence[object]", value)]
         case _:
             return value
 

@@ -1,7 +1,7 @@
 """What keys look like: formats with a prefix of their own, and private keys in blocks.
 
-Every search begins at a literal that is rare in text, and looks no farther than the value that follows: the time is
-linear in the text, whatever it holds.
+Every search begins at a literal that is rare in text, and reads no further than the value that follows: the
+time is linear in the text, whatever it holds.
 """
 
 import re
@@ -72,20 +72,21 @@ _PREFIXES = (
 )
 _TAILS = tuple((prefix, tail) for prefixes, tail in _PREFIXES for prefix in prefixes.split())
 _WITHIN = (
-    # A part that must stand there, and the key around it, which begins at a word.
+    # A part that every such key has, and the whole key, which begins at a word.
     ("-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
     (":AA", r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])"),
     (".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
     ("Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])"),
     (
         ".",
-        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\.(?=[A-Za-z_-]{0,20}\d)[A-Za-z\d_-]{27,38}(?![A-Za-z0-9_.-])",
+        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\."
+        r"(?=[A-Za-z_-]{0,20}\d)[A-Za-z\d_-]{27,38}(?![A-Za-z0-9_.-])",
     ),
     (".ingest.", r"(?<=://)[0-9a-f]{32}(?=@[a-z0-9.]{1,40}\.ingest\.)"),
     ("@github.com", r"(?<=://)[A-Za-z0-9_-]{20,}(?=@github\.com)"),
 )
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.:/~@-]{14,}")
-_TELLING = re.compile(
+_LIKELY = re.compile(
     r"[0-9]|sk-|gh[oprsu]_|github_pat_|gl(?:pat|ptt|dt|rt)-|xox[a-z][-.]|AIza|AKIA|ASIA|dckr_|_live_|npm_"
 )
 _BEGIN = re.compile(
@@ -101,9 +102,10 @@ _PUTTY = re.compile(
 
 
 def find_formats(text: str) -> Iterator[Span]:
-    """Where keys stand that are known by their form alone."""
-    # Keys are long words with digits in them, or begin like nothing else: all prefixes are looked for in those few, not in the whole text.
-    words = "\n".join({word for word in _LONG_WORD.findall(text) if _TELLING.search(word)})
+    """The places of keys that are recognised by their form alone."""
+    # Keys are long words with digits, or with an unmistakable prefix: the prefixes are searched in those few
+    # words, not in the whole text.
+    words = "\n".join({word for word in _LONG_WORD.findall(text) if _LIKELY.search(word)})
     for prefix, tail in _TAILS:
         if prefix in words:
             yield from (match.span() for match in _format(prefix, tail).finditer(text))
@@ -115,7 +117,7 @@ def find_formats(text: str) -> Iterator[Span]:
 
 @cache
 def _format(prefix: str, tail: str) -> re.Pattern[str]:
-    """A prefix that no word goes before, and its tail; the literal comes first, so that the search for it is quick."""
+    """A prefix at the start of a word, and its tail; the literal comes first, which makes the search fast."""
     return re.compile(rf"{re.escape(prefix)}(?<![A-Za-z0-9_-]{re.escape(prefix)}){tail}")
 
 
@@ -125,7 +127,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _blocks(text: str) -> Iterator[Span]:
-    """Private keys between their lines, or as far as they go if the last line is missing."""
+    """Private keys between their BEGIN and END lines, or to the end of the key if END is missing."""
     position = 0
     if "PRIVATE KEY" in text:
         while (opened := _BEGIN.search(text, position)) is not None:

@@ -1,7 +1,7 @@
-"""Values that are secret because of where they stand: after a name like `password`, a scheme, or in an address.
+"""Values that are secret because of their place: after a name like `password`, a scheme, or in an address.
 
-Source code is full of such names: what is an expression, a type, a placeholder or a sentence is no secret. The search
-goes from one name to the next and looks a bounded way to the right, so that it is linear in the text.
+Source code is full of such names: an expression, a type, a placeholder or a sentence is no secret. The search
+goes from one name to the next and reads a bounded way to the right, so that it is linear in the text.
 """
 
 import base64
@@ -13,13 +13,15 @@ Span = tuple[int, int]
 Kind = Literal["password", "strong", "weak"]
 
 _NAME = re.compile(
-    r"(?P<password>passw(?:or)?[dt]|passphrase|pwd)|(?P<strong>secret|authorization|credentials?|(?<=[?&;])sig(?==))"
+    r"(?P<password>passw(?:or)?[dt]|passphrase|pwd)|(?P<strong>secret|authorization|credentials?"
+    r"|(?<=[?&;])sig(?==))"
     r"|(?P<weak>token|key)"
 )
-# What makes a token or a key a secret one; stands directly before it.
+# The word directly before "token" or "key" that makes it a secret one.
 _KIND = re.compile(
-    r"(?:api|access|auth|id|refresh|session|bearer|bot|app|service|personal|account|private|signing|encryption|master|license|client|consumer"
-    r"|storage|shared|dd|okta|okta api)[-_ ]?\Z"
+    r"(?:api|access|auth|id|refresh|session|bearer|bot|app|service|personal|account|private|signing"
+    r"|encryption"
+    r"|master|license|client|consumer|storage|shared|dd|okta|okta api)[-_ ]?\Z"
 )
 _VALUE = re.compile(
     r"""
@@ -42,8 +44,8 @@ _LOGIN = re.compile(r"(?<=[ \t]-u )[^\s:\"'$]{1,60}:(?P<value>[^\s\"'$]{4,200})"
 
 # What may follow the name; anything else names another thing: `token_type`, `secret_name`, `tokenizer`.
 _STILL = re.compile(
-    r"(?:[-_]?(?:values?|pem|b64|base64|hex|string|data|raw|prod|production|dev|staging|live|old|new|primary|secondary|base|access|api|key|token"
-    r"|secret|hash|salt|confirm|confirmation|again|\d+))*\Z",
+    r"(?:[-_]?(?:values?|pem|b64|base64|hex|string|data|raw|prod|production|dev|staging|live|old|new|primary"
+    r"|secondary|base|access|api|key|token|secret|hash|salt|confirm|confirmation|again|\d+))*\Z",
     re.I,
 )
 _EXPRESSION = re.compile(
@@ -53,21 +55,22 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::|/)[A-Za-z_]\w*)+\Z")
 _LETTERS = re.compile(r"[^\W\d]*(?:[-_. ][^\W\d]+)*\Z")
 _LABEL = re.compile(r"[A-ZÀ-Þ][^\W\dA-Z]*\Z|[^\W\d]+:?\s*\Z")
 _STEM = re.compile(
-    r"passw|passph|pwd|secret|token|key|auth|cred|example|sample|dummy|changeme|your|placeholder|redacted|foo|bar|test|geheim|contrase|passe|senha",
+    r"passw|passph|pwd|secret|token|key|auth|cred|example|sample|dummy|changeme|your|placeholder|redacted"
+    r"|foo|bar"
+    r"|test|geheim|contrase|passe|senha",
     re.I,
 )
-_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        """none null nil true false undefined str string strings text bytes byte bool boolean int integer number any object optional
-        required hidden disabled enabled default unset empty missing invalid unknown pass user username login admin root bearer basic
-        digest char varchar value values field input prompt int32 int64 uint8 uint64 uint256 bytes32 varchar2 utf8 utf-8 base64 sha1
-        sha256 sha512 md5 x509 oauth2 aes256 hs256 rs256 es256 inherit never always auto external internal public private anonymous
-        self this geheim password""",
-    )
-)
+_NOT_SECRET = """
+none null nil true false undefined str string strings text bytes byte bool boolean int integer number any
+object optional required hidden disabled enabled default unset empty missing invalid unknown pass user
+username login admin root bearer basic digest char varchar value values field input prompt int32 int64 uint8
+uint64 uint256 bytes32 varchar2 utf8 utf-8 base64 sha1 sha256 sha512 md5 x509 oauth2 aes256 hs256 rs256
+es256 inherit never always auto external internal public private anonymous self this geheim password
+"""
+_WORDS = frozenset(_NOT_SECRET.split())
 _PROSE = re.compile(
-    r"(?:^|\s)(?:a|an|the|your|to|for|of|is|are|be|in|on|and|or|not|with|must|de|la|le|el|das|der|die|het|di|do)(?:\s|$)",
+    r"(?:^|\s)(?:a|an|the|your|to|for|of|is|are|be|in|on|and|or|not|with|must|de|la|le|el|das|der|die|het|di"
+    r"|do)(?:\s|$)",
     re.I,
 )
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%!@#^*-]{12,}\Z")
@@ -77,7 +80,7 @@ _TURN = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=
 
 
 def find_named(text: str) -> Iterator[Span]:
-    """Where values stand whose name, scheme or address says that they are secret."""
+    """The places of values whose name, scheme or address says that they are secret."""
     lowered = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case
     for parts, pattern, is_one in _PLACES:
         if any(part in lowered for part in parts):
@@ -91,9 +94,10 @@ def find_named(text: str) -> Iterator[Span]:
         ):
             start, end = found.span("quoted" if found["quote"] else "bare")
             if end - start > 250:  # a long value goes on
-                end = (_QUOTED_REST if found["quote"] else _BARE_REST).match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+                rest = (_QUOTED_REST if found["quote"] else _BARE_REST).match(text, end)
+                end = rest.end() if rest else end
             elif not found["quote"]:
-                end = start + len(_trimmed(text[start:end]))
+                end = start + len(_trim(text[start:end]))
             yield start, end
 
 
@@ -106,7 +110,7 @@ def _is_secret(text: str, lowered: str, name: re.Match[str], found: re.Match[str
         return not _is_placeholder(found["bare"])
     if found["separator"] is None and not _stands_alone(text, name, found):
         return False
-    value = found["quoted"] if found["quote"] else _trimmed(found["bare"])
+    value = found["quoted"] if found["quote"] else _trim(found["bare"])
     if not found["quote"] and ("=" in value.rstrip("=") or ":" in value):
         return False
     if len(value) < (1 if found["quote"] else 4) or value.lower() in _WORDS or _EXPRESSION.match(value):
@@ -123,14 +127,14 @@ def _is_secret(text: str, lowered: str, name: re.Match[str], found: re.Match[str
 
 
 def _is_setting(text: str, name: re.Match[str], found: re.Match[str]) -> bool:
-    """Whether this is a variable as environments and settings files have them: `SECRET_KEY=…`, with a value that is no name."""
+    """Whether this is a line of a settings file: `SECRET_KEY=…`, with a value that is no name."""
     value = found["quoted"] or found["bare"]
     written = text[name.start() : name.end()] + found["rest"]
     return (found["separator"] or "").strip() == "=" and written.isupper() and not _LETTERS.match(value)
 
 
 def _kind(text: str, lowered: str, name: re.Match[str]) -> Kind | None:
-    """How much a name says; a key of no special kind says nothing."""
+    """How likely a name makes its value a secret; None for a key of no special kind."""
     if name["weak"] is None:
         return "password" if name["password"] else "strong"
     if _KIND.search(lowered, max(0, name.start() - 12), name.start()):
@@ -195,7 +199,7 @@ def _is_login(match: re.Match[str]) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether a value looks as if a machine had rolled it: kinds of characters that change all the time."""
+    """Whether a value looks generated: letters, digits and cases alternate all the time."""
     if _HEX.match(value):
         return True
     turns = len(_TURN.findall(value))
@@ -213,7 +217,7 @@ def _is_placeholder(value: str) -> bool:
     return _STEM.search(value) is not None and not is_random(value)
 
 
-def _trimmed(value: str) -> str:
+def _trim(value: str) -> str:
     return value.rstrip(",.)]}:")
 
 

@@ -1,8 +1,8 @@
 """What a person sees of a call before it runs: its arguments without secrets, and with nothing else hidden.
 
-A secret is hidden only where hiding it cannot hide what a machine will act on: a value that a shell would expand, a path,
-the name of a program, and everything that merely looks like a secret stay readable. Characters that a terminal does not
-show, or shows in another order than they are read, are escaped.
+A secret is hidden only where that cannot hide what a machine will act on: a value that a shell would expand,
+a path, the name of a program, and everything that merely looks like a secret stay readable. Characters that a
+terminal does not show, or shows in another order than they are read, are escaped.
 """
 
 import re
@@ -16,47 +16,56 @@ from swink.redact.keyformats import find_formats
 _PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
 _NAMES_A_PLACE = re.compile(r"[/.~@-]|.*(?://|\.\.)")
 _LONG = 20
-"""Characters from which on a value with dots in it is rather a key than the name of a file."""
+"""From this length on a value with dots in it is taken for a key, not for the name of a file."""
 _ROOM = 500
-"""Characters before a value that say of which command it is an argument."""
+"""How many characters before a value are searched for the command that it is an argument of."""
 _NEAR = 64
-"""Characters before a value that hold its name."""
+"""How many characters before a value are searched for its name."""
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest)[ \t]+", re.I)
 # A space after `=` ends an assignment, and what follows is a command.
 _NAMED_VALUE = re.compile(
     r"""(?:["']?=["']?|["']?[ \t]*:[ \t]*["']?(?:(?:bearer|basic|token|digest)[ \t]+)?)\Z""", re.I
 )
 _NAMES_A_PROGRAM = re.compile(
-    r"(?:askpass|command|cmd|helper|process|program|script|file|path|exec|shell|editor|pager|hook|proxy|url|host)s?[\"']?\s*[=:]\s*[\"']?\Z",
+    r"(?:askpass|command|cmd|helper|process|program|script|file|path|exec|shell|editor|pager|hook|proxy|url"
+    r"|host)s?[\"']?\s*[=:]\s*[\"']?\Z",
     re.I,
 )
 _BEFORE_A_COMMAND = re.compile(r"""[\n;|&(){}`!<>]|\$""")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[\w*\])?\+?=")
 _QUOTES = frozenset("\"'\\")
 _RUNS_ITS_ARGUMENTS = re.compile(
-    r"(?:.*/)?(?:\w*sh|env|sudo|doas|su|exec|xargs|parallel|nice|ionice|nohup|time|timeout|command|builtin|source|\.|eval|setsid|stdbuf|watch|find|"
-    r"python[\d.]*|node|deno|bun|perl|ruby|php|lua|make|npx|uvx?|chmod|ln|cp|mv|install|trap|alias|function|coproc|enable|hash|"
-    r"flock|[sl]trace|gdb|valgrind|perf|chroot|unshare|nsenter|setpriv|capsh|runuser|pkexec|sg|busybox|toybox|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|"
-    r"tmux|screen|script|expect|unbuffer|entr|at|batch|crontab|systemd-run|dbus-run-session|xvfb-run|fakeroot|proot|firejail|bwrap|"
-    r"taskset|chrt|numactl|setarch|linux(?:32|64)|catchsegv|prlimit|cgexec|direnv|pipx|poetry|hatch|tox|nox|conda|cargo|go|java|dotnet|wine|cmd|"
+    r"(?:.*/)?(?:\w*sh|env|sudo|doas|su|exec|xargs|parallel|nice|ionice|nohup|time|timeout|command|builtin"
+    r"|source|\.|eval|setsid|stdbuf|watch|find|"
+    r"python[\d.]*|node|deno|bun|perl|ruby|php|lua|make|npx|uvx?|chmod|ln|cp|mv|install|trap|alias|function"
+    r"|coproc|enable|hash|"
+    r"flock|[sl]trace|gdb|valgrind|perf|chroot|unshare|nsenter|setpriv|capsh|runuser|pkexec|sg|busybox"
+    r"|toybox|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|"
+    r"tmux|screen|script|expect|unbuffer|entr|at|batch|crontab|systemd-run|dbus-run-session|xvfb-run"
+    r"|fakeroot|proot|firejail|bwrap|"
+    r"taskset|chrt|numactl|setarch|linux(?:32|64)|catchsegv|prlimit|cgexec|direnv|pipx|poetry|hatch|tox|nox"
+    r"|conda|cargo|go|java|dotnet|wine|cmd|"
     r"powershell|osascript|qemu-.*|ld.*\.so.*)"
 )
 _RESERVED = frozenset({"if", "while", "until", "then", "do", "else", "elif", "in", "!", "time"})
 _RUNS_WHAT_FOLLOWS = re.compile(
-    r"run|exec|foreach|start|spawn|call|apply|-{1,2}(?:[cex]|[\w-]*(?:exec|command|eval|run|cmd|shell|program|script)[\w-]*)"
+    r"run|exec|foreach|start|spawn|call|apply|-{1,2}(?:[cex]|[\w-]*(?:exec|command|eval|run|cmd|shell"
+    r"|program|script)[\w-]*)"
 )
 _INTERPRETER = (
-    r"(?<![\w.-])(?:(?:ba|da|z|k|c|tc|fi|a|mk|ya|r|pw|s)?sh|python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun|perl|ruby|php|lua|tclsh|busybox)"
+    r"(?<![\w.-])(?:(?:ba|da|z|k|c|tc|fi|a|mk|ya|r|pw|s)?sh|python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun"
+    r"|perl|ruby|php|lua|tclsh|busybox)"
     r"(?![\w.-])"
 )
 _RUNS_TEXT = re.compile(
-    r"(?<![\w./-])(?:eval|source|exec|xargs|parallel|trap|alias|mapfile|readarray|(?:declare|local|typeset)\s+-\w*n)(?![\w.-])"
+    r"(?<![\w./-])(?:eval|source|exec|xargs|parallel|trap|alias|mapfile|readarray|(?:declare|local"
+    r"|typeset)\s+-\w*n)(?![\w.-])"
     rf"|\|[^|&;\n]{{0,80}}?{_INTERPRETER}"
     rf"|{_INTERPRETER}[^|&;\n]{{0,80}}?(?:<|\s-[A-Za-z]*[cerEp](?!\w)|\s--(?:eval|exec|command|print)(?!\w))"
     r"|(?:\A|[;&|\n({`]|\b(?:then|do|else)\b)[ \t]*(?:\w+=[^\s;|&]*[ \t]+)*(?:\.[ \t]|[\"']?[$`])"
     r"|\$\{!"
 )
-"""A text that runs what another part of it holds: nothing of it is mere data."""
+"""A text that runs another part of itself: nothing in it is mere data."""
 _RUNS_A_FILE = re.compile(rf"(?<![\w./-])chmod(?![\w.-])|(?<![\w./-])\.{{1,2}}/|{_INTERPRETER}")
 _EXPANSION = re.compile(r"\$\{?#?([A-Za-z_]\w*)")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=[\"']?\Z")
@@ -74,33 +83,30 @@ _ASCII_PRINTABLE = re.compile(r"[\n\t -~]*")
 def show_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a call's arguments for people."""
     expanded = frozenset(name for text in _texts(arguments) for name in _EXPANSION.findall(text))
-    return cast("dict[str, Any]", _shown(arguments, "", expanded, secret=False))
+    return cast("dict[str, Any]", _show(arguments, "", expanded, secret=False))
 
 
 def escape_invisible(text: str) -> str:
-    r"""The text with every character that is invisible, or moves others about, as `\u202e`; line ends and tabs stay."""
+    r"""The text with invisible and reordering characters written as `\u202e`; line ends and tabs stay."""
     if _ASCII_PRINTABLE.fullmatch(text):
         return text
     return "".join([char if _is_visible(char) else char.encode("unicode-escape").decode() for char in text])
 
 
-def _shown(value: object, name: str, expanded: frozenset[str], *, secret: bool) -> object:
+def _show(value: object, name: str, expanded: frozenset[str], *, secret: bool) -> object:
     match value:
         case Mapping():
             shown: dict[str, object] = {}
             for key, item in cast("Mapping[object, object]", value).items():
                 key = str(key)
-                hides = (
-                    (secret or _is_secret(key, item))
-                    and not _COMMAND_NAME.search(key)
-                    and key not in expanded
-                )
-                shown[_shown_name(key)] = _shown(item, key, expanded, secret=hides)
+                is_used = key in expanded or _COMMAND_NAME.search(key) is not None
+                hides = not is_used and (secret or _is_secret(key, item))
+                shown[_show_name(key)] = _show(item, key, expanded, secret=hides)
             return shown
         case list() | tuple():
-            return [_shown(item, name, expanded, secret=secret) for item in cast("Sequence[object]", value)]
+            return [_show(item, name, expanded, secret=secret) for item in cast("Sequence[object]", value)]
         case str():
-            return _shown_text(value, name, expanded, secret=secret)
+            return _show_text(value, name, expanded, secret=secret)
         case _:
             return MARK if secret and value is not None and not isinstance(value, bool) else value
 
@@ -119,7 +125,7 @@ def _texts(value: object) -> Iterator[str]:
             pass
 
 
-def _shown_name(name: str) -> str:
+def _show_name(name: str) -> str:
     """The name of an argument in one line; no two names are shown alike."""
     return escape_invisible(name.replace("\\", "\\\\")).replace("\n", "\\n").replace("\t", "\\t")
 
@@ -129,7 +135,7 @@ def _is_secret(name: str, value: object) -> bool:
     return bool(value) and redact_value({name: "x" if isinstance(value, str) else value}) == {name: MARK}
 
 
-def _shown_text(text: str, name: str, expanded: frozenset[str], *, secret: bool) -> str:
+def _show_text(text: str, name: str, expanded: frozenset[str], *, secret: bool) -> str:
     if secret and text and not _EVALUATED.intersection(text) and not _NAMES_A_PLACE.match(text):
         return MARK
     parts: list[str] = []
@@ -148,18 +154,18 @@ def _shown_text(text: str, name: str, expanded: frozenset[str], *, secret: bool)
 
 
 def _runs_itself(text: str) -> bool:
-    """Whether a command runs, or decodes and runs, what stands elsewhere in it."""
+    """Whether a command runs, or decodes and runs, another part of its own text."""
     return _RUNS_TEXT.search(text) is not None or (">" in text and _RUNS_A_FILE.search(text) is not None)
 
 
 def _is_expanded(text: str, start: int, expanded: frozenset[str]) -> bool:
-    """Whether a value is given to a variable that the call uses: it may become a host, a path or an option."""
+    """Whether a value is assigned to a variable that the call uses: as a host, a path or an option."""
     assigned = _ASSIGNED.search(text, max(0, start - _NEAR), start)
     return assigned is not None and assigned[1] in expanded
 
 
 def _may_hide(text: str, start: int, end: int, name: str) -> bool:
-    """Whether a part of a text is a mere value: no shell evaluates it, and no program takes it for a place or a program."""
+    """Whether a part of a text is a mere value: not evaluated by a shell, no name of a place or program."""
     value, before = text[start:end], text[max(0, start - _ROOM) : start]
     if (
         not _PLAIN.fullmatch(value)

@@ -1,4 +1,4 @@
-"""Scrubbing: a conversation without secrets, also where a secret is divided over the deltas of a reply or over its blocks."""
+"""Scrubbing: a conversation without secrets, even those that are split over several deltas or blocks."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,14 +33,14 @@ def scrub(value: Any, secrets: Secrets = ()) -> Any:
 
 
 def as_sent(value: Any) -> Any:
-    """Any value of ours as plain JSON data, with the text that providers are sent: without lone surrogates."""
+    """Any value of ours as plain JSON data, with text as providers are sent it: without lone surrogates."""
     return _each_text(msgspec.to_builtins(value, enc_hook=plain, str_keys=True), clean)
 
 
 def scrub_messages(messages: Iterable[dict[str, Any]], secrets: Secrets = ()) -> list[dict[str, Any]]:
-    """Messages as plain data without secrets; the texts of one message are also looked at as one."""
+    """Messages as plain data without secrets, also those that are split over the texts of one message."""
     return [
-        scrub({**message, "content": _jointly_scrubbed(message["content"], secrets)}, secrets)
+        scrub({**message, "content": _scrub_jointly(message["content"], secrets)}, secrets)
         for message in messages
     ]
 
@@ -48,16 +48,16 @@ def scrub_messages(messages: Iterable[dict[str, Any]], secrets: Secrets = ()) ->
 def scrub_events(
     events: Sequence[AssistantMessageEvent], secrets: Secrets = ()
 ) -> list[AssistantMessageEvent]:
-    """A reply without secrets: as many events, of the same kinds, whose deltas together say what may be said."""
+    """A reply without secrets: as many events, of the same kinds."""
     scrubbed = [_scrub_event(event, secrets) for event in events]
     for kind in (TextDelta, ThinkingDelta):
         blocks = _by_block(events, kind)
         texts = ["".join(text for _, text in block) for block in blocks]
-        for block, before, after in zip(blocks, texts, _jointly(texts, secrets), strict=True):
-            _put(scrubbed, block, _divided(before, after, [text for _, text in block]))
+        for block, before, after in zip(blocks, texts, _redact_jointly(texts, secrets), strict=True):
+            _put(scrubbed, block, _divide(before, after, [text for _, text in block]))
     for block in _by_block(events, ToolCallDelta):
         pieces = [text for _, text in block]
-        _put(scrubbed, block, _divided("".join(pieces), _hidden_arguments("".join(pieces), secrets), pieces))
+        _put(scrubbed, block, _divide("".join(pieces), _redact_arguments("".join(pieces), secrets), pieces))
     return scrubbed
 
 
@@ -94,7 +94,7 @@ def _put(events: list[AssistantMessageEvent], block: list[tuple[int, str]], piec
             )
 
 
-def _hidden_arguments(text: str, secrets: Secrets) -> str:
+def _redact_arguments(text: str, secrets: Secrets) -> str:
     """The JSON text of a call's arguments without secrets, still JSON if it was."""
     arguments = parse_arguments(text)
     if arguments is None:
@@ -103,41 +103,41 @@ def _hidden_arguments(text: str, secrets: Secrets) -> str:
     return text if kept == arguments else msgspec.json.encode(kept).decode()
 
 
-def _jointly_scrubbed(blocks: list[dict[str, Any]], secrets: Secrets) -> list[dict[str, Any]]:
+def _scrub_jointly(blocks: list[dict[str, Any]], secrets: Secrets) -> list[dict[str, Any]]:
     for kind in ("text", "thinking"):
         places = [
             place
             for place, block in enumerate(blocks)
             if block.get("type") == kind and isinstance(block.get(kind), str)
         ]
-        texts = _jointly([blocks[place][kind] for place in places], secrets)
+        texts = _redact_jointly([blocks[place][kind] for place in places], secrets)
         changed = {place: {**blocks[place], kind: text} for place, text in zip(places, texts, strict=True)}
         blocks = [changed.get(place, block) for place, block in enumerate(blocks)]
     return blocks
 
 
-def _jointly(texts: list[str], secrets: Secrets) -> list[str]:
-    """The texts without secrets: first those that begin in one and end in a later one, of which no text alone shows all."""
+def _redact_jointly(texts: list[str], secrets: Secrets) -> list[str]:
+    """The texts without secrets: first those that are split over several texts, then those within one."""
     whole = "".join(texts)
-    divided = _divided(whole, redact_text(clean(whole), *secrets), texts) if len(texts) > 1 else texts
+    divided = _divide(whole, redact_text(clean(whole), *secrets), texts) if len(texts) > 1 else texts
     return [redact_text(clean(text), *secrets) for text in divided]
 
 
-def _divided(whole: str, hidden: str, pieces: list[str]) -> list[str]:
-    """What remains of a text, divided as the text was: a mark stands in the piece in which its secret began."""
+def _divide(whole: str, hidden: str, pieces: list[str]) -> list[str]:
+    """The redacted text, cut where the pieces were; a mark goes to the piece in which its secret began."""
     if hidden == whole:
         return pieces
-    kept = _kept(whole, hidden)
+    shared = _shared(whole, hidden)
     cuts = [
         0,
-        *(_moved(cut, kept, len(hidden)) for cut in list(accumulate(map(len, pieces)))[:-1]),
+        *(_move(cut, shared, len(hidden)) for cut in list(accumulate(map(len, pieces)))[:-1]),
         len(hidden),
     ]
     return [hidden[start:end] for start, end in pairwise(cuts)]
 
 
-def _kept(whole: str, hidden: str) -> list[tuple[int, int, int]]:
-    """The stretches that both texts share: where each begins in the one, in the other, and how long it is."""
+def _shared(whole: str, hidden: str) -> list[tuple[int, int, int]]:
+    """The stretches that both texts share: the start in `whole`, the start in `hidden`, and the length."""
     stretches: list[tuple[int, int, int]] = []
     before = after = 0
     *parts, last = hidden.split(MARK)
@@ -152,14 +152,14 @@ def _kept(whole: str, hidden: str) -> list[tuple[int, int, int]]:
     return stretches
 
 
-def _moved(cut: int, kept: list[tuple[int, int, int]], end: int) -> int:
-    """Where a cut through the one text is in the other: in what they share at the same place, otherwise after the mark."""
-    number = bisect_right(kept, cut, key=lambda stretch: stretch[0])
+def _move(cut: int, shared: list[tuple[int, int, int]], end: int) -> int:
+    """Where a cut through the whole text falls in the redacted one: behind the mark if it cuts a secret."""
+    number = bisect_right(shared, cut, key=lambda stretch: stretch[0])
     if number:
-        start, place, length = kept[number - 1]
+        start, place, length = shared[number - 1]
         if cut <= start + length:
             return place + cut - start
-    return kept[number][1] if number < len(kept) else end
+    return shared[number][1] if number < len(shared) else end
 
 
 def _each_text(value: Any, change: Hide) -> Any:

@@ -1,9 +1,9 @@
 """Cassettes: exchanges with a model in a JSONL file, one a line, without secrets.
 
 key      what `replayed` looks for: a digest of the request as it is shown, without secrets
-exact    what `cached` looks for: a digest of the whole request, with all that may change the answer and who asks for it
+exact    what `cached` looks for: a digest of the whole request, secrets included, and of who asks
 
-A line that a crash has torn, or that a full disk has cut, costs that one exchange.
+A line cut short by a crash or a full disk costs that one exchange.
 """
 
 import hashlib
@@ -20,10 +20,10 @@ from swink.codec import savable
 from swink.errors import ErrorKind, ModelError
 from swink.filelock import locked
 from swink.messages import FileSource, Image, ModelSpec
-from swink.scrub import as_sent, scrub, scrub_events, scrub_messages
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
+from swink.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
 
-logger = logging.getLogger("swink.cassette")
+logger = logging.getLogger("swink.wrappers")
 
 _ROUNDS = 50_000
 _SHOWN = ("role", "content", "tool_call_id", "tool_name", "is_error", "stop_reason")
@@ -45,11 +45,11 @@ class Recording(Struct, frozen=True):
     events: list[AssistantMessageEvent]
     error: Failure | None = None
     exact: str | None = None
-    """None where the reply held a secret: without it, it is no answer to give to anybody."""
+    """None where the reply held a secret: what is recorded of it is no answer for a caller."""
 
 
-class Asked(Struct, frozen=True):
-    """A request, as cassettes know it."""
+class CassetteRequest(Struct, frozen=True):
+    """What a cassette keeps of a request, and knows it by."""
 
     key: str
     shown: dict[str, Any]
@@ -58,13 +58,16 @@ class Asked(Struct, frozen=True):
     secrets: tuple[str, ...] = ()
 
     def exact(self) -> str:
-        """What the whole request is known by. Who has the file sees all of it but the secrets: guessing those has to cost something."""
+        """What the whole request is known by; slow for one with a secret.
+
+        Whoever has the file sees the rest of the request, so that trying out secrets has to cost something.
+        """
         if not self.holds_secret:
             return self.digest
         return hashlib.pbkdf2_hmac("sha256", self.digest.encode(), b"swink cassette", _ROUNDS).hex()
 
     def __repr__(self) -> str:
-        return f"Asked({self.key})"
+        return f"CassetteRequest({self.key})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("key", self.key)]
@@ -72,8 +75,8 @@ class Asked(Struct, frozen=True):
 
 def identify(
     model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = ""
-) -> Asked:
-    """What identifies a request, clocks and costs aside; raises `TypeError` for what is no JSON. Slow: for a thread."""
+) -> CassetteRequest:
+    """What identifies a request; raises `TypeError` for one that is no JSON. Slow: run it in a thread."""
     messages: list[dict[str, Any]] = as_sent(savable(context.messages))
     for message, original in zip(messages, context.messages, strict=True):
         _add_digests(message["content"], original.content)
@@ -89,7 +92,7 @@ def identify(
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
             for tool in context.tools
         ],
-        "options": _set(options, "temperature", "max_tokens", "tool_choice", "extra"),
+        "options": _pick(options, "temperature", "max_tokens", "tool_choice", "extra"),
     }
     if model.thinking_budgets:
         request["model"]["thinking_budgets"] = model.thinking_budgets
@@ -100,10 +103,12 @@ def identify(
         **request,
         "spec": as_sent(msgspec.structs.replace(model, price=None)),
         "authors": [(message.get("provider"), message.get("model")) for message in messages],
-        "asker": _set(options, "api_key", "session_id", "cache"),
+        "asker": _pick(options, "api_key", "session_id", "cache"),
         "server": [server, asker],
     }
-    return Asked(_digest(shown), shown, _digest(whole), bool(secrets or asker) or shown != request, secrets)
+    return CassetteRequest(
+        _digest(shown), shown, _digest(whole), bool(secrets or asker) or shown != request, secrets
+    )
 
 
 class Cassette:
@@ -127,19 +132,15 @@ class Cassette:
 
     def keep(
         self,
-        asked: Asked,
+        asked: CassetteRequest,
         events: list[AssistantMessageEvent],
         error: ModelError | None = None,
         exact: str | None = None,
     ) -> None:
-        """Write one exchange; a failure to write is reported, not raised. Slow: for a thread."""
+        """Write one exchange; a failure to write is reported, not raised. Slow: run it in a thread."""
         try:
             shown = scrub_events(events, asked.secrets)
-            failure = (
-                None
-                if error is None
-                else Failure(error.kind, scrub(error.message, asked.secrets), error.retry_after)
-            )
+            failure = error and Failure(error.kind, scrub(error.message, asked.secrets), error.retry_after)
             recording = Recording(asked.key, asked.shown, shown, failure, exact if shown == events else None)
             self._append(msgspec.json.encode(recording) + b"\n")
         except (OSError, TypeError, ValueError) as problem:
@@ -152,7 +153,7 @@ class Cassette:
         with open(self.path, "a+b", buffering=0) as file, locked(file):
             end = file.seek(0, os.SEEK_END)
             if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
-                line = b"\n" + line  # whoever wrote before did not get to the end of its line
+                line = b"\n" + line  # the writer before did not finish its line
             rest = memoryview(line)
             try:
                 while rest:
@@ -164,18 +165,17 @@ class Cassette:
 
 
 def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
-    """An image on disk is what the file holds, not what it is called."""
+    """Identify an image on disk by what the file holds, not by its name."""
     for block, original in zip(blocks, originals, strict=True):
         if isinstance(original, Image) and isinstance(original.source, FileSource):
             try:
-                block["source"]["sha256"] = hashlib.sha256(
-                    Path(original.source.path).read_bytes()
-                ).hexdigest()
+                content = Path(original.source.path).read_bytes()
+                block["source"]["sha256"] = hashlib.sha256(content).hexdigest()
             except (OSError, ValueError):
                 block["source"]["sha256"] = None
 
 
-def _set(options: StreamOptions, *names: str) -> dict[str, Any]:
+def _pick(options: StreamOptions, *names: str) -> dict[str, Any]:
     values = {name: getattr(options, name) for name in names}
     return {
         name: dict(value) if name == "extra" else value

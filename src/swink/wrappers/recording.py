@@ -1,0 +1,132 @@
+"""Recording: exchanges with a model kept on a cassette, and answers taken from one."""
+
+import asyncio
+import difflib
+import logging
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swink.engine.waiting import closing
+from swink.errors import CacheMiss, ModelError, error_for
+from swink.messages import ModelSpec
+from swink.redact import describe_error
+from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
+from swink.wrappers.cassette import Cassette, CassetteRequest, Recording, identify
+from swink.wrappers.traits import Events, asker_of, copy_traits
+
+logger = logging.getLogger("swink.wrappers")
+
+
+def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
+    """Write every exchange to a cassette, a JSONL file without secrets; `replayed` plays it back."""
+    cassette = Cassette(path)
+
+    async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
+        asked = await _identify(model, context, options)
+        events: list[AssistantMessageEvent] = []
+        ended = asked is None
+        try:
+            async with closing(stream_fn(model, context, options)) as source:
+                async for event in source:
+                    events.append(event)
+                    # An exchange that was cut off by the caller is no recording.
+                    if asked is not None and not ended and isinstance(event, Done | Error):
+                        ended = True
+                        await asyncio.to_thread(cassette.keep, asked, list(events))
+                    yield event
+        except ModelError as error:
+            if asked is not None and not ended:
+                await asyncio.to_thread(cassette.keep, asked, events, error)
+            raise
+
+    return copy_traits(stream_fn, stream)
+
+
+def replayed(path: str | Path) -> StreamFn:
+    """Play a cassette back, offline; a request that is not on it raises `CacheMiss` with a diff."""
+    if not Path(path).exists():
+        raise CacheMiss(f"there is no cassette at {path}")
+    recordings = Cassette(path).read()
+    waiting: dict[str, deque[Recording]] = {}
+    for recording in recordings:
+        waiting.setdefault(recording.key, deque()).append(recording)
+
+    async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
+        asked = await asyncio.to_thread(identify, model, context, options)
+        queue = waiting.get(asked.key)
+        if not queue:
+            difference = await asyncio.to_thread(
+                _difference, asked.shown, recordings, asked_before=queue is not None
+            )
+            raise CacheMiss(difference, model=str(model))
+        recording = queue.popleft()
+        for event in recording.events:
+            yield event
+        if (failure := recording.error) is not None:
+            raise error_for(failure.kind, failure.message, retry_after=failure.retry_after)
+
+    return stream
+
+
+def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
+    """Answer from the cassette; ask and record what it has no answer for. Failures are not kept.
+
+    Two requests are the same if everything that is sent is the same, and also the model, the server, the key
+    and the session; a key that the stream function brings itself counts by its `asker()`. A reply that holds
+    a secret is recorded without it: it is reused while this process lives, and asked for again by the next
+    one.
+    """
+    cassette = Cassette(path)
+    recordings = cassette.read() if cassette.path.exists() else []
+    known = {item.exact: item.events for item in recordings if item.exact is not None and item.error is None}
+    server = str(getattr(stream_fn, "base_url", ""))
+
+    async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
+        asked = await _identify(model, context, options, server, asker_of(stream_fn))
+        exact = None if asked is None else await asyncio.to_thread(asked.exact)
+        for event in known.get(exact or "", ()):
+            yield event
+        if exact in known:
+            return
+        events: list[AssistantMessageEvent] = []
+        async with closing(stream_fn(model, context, options)) as source:
+            async for event in source:
+                events.append(event)
+                if asked is not None and exact is not None and isinstance(event, Done):
+                    known[exact] = list(events)
+                    await asyncio.to_thread(cassette.keep, asked, known[exact], exact=exact)
+                yield event
+
+    return copy_traits(stream_fn, stream)
+
+
+async def _identify(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = ""
+) -> CassetteRequest | None:
+    """What the request is known by; None for one that no cassette can hold."""
+    try:
+        return await asyncio.to_thread(identify, model, context, options, server, asker)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        logger.warning("a request to %s is not recorded: %s", model, describe_error(error))
+        return None
+
+
+def _difference(request: dict[str, Any], recordings: list[Recording], *, asked_before: bool) -> str:
+    if asked_before:
+        return "the request was recorded, but is asked more often than it was recorded"
+    asked = _lines(request)
+    if not recordings:
+        return "the cassette is empty"
+    nearest = max(
+        (_lines(item.request) for item in recordings),
+        key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio(),
+    )
+    diff = list(difflib.unified_diff(nearest, asked, "recorded", "asked", n=1, lineterm=""))
+    return "this request was not recorded; the nearest recording differs:\n" + "\n".join(diff[:60])
+
+
+def _lines(request: dict[str, Any]) -> list[str]:
+    return msgspec.json.format(msgspec.json.encode(request, order="sorted"), indent=1).decode().splitlines()
