@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from swink import catalog
-from swink.cli.accounts import ACCOUNTS, account_for
 from swink.cli.choice import choose_model, nearest_models, parse_model, unknown_provider
-from swink.cli.keystore import key_for, store_key, stored_key
 from swink.cli.settings import config_dir, load_settings
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError, UnknownModel
+from swink.keys.accounts import ACCOUNTS, account_for
+from swink.keys.store import store_key
 from swink.messages import ModelSpec
 
 
@@ -23,7 +23,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    stored_key.cache_clear()
     directory = tmp_path / "swink"
     directory.mkdir()
     return directory
@@ -190,16 +189,6 @@ def test_default_models_are_known_to_the_catalog():
         "deepseek:deepseek-chat",
         "openrouter:openrouter/auto",
     ]
-
-
-def test_the_environment_wins_over_a_stored_key(monkeypatch: pytest.MonkeyPatch):
-    store_key("openai", "stored-key")
-    assert key_for("openai") == "stored-key"
-    assert key_for("openai-responses") == "stored-key"
-    monkeypatch.setenv("OPENAI_API_KEY", "from-outside")
-    assert key_for("openai") is None
-    assert key_for("local") is None
-    assert key_for("somebody-elses") is None
 
 
 @pytest.mark.parametrize(

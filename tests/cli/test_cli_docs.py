@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from swink.cli.accounts import ACCOUNTS
 from swink.cli.arguments import make_parser
 from swink.cli.completion import walk
+from swink.keys.accounts import ACCOUNTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 

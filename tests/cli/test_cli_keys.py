@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import KEY, Place, Provider, Screen
 
-from swink.cli import keystore
-from swink.cli.keystore import KeyStoreError, key_places, remove_key, store_key, stored_key
+from swink.keys import store
+from swink.keys.store import KeyStoreError, key_places, remove_key, store_key, stored_key
 
 KEYCHAIN = '''
 import json
@@ -137,8 +137,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The key file of this process, in an empty place, without a keychain."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    monkeypatch.setattr(keystore, "open_keychain", lambda: None)
-    stored_key.cache_clear()
+    monkeypatch.setattr(store, "open_keychain", lambda: None)
     return tmp_path / "swink" / "keys.json"
 
 
@@ -224,11 +223,11 @@ def test_a_damaged_file_is_named_and_not_quoted(file: Path):
     assert raised.value.__suppress_context__
 
 
-def test_a_key_in_a_keychain_that_is_gone_is_explained(file: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_key_in_a_keychain_that_is_gone_is_explained(file: Path, caplog: pytest.LogCaptureFixture):
     file.parent.mkdir()
     file.write_text('{"openai": {"place": "keychain"}}')
     assert stored_key("openai") is None
-    assert "swink keys set openai" in capsys.readouterr().err
+    assert "swink keys set openai" in caplog.text
     with pytest.raises(KeyStoreError, match="cannot be opened here"):
         remove_key("openai")
 
@@ -237,7 +236,7 @@ def test_a_key_in_a_keychain_that_is_gone_is_explained(file: Path, capsys: pytes
 def test_what_is_no_key_is_not_stored(file: Path, typed: str, monkeypatch: pytest.MonkeyPatch):
     import io
 
-    from swink.cli.keys import _read_key
+    from swink.cli.key_commands import _read_key
     from swink.errors import MisuseError
 
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))

@@ -23,10 +23,10 @@ from command_line import (
     without_styles,
 )
 
+from swink.cli.answering import read_prompt
 from swink.cli.arguments import make_parser, parse_arguments
 from swink.cli.asking import approver
 from swink.cli.completion import walk
-from swink.cli.run import read_prompt
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import ApprovalRequest, PolicyContext, Rejected
 

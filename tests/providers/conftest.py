@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from loopback import LoopbackServer
@@ -11,8 +12,9 @@ NAMES = ("XAI", "MISTRAL", "GROQ", "TOGETHER", "OPENROUTER", "DEEPSEEK", "VLLM",
 
 
 @pytest.fixture(autouse=True)
-def _no_keys_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the environment nor the shared AWS files of the machine reach a test."""
+def _no_keys_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the environment nor the stored keys nor the shared AWS files of the machine reach a test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-config"))
     for name in list(os.environ):
         if name.startswith(PREFIXES) or name in {f"{known}_API_KEY" for known in NAMES}:
             monkeypatch.delenv(name)

@@ -27,6 +27,7 @@ from loopback import (
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 
 from swink.errors import MisuseError
+from swink.keys.accounts import ACCOUNTS
 from swink.messages import (
     AssistantMessage,
     Base64Source,
@@ -43,7 +44,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.chat_stream import usage_of
-from swink.providers.openai import PRESETS, OpenAIStreamFn
+from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, StreamOptions, Timeout
 
 MODEL = ModelSpec("openai", "gpt-4.1")
@@ -723,10 +724,10 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
     transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
     await read(OpenAIStreamFn(preset=name), MODEL, options=StreamOptions(transport=transport))
     await read(
-        OpenAIStreamFn(base_url=PRESETS[name].base_url), MODEL, options=StreamOptions(transport=transport)
+        OpenAIStreamFn(base_url=ACCOUNTS[name].base_url), MODEL, options=StreamOptions(transport=transport)
     )
     for request in transport.requests:
-        assert request.url == f"{PRESETS[name].base_url}/chat/completions"
+        assert request.url == f"{ACCOUNTS[name].base_url}/chat/completions"
         assert request.headers["authorization"] == f"Bearer of-{name}"
 
 

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+import swink.keys
 import swink.providers
 from swink.catalog import PROVIDERS
+from swink.keys.accounts import ACCOUNTS
 from swink.providers.openai import PRESETS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
-SOURCE = "\n".join(path.read_text("utf-8") for path in Path(swink.providers.__file__).parent.glob("*.py"))
+SOURCE = "\n".join(
+    path.read_text("utf-8")
+    for package in (swink.providers, swink.keys)
+    for path in Path(str(package.__file__)).parent.glob("*.py")
+)
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 OWN = {
     name for name, target in PROVIDERS.items() if target.startswith("swink.providers.") and "#" not in target
@@ -50,7 +56,9 @@ def test_the_presets_are_those_of_the_code():
         for row in rows("Presets: servers that speak like OpenAI")
     }
     assert table == {
-        name: (preset.base_url, list(preset.keys)) for name, preset in PRESETS.items() if name != "openai"
+        name: (ACCOUNTS[name].base_url, list(ACCOUNTS[name].variables))
+        for name in PRESETS
+        if name != "openai"
     }
 
 

@@ -81,7 +81,8 @@ def _log_to_stderr(*, debug: bool) -> None:
 
 
 def _redacted(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redact_text(record.getMessage()), None
+    mark = "warning: " if record.name == "swink.keys" else ""
+    record.msg, record.args = f"{mark}{redact_text(record.getMessage())}", None
     return True
 
 

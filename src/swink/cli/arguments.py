@@ -61,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _add_run(commands: Any) -> None:
-    run = _command(commands, "run", "swink.cli.run:run_command", "answer one prompt and exit")
+    run = _command(commands, "run", "swink.cli.answering:run_command", "answer one prompt and exit")
     run.add_argument(
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it"
     )
@@ -130,7 +130,7 @@ def _add_keys(commands: Any) -> None:
     keep = _command(
         actions,
         "set",
-        "swink.cli.keys:set_command",
+        "swink.cli.key_commands:set_command",
         "store a key: asked for on the terminal, or read from standard input",
     )
     keep.add_argument("provider", metavar="PROVIDER")
@@ -139,10 +139,10 @@ def _add_keys(commands: Any) -> None:
     _command(
         actions,
         "list",
-        "swink.cli.keys:list_command",
+        "swink.cli.key_commands:list_command",
         "which keys there are, and where; never the keys themselves",
     )
-    remove = _command(actions, "rm", "swink.cli.keys:remove_command", "forget a stored key")
+    remove = _command(actions, "rm", "swink.cli.key_commands:remove_command", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")
 
 
@@ -150,7 +150,7 @@ def _add_servers(commands: Any) -> None:
     model = _command(
         commands,
         "serve-model",
-        "swink.cli.serve:serve_model_command",
+        "swink.cli.servers:serve_model_command",
         "serve a local model over the OpenAI and Anthropic protocols",
     )
     model.add_argument(
@@ -166,7 +166,7 @@ def _add_servers(commands: Any) -> None:
     model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
     actions = _group(commands, "proxy", "share models by token without sharing API keys")
     proxy = _command(
-        actions, "serve", "swink.cli.serve:serve_proxy_command", "answer clients that hold a token"
+        actions, "serve", "swink.cli.servers:serve_proxy_command", "answer clients that hold a token"
     )
     proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     proxy.add_argument("--port", type=_port, default=8181, help="0 takes a free one (default: %(default)s)")

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from swink import __version__
 from swink.agent import Agent
+from swink.cli.answering import answer
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import make_agent
-from swink.cli.run import answer
 from swink.cli.terminal import say, styled
 from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError

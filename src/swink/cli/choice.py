@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 from swink import catalog
-from swink.cli.accounts import ACCOUNTS
-from swink.cli.keystore import key_places
 from swink.cli.settings import load_settings
 from swink.errors import MisuseError, UnknownModel
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import key_places
 from swink.messages import ModelSpec
 
 LOCAL = "local:smollm2-135m"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from swink import catalog
-from swink.cli.accounts import ACCOUNTS
 from swink.cli.arguments import make_parser
+from swink.keys.accounts import ACCOUNTS
 
 
 class Option(Struct, frozen=True):

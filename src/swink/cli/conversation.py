@@ -8,7 +8,6 @@ from swink import catalog
 from swink.agent import Agent
 from swink.cli.asking import approver
 from swink.cli.choice import Choice, choose_model
-from swink.cli.keystore import key_for
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.policy import Policy
@@ -28,7 +27,6 @@ def make_agent(arguments: argparse.Namespace) -> Agent:
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
         policies=_limits(arguments),
         approve=approver(arguments.approve),
-        get_api_key=key_for,
     )
 
 

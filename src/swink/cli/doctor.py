@@ -13,12 +13,12 @@ from typing import Literal
 from msgspec import Struct
 
 from swink import __version__
-from swink.cli.accounts import ACCOUNTS, Account
 from swink.cli.choice import choose_model
-from swink.cli.keystore import KeyStoreError, Place, key_places, keys_file, open_to_others
 from swink.cli.settings import load_settings
 from swink.cli.terminal import Style, harmless, styled
 from swink.errors import AgentError, MisuseError, NetworkError
+from swink.keys.accounts import ACCOUNTS, ProviderAccount
+from swink.keys.store import KeyPlace, KeyStoreError, key_places, keys_file, open_to_others
 from swink.redact import redact_text
 
 _SECONDS = 5.0
@@ -103,7 +103,7 @@ def _settings() -> Iterator[Finding]:
         yield Finding("ok", "settings", str(settings.path))
 
 
-def _keys() -> tuple[dict[str, Place], list[Finding]]:
+def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:
     try:
         places = key_places()
     except KeyStoreError as error:
@@ -130,15 +130,14 @@ def _keys() -> tuple[dict[str, Place], list[Finding]]:
     ]
 
 
-def _is_configured(account: Account, places: dict[str, Place]) -> bool:
+def _is_configured(account: ProviderAccount, places: dict[str, KeyPlace]) -> bool:
     """Whether the user means to use a provider: by a key, or by an address of their own."""
     if account.shares or not account.url:
         return False
-    own_address = bool(account.url_variable and os.environ.get(account.url_variable, "").strip())
-    return bool(account.variable) or account.key_name in places or own_address
+    return bool(account.variable or account.key_name in places or account.named_url)
 
 
-async def _reach(account: Account) -> Finding:
+async def _reach(account: ProviderAccount) -> Finding:
     """Ask the server for anything at all, without the key: whatever it answers, it is there."""
     from swink.providers.http import Request, transport_for
     from swink.providers.ollama import parse_host

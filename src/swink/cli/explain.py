@@ -1,8 +1,6 @@
 """What went wrong, as people need it: the error, and the command or variable that mends it."""
 
-from swink.cli.accounts import ACCOUNTS
 from swink.cli.choice import nearest_models
-from swink.cli.keystore import key_places
 from swink.config import AgentResult
 from swink.errors import (
     AuthError,
@@ -12,6 +10,8 @@ from swink.errors import (
     ModelThrottled,
     NetworkError,
 )
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import key_places
 from swink.messages import ModelSpec
 
 _FOR_PROGRAMS: tuple[type[ModelError], ...] = (

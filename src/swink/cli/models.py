@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from swink import catalog
-from swink.cli.accounts import ACCOUNTS
 from swink.cli.choice import unknown_provider
-from swink.cli.keystore import key_places
 from swink.cli.terminal import say, styled, table
 from swink.errors import UnknownModel
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import key_places
 from swink.messages import ModelSpec, Price
 
 

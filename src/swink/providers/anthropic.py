@@ -16,7 +16,7 @@ from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, Net
 from swink.messages import ModelSpec, Usage
 from swink.providers.anthropic_body import request_body
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
@@ -41,15 +41,7 @@ class AnthropicStreamFn:
         headers: dict[str, str] | None = None,
         allow_http: bool = False,
     ) -> None:
-        self._endpoint = endpoint(
-            "anthropic",
-            "https://api.anthropic.com",
-            base_url,
-            api_key,
-            keys=("ANTHROPIC_API_KEY",),
-            url_variable="ANTHROPIC_BASE_URL",
-            allow_http=allow_http,
-        )
+        self._endpoint = provider_endpoint("anthropic", base_url, api_key, allow_http=allow_http)
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
         self.base_url = self._endpoint.base_url
         self._notices = Notices("anthropic", self.honours)
@@ -66,6 +58,7 @@ class AnthropicStreamFn:
         body: dict[str, Any] = {}
 
         async def first() -> Request:
+            await self._endpoint.prepare_key(options.api_key)
             body.update(
                 request_body(model, context, await prepare(context.messages, model), options, self._notices)
             )
@@ -76,6 +69,10 @@ class AnthropicStreamFn:
             return self._request(body, options)
 
         return exchange(first, lambda reply: _Decoder(reply, options, resume), options, self.timeout)
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from swink.errors import AuthError, StreamError
+from swink.errors import MissingKey, StreamError
 from swink.providers.sigv4 import Credentials
 
 _ELSEWHERE = ("role_arn", "sso_session", "sso_start_url", "credential_process", "web_identity_token_file")
@@ -34,13 +34,13 @@ def find_credentials(profile: str | None = None, environ: Mapping[str, str] | No
             )
     unsupported = [key for key in _ELSEWHERE for config in sections if key in config]
     if unsupported:
-        raise AuthError(
+        raise MissingKey(
             f"bedrock: AWS profile {name!r} gets its keys through {unsupported[0]}, which needs the AWS tools: "
             "run `aws configure export-credentials --format env`, or pass credentials="
         )
-    raise AuthError(
-        "bedrock: no credentials: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-        f"or fill the AWS profile {name!r}, or pass api_key= or credentials="
+    raise MissingKey(
+        "bedrock: no credentials: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+        f"run: swink keys set bedrock, or fill the AWS profile {name!r}, or pass api_key= or credentials="
     )
 
 
@@ -65,7 +65,7 @@ def profile_name(profile: str | None, environ: Mapping[str, str]) -> str:
 
 def _pair(where: str, access_key: str, secret_key: str | None, token: str | None) -> Credentials:
     if not secret_key:
-        raise AuthError(f"bedrock: {where} has an access key id but no secret access key")
+        raise MissingKey(f"bedrock: {where} has an access key id but no secret access key")
     return Credentials(access_key, secret_key, token or None)
 
 
@@ -98,5 +98,5 @@ def _read(path: str) -> dict[str, dict[str, str]]:
         return {}
     except (configparser.Error, UnicodeDecodeError, OSError) as error:
         # The parser's own message quotes the offending line, which may hold a key.
-        raise AuthError(f"bedrock: {path} cannot be read: {type(error).__name__}") from None
+        raise MissingKey(f"bedrock: {path} cannot be read: {type(error).__name__}") from None
     return {title: dict(parser.items(title)) for title in parser.sections()}

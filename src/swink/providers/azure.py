@@ -6,17 +6,17 @@ https://NAME.openai.azure.com/openai/v1              /chat/completions, the depl
 https://NAME.openai.azure.com/openai/deployments/D   /chat/completions?api-version=…
 """
 
-import inspect
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from urllib.parse import quote, urlsplit
 
-from swink.errors import AuthError, MisuseError
+from swink.engine.waiting import resolve
+from swink.errors import MissingKey
 from swink.messages import ModelSpec
 from swink.providers.chat_body import Dialect, request_body
 from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint, segment
+from swink.providers.endpoint import digest_of, provider_endpoint, segment
 from swink.providers.entra import AUTHORITY, ClientCredentials
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, timeout_for, transport_for
@@ -31,8 +31,9 @@ V1 = Dialect("azure", limit_field="max_completion_tokens", session_field="prompt
 class AzureStreamFn:
     """OpenAI models on Azure. The model id is the deployment's name, unless `deployment` says otherwise.
 
-    The key is `api_key` or AZURE_OPENAI_API_KEY. Without one, a bearer token is used: of `token_provider`, of
-    `credentials` (or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET), or AZURE_OPENAI_AD_TOKEN.
+    The key is `api_key`, AZURE_OPENAI_API_KEY or the stored one. Without one, a bearer token is used: of
+    `token_provider`, of `credentials` (or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET), or
+    AZURE_OPENAI_AD_TOKEN.
     """
 
     def __init__(
@@ -46,15 +47,7 @@ class AzureStreamFn:
         token_provider: TokenProvider | None = None,
         allow_http: bool = False,
     ) -> None:
-        # The key in the environment is of the resource that stands beside it, or else of the one that the caller names.
-        url = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip() or base_url
-        if not url:
-            raise MisuseError(
-                "Azure needs the URL of a resource: pass base_url= or set AZURE_OPENAI_ENDPOINT"
-            )
-        self._endpoint = endpoint(
-            "azure", url, base_url, api_key, keys=("AZURE_OPENAI_API_KEY",), allow_http=allow_http
-        )
+        self._endpoint = provider_endpoint("azure", base_url, api_key, allow_http=allow_http)
         self._api_version = api_version or os.environ.get("OPENAI_API_VERSION", "")
         self._deployment = deployment
         self._credentials = credentials
@@ -91,13 +84,21 @@ class AzureStreamFn:
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if there is neither a key nor an identity whose token could be sent."""
+        given = options.api_key if options.api_key is not None else self._endpoint.api_key
+        if given is None and (self._token_provider or self._client_credentials() or self._ad_token()):
+            return
+        self._key(given)
+
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
-        given = (self._endpoint.api_key is None and (self._credentials or self._token_provider)) or None
         names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")
-        return self._endpoint.asker(
-            self._deployment, self._api_version, given, [os.environ.get(name) for name in names]
-        )
+        others = self._deployment, self._api_version, [os.environ.get(name) for name in names]
+        identity = self._token_provider or self._credentials
+        if self._endpoint.api_key is None and identity is not None:
+            return digest_of(self._endpoint.base_url, identity, *others)
+        return self._endpoint.asker(*others)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -118,22 +119,32 @@ class AzureStreamFn:
         given = options.api_key if options.api_key is not None else self._endpoint.api_key
         if given is None and (token := await self._token(options)):
             return {"authorization": f"Bearer {token}"}
-        try:
-            key = self._endpoint.key(given)
-        except AuthError as error:
-            raise AuthError(f"{error.message}; or give Entra ID credentials") from None
+        key = self._key(given)
         return {"api-key": key} if key else {}
+
+    def _key(self, given: str | None) -> str:
+        try:
+            return self._endpoint.key(given)
+        except MissingKey as error:
+            raise MissingKey(f"{error.message}; or give Entra ID credentials") from None
 
     async def _token(self, options: StreamOptions) -> str:
         if self._token_provider is not None:
-            token = self._token_provider()
-            return await token if inspect.isawaitable(token) else token
-        trusted = self._endpoint.takes_environment
-        if self._credentials is None and trusted and not os.environ.get("AZURE_OPENAI_API_KEY"):
+            return await resolve(self._token_provider())
+        if self._credentials is None:
+            await self._endpoint.prepare_key()
+        if (credentials := self._client_credentials()) is not None:
+            return await credentials.token(transport_for(options), timeout_for(options, self.timeout))
+        return self._ad_token()
+
+    def _client_credentials(self) -> ClientCredentials | None:
+        """Those of the constructor, or of the environment where it has no key; kept, for they keep their token."""
+        if self._credentials is None and self._endpoint.takes_environment and not self._endpoint.found_key():
             self._credentials = _credentials_from_environment()
-        if self._credentials is not None:
-            return await self._credentials.token(transport_for(options), timeout_for(options, self.timeout))
-        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip() if trusted else ""
+        return self._credentials
+
+    def _ad_token(self) -> str:
+        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip() if self._endpoint.takes_environment else ""
 
 
 def _credentials_from_environment() -> ClientCredentials | None:

@@ -1,12 +1,14 @@
 """Bedrock: `POST {base_url}/model/{id}/converse-stream`, signed with SigV4 or with a Bedrock API key as bearer."""
 
-import inspect
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from urllib.parse import urlsplit
 
-from swink.errors import AuthError, StreamError
+from swink.engine.waiting import resolve
+from swink.errors import MissingKey, StreamError
+from swink.hosts import is_private
+from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
 from swink.providers.awsconfig import find_credentials, find_region
 from swink.providers.bedrock_body import request_body
@@ -80,20 +82,20 @@ class BedrockStreamFn:
             request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout
         )
 
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if there is neither an API key nor a pair of AWS keys; functions are not called."""
+        endpoint = self._endpoint()
+        if self._bearer(endpoint, options) is None and self._credentials is None:
+            self._find_pair(endpoint)
+
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
         given = self._credentials
         given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
-        names = (
-            "AWS_BEARER_TOKEN_BEDROCK",
-            "AWS_ACCESS_KEY_ID",
-            "AWS_PROFILE",
-            "AWS_REGION",
-            "AWS_DEFAULT_REGION",
-        )
+        names = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")
         return digest_of(
             self.base_url,
-            self._api_key,
+            self._bearer(self._endpoint(), StreamOptions()),
             self._region,
             self._profile,
             given,
@@ -104,23 +106,23 @@ class BedrockStreamFn:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()
 
-    def _endpoint(self, region: str) -> Endpoint:
+    def _endpoint(self, region: str = "any") -> Endpoint:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         url = self.base_url or check_base_url(f"https://bedrock-runtime.{region}.{suffix}")
-        return Endpoint(
-            "bedrock", url, self._api_key, ("AWS_BEARER_TOKEN_BEDROCK",), self._owned, self._allow_http
-        )
+        variables = ACCOUNTS["bedrock"].variables
+        return Endpoint("bedrock", url, self._api_key, variables, self._owned, self._allow_http, "bedrock")
 
     async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
         region = self._find_region()
         endpoint = self._endpoint(region)
         url = f"{endpoint.base_url}/model/{segment(model.model_id)}/converse-stream"
         headers = {"content-type": "application/json", "accept": "application/vnd.amazon.eventstream"}
+        if self._credentials is None and self._profile is None:
+            await endpoint.prepare_key(options.api_key)
         key = self._bearer(endpoint, options)
         if key:
             headers["authorization"] = f"Bearer {key}"
-        elif key is None:
-            found = await self._find_credentials(endpoint)
+        elif key is None and (found := await self._find_credentials(endpoint)) is not None:
             with_signature = signed(
                 "POST", url, headers, body, credentials=found, region=region, service="bedrock"
             )
@@ -132,13 +134,9 @@ class BedrockStreamFn:
         explicit = options.api_key if options.api_key is not None else self._api_key
         if explicit is not None:
             return explicit.strip()
-        if (
-            self._credentials is not None
-            or self._profile is not None
-            or not os.environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
-        ):
+        if self._credentials is not None or self._profile is not None:
             return None
-        return endpoint.key()
+        return endpoint.found_key() or None
 
     def _find_region(self) -> str:
         try:
@@ -152,14 +150,23 @@ class BedrockStreamFn:
             raise StreamError(f"bedrock: {region!r} is not the name of a region")
         return region
 
-    async def _find_credentials(self, endpoint: Endpoint) -> Credentials:
+    async def _find_credentials(self, endpoint: Endpoint) -> Credentials | None:
         if self._credentials is None:
-            if self._profile is None and not endpoint.takes_environment:
-                raise AuthError(
-                    f"bedrock: the AWS keys found here are not used for {endpoint.host}; pass api_key=, credentials= or profile="
-                )
-            return find_credentials(self._profile)
+            return self._find_pair(endpoint)
         if isinstance(self._credentials, Credentials):
             return self._credentials
-        found = self._credentials()
-        return await found if inspect.isawaitable(found) else found
+        return await resolve(self._credentials())
+
+    def _find_pair(self, endpoint: Endpoint) -> Credentials | None:
+        """The keys of the profile, the environment or the AWS files; None for a local server without any."""
+        try:
+            if self._profile is not None or endpoint.takes_environment:
+                return find_credentials(self._profile)
+            raise MissingKey(
+                f"bedrock: the AWS keys found here are not used for {endpoint.host}; "
+                "pass api_key=, credentials= or profile="
+            )
+        except MissingKey:
+            if self._profile is None and is_private(endpoint.host):
+                return None
+            raise

@@ -1,9 +1,11 @@
 """Where an adapter sends its requests, and with which key: the rules for base URLs and API keys.
 
-A key from the environment belongs to one provider: it goes to that provider, to the base URL that the environment names
-beside it, or to this machine, and nowhere else. No key travels over plain http, except to this machine.
+A key from the environment belongs to one provider: it goes to that provider, to the base URL that the environment
+names beside it, or to this machine, and nowhere else. A stored key goes to the provider or to that base URL alone.
+No key travels over plain http, except to this machine.
 """
 
+import asyncio
 import hashlib
 import os
 import re
@@ -12,9 +14,12 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from swink.errors import AuthError, MisuseError, StreamError
+from swink.errors import AuthError, MissingKey, MisuseError, StreamError
 from swink.hosts import is_local, is_loopback, is_private, is_secret_header
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import is_read, stored_key
 from swink.stream import StreamOptions
 
 _NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
@@ -28,9 +33,11 @@ class Endpoint(Struct, frozen=True):
     api_key: str | None = None
     variables: tuple[str, ...] = ()
     owned: bool = True
-    """Whether the key from the environment may go there."""
+    """Whether the address is the provider's own, or the one that the environment names."""
     allow_http: bool = False
     """Whether a key may go there over plain http."""
+    key_name: str = ""
+    """The name under which `swink keys set` stores the key; empty if it stores none for this provider."""
 
     @property
     def host(self) -> str:
@@ -48,30 +55,42 @@ class Endpoint(Struct, frozen=True):
         return self.owned or is_loopback(self.host)
 
     def key(self, override: str | None = None) -> str:
-        """The key to send: the caller's, the constructor's, the environment's; empty for a local server without one."""
+        """The key to send: the request's, the constructor's, the environment's or the stored one.
+
+        Empty for a server of the private network without a key; raises `MissingKey` for any other.
+        """
         for given in (override, self.api_key):
             if given is not None:
                 return self._unless_clear(given.strip(), "the key")
-        if self.takes_environment:
-            for variable in self.variables:
-                if found := os.environ.get(variable, "").strip():
-                    return self._unless_clear(found, f"the key in {variable}")
+        if found := self.found_key():
+            variable = self._from_environment()
+            return self._unless_clear(found, f"the key in {variable}" if variable else "the stored key")
         if is_private(self.host):
             return ""
         if self.owned and self.variables:
-            raise AuthError(
-                f"no API key for {self.provider}: set {' or '.join(self.variables)}, or pass api_key="
-            )
+            stored = f"run: swink keys set {self.key_name}, or " if self.key_name else ""
+            variables = " or ".join(self.variables)
+            raise MissingKey(f"no API key for {self.provider}: set {variables}, or {stored}pass api_key=")
         known = f"{self.variables[0]} is not sent there; " if self.variables else ""
-        raise AuthError(
+        raise MissingKey(
             f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)"
         )
 
+    async def prepare_key(self, override: str | None = None) -> None:
+        """Read the stored key, if `key` is going to need it, off the event loop: a keychain may ask its owner."""
+        given = override is not None or self.api_key is not None or self._from_environment()
+        if not given and self._may_be_stored and not is_read(self.key_name):
+            await asyncio.to_thread(stored_key, self.key_name)
+
+    def found_key(self) -> str:
+        """The key that the environment or the key store has for this address; empty if there is none."""
+        if variable := self._from_environment():
+            return os.environ[variable].strip()
+        return (stored_key(self.key_name) if self._may_be_stored else None) or ""
+
     def asker(self, *others: object) -> str:
-        """A digest of who asks: the key that is sent where a request brings none, and what else the adapter was made with."""
-        variables = self.variables if self.takes_environment else ()
-        found = (os.environ.get(variable, "").strip() for variable in variables)
-        key = self.api_key if self.api_key is not None else next((value for value in found if value), "")
+        """A digest of who asks: the key of a request that brings none, and what else the adapter was made with."""
+        key = self.api_key if self.api_key is not None else self.found_key()
         return digest_of(self.base_url, key, *others)
 
     def bearer_headers(self, options: StreamOptions) -> dict[str, str]:
@@ -87,6 +106,16 @@ class Endpoint(Struct, frozen=True):
             if is_secret_header(name):
                 self._unless_clear(value, f"the secret in the header {name!r}")
         return dict(headers)
+
+    @property
+    def _may_be_stored(self) -> bool:
+        """Whether the key store is asked: never for a server that only `base_url` names, as local ones are."""
+        return self.owned and bool(self.key_name)
+
+    def _from_environment(self) -> str | None:
+        """The variable that holds the key, if it may go there."""
+        variables = self.variables if self.takes_environment else ()
+        return next((name for name in variables if os.environ.get(name, "").strip()), None)
 
     def _unless_clear(self, secret: str, what: str) -> str:
         if (
@@ -108,6 +137,26 @@ class Endpoint(Struct, frozen=True):
         return [("provider", self.provider), ("base_url", self.base_url)]
 
 
+def provider_endpoint(
+    provider: str, base_url: str | None, api_key: str | None, *, allow_http: bool = False
+) -> Endpoint:
+    """The endpoint of one of our own providers: its account says where it is and where its key comes from."""
+    account = ACCOUNTS[provider]
+    default = account.url or base_url
+    if not default:
+        raise MisuseError(f"{provider} has no address: pass base_url=, or set {account.url_variable}")
+    made = endpoint(
+        provider,
+        account.base_url or default,
+        base_url,
+        api_key,
+        keys=account.variables,
+        url_variable=account.url_variable,
+        allow_http=allow_http,
+    )
+    return replace(made, key_name=account.key_name)
+
+
 def endpoint(
     provider: str,
     default: str,
@@ -118,7 +167,10 @@ def endpoint(
     url_variable: str = "",
     allow_http: bool = False,
 ) -> Endpoint:
-    """The endpoint that a constructor's `base_url` and `api_key` mean; `url_variable` names the environment's own base URL."""
+    """The endpoint that a constructor's `base_url` and `api_key` mean.
+
+    `keys` are the variables that may hold the key; `url_variable` is the one that names another base URL.
+    """
     named = os.environ.get(url_variable, "").strip() if url_variable else ""
     url = check_base_url(base_url or named or default, allow_http=allow_http)
     owned = not base_url or _site(base_url) in (_site(default), _site(named))

@@ -15,7 +15,7 @@ from msgspec import Struct
 from swink.errors import ContentFiltered, ModelError, NetworkError, StreamError, error_for
 from swink.messages import ModelSpec, Usage
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint, segment
+from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
@@ -59,15 +59,7 @@ class GeminiStreamFn:
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
     ) -> None:
-        self._endpoint = endpoint(
-            "gemini",
-            "https://generativelanguage.googleapis.com",
-            base_url,
-            api_key,
-            keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-            url_variable="GOOGLE_GEMINI_BASE_URL",
-            allow_http=allow_http,
-        )
+        self._endpoint = provider_endpoint("gemini", base_url, api_key, allow_http=allow_http)
         self.base_url = self._endpoint.base_url
         self._notices = Notices("gemini", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -82,6 +74,7 @@ class GeminiStreamFn:
         self._notices.check(options)
 
         async def request() -> Request:
+            await self._endpoint.prepare_key(options.api_key)
             body = request_body(model, context, await prepare(context.messages, model), options)
             extra = dict(options.extra)
             if "tools" in extra:  # Google's own tools stand beside ours
@@ -92,6 +85,10 @@ class GeminiStreamFn:
         return exchange(
             request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout
         )
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""

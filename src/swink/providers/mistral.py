@@ -6,7 +6,7 @@ from swink.messages import ModelSpec
 from swink.providers.chat_body import Dialect, request_body
 from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
@@ -32,14 +32,7 @@ class MistralStreamFn:
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
     ) -> None:
-        self._endpoint = endpoint(
-            "mistral",
-            "https://api.mistral.ai",
-            base_url,
-            api_key,
-            keys=("MISTRAL_API_KEY",),
-            allow_http=allow_http,
-        )
+        self._endpoint = provider_endpoint("mistral", base_url, api_key, allow_http=allow_http)
         self.base_url = self._endpoint.base_url
         self._notices = Notices("mistral", self.honours)
         self.timeout = Timeout(idle=600, first=600) if self._endpoint.is_local else Timeout()
@@ -54,6 +47,7 @@ class MistralStreamFn:
         self._notices.check(options)
 
         async def request() -> Request:
+            await self._endpoint.prepare_key(options.api_key)
             body = request_body(
                 model, context, await prepare(context.messages, model), options, MISTRAL, self._notices
             )
@@ -63,6 +57,10 @@ class MistralStreamFn:
             )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import ContextWindowOverflow, MisuseError, ModelError, StreamError
+from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec, Usage
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url
@@ -59,7 +60,8 @@ class OllamaStreamFn:
         owned = (
             not base_url or url == parse_host(named) or host == "ollama.com" or host.endswith(".ollama.com")
         )
-        self._endpoint = Endpoint("ollama", url, api_key, ("OLLAMA_API_KEY",), owned, allow_http)
+        variables = ACCOUNTS["ollama"].variables
+        self._endpoint = Endpoint("ollama", url, api_key, variables, owned, allow_http, key_name="ollama")
         self._num_ctx = num_ctx
         self._keep_alive = keep_alive
         self.base_url = self._endpoint.base_url
@@ -78,6 +80,7 @@ class OllamaStreamFn:
 
         async def request() -> Request:
             nonlocal estimate
+            await self._endpoint.prepare_key(options.api_key)
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._notices
             )
@@ -85,7 +88,9 @@ class OllamaStreamFn:
             if self._keep_alive is not None:
                 body["keep_alive"] = self._keep_alive
             sized = {"options": {"num_ctx": self._num_ctx or context_size(estimate, options, model)}}
-            return self._request(encode_body(merged(merged(sized, options.extra), body), {}), options)
+            headers = self._endpoint.bearer_headers(options) | {"accept": "application/x-ndjson"}
+            sent = encode_body(merged(merged(sized, options.extra), body), {})
+            return Request(f"{self._endpoint.base_url}/api/chat", headers, sent)
 
         return exchange(
             request,
@@ -95,6 +100,10 @@ class OllamaStreamFn:
             refused_types=("text/html",),
         )
 
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
+
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
         return self._endpoint.asker(self._num_ctx)
@@ -102,12 +111,6 @@ class OllamaStreamFn:
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await transport_for(StreamOptions()).aclose()
-
-    def _request(self, body: bytes, options: StreamOptions) -> Request:
-        headers = {"content-type": "application/json", "accept": "application/x-ndjson"}
-        if key := self._endpoint.key(options.api_key):
-            headers["authorization"] = f"Bearer {key}"
-        return Request(f"{self._endpoint.base_url}/api/chat", headers, body)
 
 
 def parse_host(host: str | None) -> str:

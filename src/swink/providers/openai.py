@@ -8,14 +8,13 @@ OpenAIStreamFn(base_url="http://127.0.0.1:8080/v1")     any other; `base_url` en
 from collections.abc import AsyncGenerator
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
+from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
 from swink.providers.chat_body import Dialect, request_body
 from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import Notices
@@ -26,46 +25,23 @@ OPENAI = Dialect(
 )
 
 
-class Preset(Struct, frozen=True):
-    """A well-known server: where it is, where its key is found, and what it wants otherwise."""
-
-    base_url: str
-    keys: tuple[str, ...]
-    dialect: Dialect
-
-
-PRESETS: dict[str, Preset] = {
-    "openai": Preset("https://api.openai.com/v1", ("OPENAI_API_KEY",), OPENAI),
-    "groq": Preset(
-        "https://api.groq.com/openai/v1",
-        ("GROQ_API_KEY",),
-        Dialect("groq", limit_field="max_completion_tokens"),
+PRESETS: dict[str, Dialect] = {
+    "openai": OPENAI,
+    "groq": Dialect("groq", limit_field="max_completion_tokens"),
+    "together": Dialect("together"),
+    "openrouter": Dialect(
+        "openrouter",
+        sends_limit=False,
+        reasoning="openrouter",
+        replay="reasoning_details",
+        session_field="session_id",
     ),
-    "together": Preset("https://api.together.xyz/v1", ("TOGETHER_API_KEY",), Dialect("together")),
-    "openrouter": Preset(
-        "https://openrouter.ai/api/v1",
-        ("OPENROUTER_API_KEY",),
-        Dialect(
-            "openrouter",
-            sends_limit=False,
-            reasoning="openrouter",
-            replay="reasoning_details",
-            session_field="session_id",
-        ),
-    ),
-    "deepseek": Preset(
-        "https://api.deepseek.com",
-        ("DEEPSEEK_API_KEY",),
-        Dialect("deepseek", reasoning="deepseek", replay="reasoning_content"),
-    ),
-    "vllm": Preset("http://127.0.0.1:8000/v1", ("VLLM_API_KEY",), Dialect("vllm", sends_limit=False)),
-    "llamacpp": Preset(
-        "http://127.0.0.1:8080/v1", ("LLAMA_API_KEY",), Dialect("llamacpp", sends_limit=False)
-    ),
-    "lmstudio": Preset(
-        "http://127.0.0.1:1234/v1", ("LM_STUDIO_API_KEY",), Dialect("lmstudio", sends_limit=False)
-    ),
+    "deepseek": Dialect("deepseek", reasoning="deepseek", replay="reasoning_content"),
+    "vllm": Dialect("vllm", sends_limit=False),
+    "llamacpp": Dialect("llamacpp", sends_limit=False),
+    "lmstudio": Dialect("lmstudio", sends_limit=False),
 }
+"""Well-known servers; `swink.keys.accounts` has their addresses and keys."""
 COMPATIBLE = Dialect("openai", sends_limit=False)
 
 
@@ -85,19 +61,11 @@ class OpenAIStreamFn:
         allow_http: bool = False,
     ) -> None:
         if preset is not None and preset not in PRESETS:
-            raise MisuseError(f"no preset {preset!r}; there are {', '.join(PRESETS)}")
-        known = PRESETS[preset] if preset else _preset_at(base_url)
-        self._endpoint = endpoint(
-            known.dialect.provider,
-            known.base_url,
-            base_url,
-            api_key,
-            keys=known.keys,
-            url_variable="OPENAI_BASE_URL" if known is PRESETS["openai"] else "",
-            allow_http=allow_http,
-        )
-        elsewhere = known is PRESETS["openai"] and self._endpoint.host != "api.openai.com"
-        self._dialect = COMPATIBLE if elsewhere else known.dialect
+            raise InvalidInput(f"no preset {preset!r}; there are {', '.join(PRESETS)}")
+        name = preset or _preset_at(base_url)
+        self._endpoint = provider_endpoint(name, base_url, api_key, allow_http=allow_http)
+        elsewhere = name == "openai" and self._endpoint.host != "api.openai.com"
+        self._dialect = COMPATIBLE if elsewhere else PRESETS[name]
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
         self.base_url = self._endpoint.base_url
         self._notices = Notices(self._dialect.provider, self._dialect.honours)
@@ -114,6 +82,7 @@ class OpenAIStreamFn:
         self._notices.check(options)
 
         async def request() -> Request:
+            await self._endpoint.prepare_key(options.api_key)
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._dialect, self._notices
             )
@@ -124,6 +93,10 @@ class OpenAIStreamFn:
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
 
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
+
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""
         return self._endpoint.asker(sorted(self._headers.items()))
@@ -133,9 +106,8 @@ class OpenAIStreamFn:
         await transport_for(StreamOptions()).aclose()
 
 
-def _preset_at(base_url: str | None) -> Preset:
-    host = urlsplit(base_url or "").hostname
-    for preset in PRESETS.values():
-        if host and host == urlsplit(preset.base_url).hostname and not preset.base_url.startswith("http:"):
-            return preset
-    return PRESETS["openai"]
+def _preset_at(base_url: str | None) -> str:
+    """The provider whose own address this is; "openai" for any other."""
+    addresses = {name: urlsplit(ACCOUNTS[name].base_url) for name in PRESETS}
+    public = {url.hostname: name for name, url in addresses.items() if url.scheme == "https"}
+    return public.get(urlsplit(base_url or "").hostname, "openai")

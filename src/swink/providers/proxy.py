@@ -1,13 +1,12 @@
 """ProxyStreamFn: a model behind a proxy of ours, which holds the provider's key so that this side need not."""
 
-import os
 from collections.abc import AsyncIterator
 
 import msgspec
 
-from swink.errors import MisuseError, StreamError
+from swink.errors import StreamError
 from swink.messages import ModelSpec
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, exchange, malformed
 from swink.providers.http import Request, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
@@ -52,18 +51,7 @@ class ProxyStreamFn:
         version: int = VERSION,
         allow_http: bool = False,
     ) -> None:
-        url = os.environ.get("SWINK_PROXY_URL", "").strip() or base_url
-        if not url:
-            raise MisuseError("the proxy has no address: pass base_url=, or set SWINK_PROXY_URL")
-        self._endpoint = endpoint(
-            "proxy",
-            url,
-            base_url,
-            api_key,
-            keys=("SWINK_PROXY_TOKEN",),
-            url_variable="SWINK_PROXY_URL",
-            allow_http=allow_http,
-        )
+        self._endpoint = provider_endpoint("proxy", base_url, api_key, allow_http=allow_http)
         self._version = version
         self.base_url = self._endpoint.base_url
         self._notices = Notices("proxy", self.honours)
@@ -81,13 +69,16 @@ class ProxyStreamFn:
             self._notices.report("tools", "version 1 of the proxy protocol has none")
 
         async def request() -> Request:
-            headers = {"content-type": "application/json", "accept": "text/event-stream"}
-            if key := self._endpoint.key(options.api_key):
-                headers["authorization"] = f"Bearer {key}"
+            await self._endpoint.prepare_key(options.api_key)
+            headers = self._endpoint.bearer_headers(options)
             body = await encode_request(model, context, options, self._version)
             return Request(f"{self._endpoint.base_url}/v1/stream", headers, body)
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""

@@ -15,7 +15,7 @@ from swink.errors import ContentFiltered, StreamError
 from swink.messages import ModelSpec, Usage
 from swink.providers.chat_stream import count
 from swink.providers.convert import prepare
-from swink.providers.endpoint import endpoint
+from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, transport_for
@@ -38,15 +38,7 @@ class ResponsesStreamFn:
         headers: dict[str, str] | None = None,
         allow_http: bool = False,
     ) -> None:
-        self._endpoint = endpoint(
-            "openai-responses",
-            "https://api.openai.com/v1",
-            base_url,
-            api_key,
-            keys=("OPENAI_API_KEY",),
-            url_variable="OPENAI_BASE_URL",
-            allow_http=allow_http,
-        )
+        self._endpoint = provider_endpoint("openai-responses", base_url, api_key, allow_http=allow_http)
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
         self.base_url = self._endpoint.base_url
         self._notices = Notices("openai-responses", self.honours)
@@ -62,6 +54,7 @@ class ResponsesStreamFn:
         self._notices.check(options)
 
         async def request() -> Request:
+            await self._endpoint.prepare_key(options.api_key)
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._notices
             )
@@ -69,6 +62,10 @@ class ResponsesStreamFn:
             return Request(f"{self._endpoint.base_url}/responses", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
         """A digest of who asks: one's answers are not another's."""

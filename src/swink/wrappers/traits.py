@@ -7,7 +7,7 @@ from swink.stream import AssistantMessageEvent, StreamFn
 
 Events = AsyncIterator[AssistantMessageEvent]
 
-_TRAITS = ("timeout", "honours", "base_url", "asker")
+_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key")
 
 
 def copy_traits(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:

@@ -13,7 +13,7 @@ from swink.cli.interrupts import interruptible
 from swink.cli.terminal import say
 from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError, MissingKey, MisuseError
 from swink.messages import AssistantMessage
 
 _PATIENCE = 2.0
@@ -36,10 +36,13 @@ def run_command(arguments: argparse.Namespace) -> int:
 async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:
     """Show a run from its start to its end; the exit code."""
     with interruptible(agent.abort) as interruption:
-        async with agent.stream(prompt) as run:
-            async for event in run:
-                transcript.show(event)
-            result = await run.result()
+        try:
+            async with agent.stream(prompt) as run:
+                async for event in run:
+                    transcript.show(event)
+                result = await run.result()
+        except MissingKey as error:  # raised before the run starts
+            result = AgentResult((), "error", error=str(error), error_kind=error.kind)
         transcript.end(result)
     if result.stop_reason == "aborted":
         say("interrupted")

@@ -1,18 +1,17 @@
-"""Accounts: for each provider, where its key comes from, where it is reached, and which model is meant without a name."""
+"""Accounts: for each provider where its key comes from, its address, and its default model."""
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from msgspec import Struct
 
 from swink.errors import MisuseError
 
 
-class Account(Struct, frozen=True):
-    """What the command line knows of a provider.
+class ProviderAccount(Struct, frozen=True):
+    """The variables that may hold a provider's key, and its address.
 
-    `default_model` is None where only the user can know a model; `shares` names the provider whose key serves this one too.
+    `default_model` is None where only the user can know a model; `shares` names the provider that has the same key.
     """
 
     provider: str
@@ -35,60 +34,69 @@ class Account(Struct, frozen=True):
     @property
     def url(self) -> str:
         """The base URL in force, empty where none is set."""
-        return (os.environ.get(self.url_variable, "").strip() if self.url_variable else "") or self.base_url
+        return self.named_url or self.base_url
+
+    @property
+    def named_url(self) -> str:
+        """The base URL that the environment names, empty where it names none."""
+        return os.environ.get(self.url_variable, "").strip() if self.url_variable else ""
 
 
-ACCOUNTS: Mapping[str, Account] = {
+ACCOUNTS: Mapping[str, ProviderAccount] = {
     account.provider: account
     for account in (
-        Account(
+        ProviderAccount(
             "anthropic",
             ("ANTHROPIC_API_KEY",),
             "https://api.anthropic.com",
             "ANTHROPIC_BASE_URL",
             "claude-sonnet-4-6",
         ),
-        Account("openai", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL", "gpt-5"),
-        Account(
+        ProviderAccount(
+            "openai", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL", "gpt-5"
+        ),
+        ProviderAccount(
             "gemini",
             ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
             "https://generativelanguage.googleapis.com",
             "GOOGLE_GEMINI_BASE_URL",
             "gemini-2.5-pro",
         ),
-        Account(
+        ProviderAccount(
             "mistral", ("MISTRAL_API_KEY",), "https://api.mistral.ai", default_model="mistral-large-latest"
         ),
-        Account("xai", ("XAI_API_KEY",), "https://api.x.ai/v1", default_model="grok-4"),
-        Account("deepseek", ("DEEPSEEK_API_KEY",), "https://api.deepseek.com", default_model="deepseek-chat"),
-        Account(
+        ProviderAccount("xai", ("XAI_API_KEY",), "https://api.x.ai/v1", default_model="grok-4"),
+        ProviderAccount(
+            "deepseek", ("DEEPSEEK_API_KEY",), "https://api.deepseek.com", default_model="deepseek-chat"
+        ),
+        ProviderAccount(
             "openrouter",
             ("OPENROUTER_API_KEY",),
             "https://openrouter.ai/api/v1",
             default_model="openrouter/auto",
         ),
-        Account("groq", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1"),
-        Account("together", ("TOGETHER_API_KEY",), "https://api.together.xyz/v1"),
-        Account(
+        ProviderAccount("groq", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1"),
+        ProviderAccount("together", ("TOGETHER_API_KEY",), "https://api.together.xyz/v1"),
+        ProviderAccount(
             "openai-responses",
             ("OPENAI_API_KEY",),
             "https://api.openai.com/v1",
             "OPENAI_BASE_URL",
             shares="openai",
         ),
-        Account("azure", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT"),
-        Account("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
-        Account("ollama", ("OLLAMA_API_KEY",), url_variable="OLLAMA_HOST"),
-        Account("vllm", ("VLLM_API_KEY",), "http://127.0.0.1:8000/v1"),
-        Account("llamacpp", ("LLAMA_API_KEY",), "http://127.0.0.1:8080/v1"),
-        Account("lmstudio", ("LM_STUDIO_API_KEY",), "http://127.0.0.1:1234/v1"),
-        Account("proxy", ("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL"),
+        ProviderAccount("azure", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT"),
+        ProviderAccount("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
+        ProviderAccount("ollama", ("OLLAMA_API_KEY",), url_variable="OLLAMA_HOST"),
+        ProviderAccount("vllm", ("VLLM_API_KEY",), "http://127.0.0.1:8000/v1"),
+        ProviderAccount("llamacpp", ("LLAMA_API_KEY",), "http://127.0.0.1:8080/v1"),
+        ProviderAccount("lmstudio", ("LM_STUDIO_API_KEY",), "http://127.0.0.1:1234/v1"),
+        ProviderAccount("proxy", ("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL"),
     )
 }
 """In the order in which a key decides the model when none is named."""
 
 
-def account_for(provider: str) -> Account:
+def account_for(provider: str) -> ProviderAccount:
     """The account whose key can be stored under this name; raises `MisuseError` with the nearest name."""
     account = ACCOUNTS.get(provider)
     if account is not None and not account.shares:
@@ -97,6 +105,8 @@ def account_for(provider: str) -> Account:
         raise MisuseError(f"{provider} uses the key of {account.shares}: swink keys set {account.shares}")
     if provider == "local":
         raise MisuseError("local models need no key")
+    from difflib import get_close_matches  # only for the words of an error
+
     near = get_close_matches(provider.lower(), ACCOUNTS, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise MisuseError(f"unknown provider {provider!r}; {hint}swink keys list shows what there is")

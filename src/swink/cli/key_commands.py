@@ -4,10 +4,10 @@ import argparse
 import getpass
 import sys
 
-from swink.cli.accounts import ACCOUNTS, account_for
-from swink.cli.keystore import key_places, keys_file, open_to_others, remove_key, store_key
 from swink.cli.terminal import say, table
 from swink.errors import MisuseError
+from swink.keys.accounts import ACCOUNTS, account_for
+from swink.keys.store import key_places, keys_file, open_to_others, remove_key, store_key
 
 
 def set_command(arguments: argparse.Namespace) -> int:

@@ -6,22 +6,20 @@ import os
 import signal
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
-from msgspec.structs import replace
-
 from swink import catalog
-from swink.cli.accounts import ACCOUNTS
 from swink.cli.choice import unknown_provider
 from swink.cli.interrupts import interruptible
-from swink.cli.keystore import key_for, key_places, open_to_others
 from swink.cli.models import local_name
 from swink.cli.terminal import say
 from swink.errors import MisuseError
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import key_places, open_to_others
 from swink.messages import ModelSpec
-from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
+from swink.stream import StreamFn
 
 _MODEL_KEY = "SWINK_SERVE_KEY"
 _TOKENS = "SWINK_PROXY_TOKENS"
@@ -144,10 +142,10 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
                 f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"
             )
     _check_local({model for models in tokens.values() for model in models})
-    found = {name: _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name) for name in sorted(wanted)}
+    found = {name: catalog.stream_fn_for(ModelSpec(name, "")) for name in sorted(wanted)}
     for name in sorted(ready - wanted) if any("*" in name for name in patterns) else ():
         try:
-            found[name] = _with_key(catalog.stream_fn_for(ModelSpec(name, "")), name)
+            found[name] = catalog.stream_fn_for(ModelSpec(name, ""))
         except MisuseError as error:
             say(f"{name} is not served: {error}", "warning")
     return found
@@ -168,20 +166,6 @@ def _check_local(patterns: set[str]) -> None:
             raise MisuseError(
                 f"a token may use local:{name}, which is not on this machine; get it with: swink models pull {name}"
             )
-
-
-def _with_key(stream_fn: StreamFn, provider: str) -> StreamFn:
-    """The stream function with the stored key of its provider, if the environment has none."""
-    if provider not in ACCOUNTS:
-        return stream_fn
-
-    def ask(
-        model: ModelSpec, context: LlmContext, options: StreamOptions
-    ) -> AsyncIterator[AssistantMessageEvent]:
-        key = key_for(provider)
-        return stream_fn(model, context, options if key is None else replace(options, api_key=key))
-
-    return ask
 
 
 def _tls(files: list[str] | None) -> ssl.SSLContext | None:

@@ -1,0 +1,1 @@
+"""API keys: which providers there are, which of their keys are stored, and the keychain that holds them."""
