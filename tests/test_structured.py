@@ -1,16 +1,23 @@
 """Structured output: typed results from a synthetic tool."""
 
 import asyncio
+import copy
 import dataclasses
-from typing import Any, TypedDict
+import json
+import threading
+from typing import Annotated, Any, TypedDict
 
+import jsonschema
 import msgspec
 import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from swink import Agent, AuthError, InvalidTool, ToolCall, tool
-from swink.structured import NAME
+from swink import Agent, AuthError, InvalidTool, ToolCall, ToolContext, ToolError, tool
+from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
+from tests.strategies import json_values
 
 
 @dataclasses.dataclass
@@ -164,3 +171,242 @@ async def test_the_users_schema_is_not_changed():
     result = await agent_on(call({"value": [GOOD]})).run("q", output=schema)
     assert result.output == [GOOD]
     assert msgspec.json.encode(schema) == before
+
+
+# Validators
+
+
+async def test_a_validator_that_raises_sends_the_model_its_reason_and_counts_as_an_attempt():
+    def validate(city: DataCity) -> None:
+        if city.people < 10:
+            raise ToolError("too small, name a larger one")
+
+    small = {"name": "Arles", "people": 5}
+    agent = agent_on(call(small), call(GOOD, "2"))
+    output = StructuredOutput(DataCity, 1, validate)
+    assert await output.tool.execute("1", GOOD, ToolContext("1", NAME)) == "received"
+    assert output.value == DataCity("Tokyo", 14)
+    refusing = StructuredOutput(DataCity, 1, validate)
+    with pytest.raises(ToolError, match="too small"):
+        await refusing.tool.execute("1", small, ToolContext("1", NAME))
+    assert not refusing.received
+    assert agent.messages == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_what_a_validator_returns_is_taken_instead_unless_it_is_none(is_async: bool):
+    threads: list[int] = []
+
+    def sync(city: DataCity) -> DataCity | None:
+        threads.append(threading.get_ident())
+        return None if city.people == 14 else DataCity(city.name.upper(), 0)
+
+    async def later(city: DataCity) -> DataCity | None:
+        return sync(city)
+
+    for arguments, expected in (
+        (GOOD, DataCity("Tokyo", 14)),
+        ({"name": "a", "people": 1}, DataCity("A", 0)),
+    ):
+        output = StructuredOutput(DataCity, 1, later if is_async else sync)
+        await output.tool.execute("1", arguments, ToolContext("1", NAME))
+        assert output.value == expected
+    assert (threading.get_ident() in threads) is is_async, "one that may block does not block the event loop"
+
+
+async def test_another_error_of_a_validator_comes_out_as_it_is():
+    def validate(city: DataCity) -> None:
+        raise LookupError("no such city")
+
+    output = StructuredOutput(DataCity, 1, validate)
+    with pytest.raises(LookupError):
+        await output.tool.execute("1", GOOD, ToolContext("1", NAME))
+    assert not output.received
+
+
+# Growing values
+
+
+class Place(pydantic.BaseModel):
+    city: ModelCity
+    tags: list[str] = ["default"]
+    at: str = pydantic.Field("", alias="where")
+
+
+class Fussy(msgspec.Struct, frozen=True):
+    name: str
+    people: int
+
+    def __post_init__(self) -> None:
+        if self.people < 0:
+            raise ValueError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    code: int = 3
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "expected"),
+    [
+        (DataCity, '{"name": "To', DataCity("To", None)),
+        (DataCity, '{"name": "Tokyo", "people": 1', DataCity("Tokyo", 1)),
+        (Refusal, '{"reason": "', Refusal("", None)),
+        (StructCity, '{"people": 14, "na', StructCity(None, 14)),
+        (DictCity, '{"name": "To', {"name": "To"}),
+        (dict[str, DataCity], '{"a": {"name": "x', {"a": DataCity("x", None)}),
+        (SCHEMA, '{"name": "To', {"name": "To"}),
+        (
+            list[DataCity],
+            '{"value": [{"name": "a", "people": 1}, {',
+            [DataCity("a", 1), DataCity(None, None)],
+        ),
+        (tuple[DataCity, ...], '{"value": [{"name": "a', (DataCity("a", None),)),
+        (tuple[str, DataCity], '{"value": ["x", {"name": "a', ("x", DataCity("a", None))),
+        (str, '{"value": "once upon', "once upon"),
+        (int, '{"value": 12', 12),
+        (DataCity | Refusal, '{"value": {"reason": "n', Refusal("n", None)),
+        (DataCity | Refusal, '{"value": {"name": "n', DataCity("n", None)),
+        (DataCity | Refusal, '{"value": {"other": "n', {"other": "n"}),
+        (DataCity | None, '{"value": null', None),
+        (list[DataCity | None], '{"value": [null, {"name": "n', [None, DataCity("n", None)]),
+        (Annotated[DataCity, "a city"], '{"name": "To', DataCity("To", None)),
+    ],
+)
+def test_the_growing_value_has_none_where_nothing_has_arrived(output: Any, text: str, expected: Any):
+    assert StructuredOutput(output, 0).partial(text) == expected
+
+
+def test_growing_pydantic_models_are_made_without_validation():
+    place = StructuredOutput(Place, 0).partial('{"where": "here", "city": {"name": "To')
+    assert isinstance(place, Place)
+    assert isinstance(place.city, ModelCity)
+    assert (place.city.name, place.city.people, place.tags, place.at) == ("To", None, None, "here")
+
+
+def test_a_growing_struct_is_not_judged_by_its_own_checks():
+    fussy = StructuredOutput(Fussy, 0).partial('{"name": "To')
+    assert isinstance(fussy, Fussy)
+    assert (fussy.name, fussy.people) == ("To", None)
+
+
+@given(
+    st.text(max_size=30)
+    | json_values.map(json.dumps).flatmap(lambda text: st.integers(0, len(text)).map(lambda end: text[:end]))
+)
+@settings(max_examples=300, deadline=None)
+def test_a_growing_value_never_raises_on_any_text(text: str):
+    for output in (DataCity, Place, list[Fussy], DataCity | Refusal, DictCity, SCHEMA, str, set[str]):
+        StructuredOutput(output, 0).partial(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"na', "}", "[1]", '"x', "nul", '{"value', '{"value": {', "\ud800", "[" * 9999]
+)
+def test_nothing_to_show_is_said(text: str):
+    assert StructuredOutput(DataCity, 0).partial(text) is NOTHING or text.startswith('{"value": {')
+    assert StructuredOutput(DataCity | Refusal, 0).partial(text) is NOTHING
+
+
+# Any kind of output
+
+
+@dataclasses.dataclass
+class Tree:
+    name: str
+    children: "list[Tree]" = dataclasses.field(default_factory=list)
+
+
+class ModelTree(pydantic.BaseModel):
+    name: str
+    children: "list[ModelTree]" = []
+
+
+NODE = {"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": False}
+LIST = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}}
+
+
+@pytest.mark.parametrize(
+    ("output", "value", "expected", "wrong"),
+    [
+        (DataCity | Refusal, {"reason": "x"}, Refusal("x"), {"reason": 1}),
+        (DataCity | Refusal | None, None, None, 5),
+        (ModelCity | StructCity | Refusal, {"reason": "x"}, Refusal("x"), {"code": 1}),
+        (DataCity | list[DataCity], [GOOD], [DataCity("Tokyo", 14)], [{}]),
+        (Annotated[int, pydantic.Field(gt=0)], 5, 5, -5),
+        (str, "x", "x", 1),
+        (list[Tree], [{"name": "a", "children": [{"name": "b"}]}], [Tree("a", [Tree("b")])], [{"name": 1}]),
+        (ModelTree | None, {"name": "a"}, ModelTree(name="a"), {"name": 1}),
+        (LIST, [1, [2, []]], [1, [2, []]], [["x"]]),
+        ({"$id": "https://x.test/list.json", **LIST}, [1, [2]], [1, [2]], [["x"]]),
+        ({"$id": "urn:x:y", **LIST}, [1, [2]], [1, [2]], [["x"]]),
+        (
+            {
+                "$id": "https://x.test/a.json",
+                "type": "array",
+                "items": {"$ref": "https://x.test/a.json#/definitions/a"},
+                "definitions": {"a": {"type": "integer"}},
+            },
+            [1],
+            [1],
+            ["x"],
+        ),
+        (
+            {
+                "$id": "https://x.test/a.json",
+                "items": {"$ref": "a.json#/definitions/a"},
+                "definitions": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/b"}]}},
+                "type": "array",
+                "$defs": {"b": {"type": "integer"}},
+            },
+            [1, [1]],
+            [1, [1]],
+            [["x"]],
+        ),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "type": "array",
+                "items": [{"$ref": "#/definitions/a"}],
+                "definitions": {"a": {"type": "integer"}},
+            },
+            [1, "x"],
+            [1, "x"],
+            ["x"],
+        ),
+        (
+            {"type": "array", "items": {"$ref": "#/contains"}, "contains": {"type": "integer"}},
+            [1],
+            [1],
+            ["x"],
+        ),
+        ({"$anchor": "top", "type": "array", "items": {"$ref": "#top"}}, [[]], [[]], [1]),
+        ({"enum": [{"$ref": "#"}]}, {"$ref": "#"}, {"$ref": "#"}, {"$ref": "#/properties/value"}),
+    ],
+)
+async def test_any_type_or_schema_can_be_the_output(output: Any, value: Any, expected: Any, wrong: Any):
+    before = copy.deepcopy(output)
+    agent = agent_on(call({"value": wrong}), call({"value": value}, "2"))
+    assert (await agent.run("q", output=output)).output == expected
+    assert "error" in agent.messages[2].text
+    (sent,) = agent_tools(output)
+    assert sent["type"] == "object"
+    jsonschema.validators.validator_for(sent).check_schema(sent)
+    if isinstance(output, dict):
+        assert output == before
+
+
+@pytest.mark.parametrize("output", [Tree, ModelTree, NODE, {"$id": "https://x.test/n.json", **NODE}])
+async def test_an_output_that_is_an_object_is_not_wrapped(output: Any):
+    (sent,) = agent_tools(output)
+    assert "value" not in sent["properties"]
+    value = {"next": {"next": {}}} if isinstance(output, dict) else {"name": "a", "children": [{"name": "b"}]}
+    received = StructuredOutput(output, 0)
+    await received.tool.execute("1", value, ToolContext("1", NAME))
+    assert received.received
+
+
+def agent_tools(output: Any) -> list[Any]:
+    return [StructuredOutput(output, 0).tool.parameters_schema]

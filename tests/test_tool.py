@@ -306,6 +306,15 @@ async def test_an_object_shaped_like_a_tool_is_one():
     assert await call(as_tool(LateDuck()), n=1) == "1 quack"
 
 
+@pytest.mark.parametrize("kind", [{}, {"type": ["object", "null"]}, {"type": "object"}])
+def test_a_schema_always_says_that_arguments_are_an_object(kind: dict[str, Any]):
+    schema = {**kind, "properties": {"a": {"type": "integer"}}}
+    made = Tool.raw("raw", "d", schema, print)
+    assert made.parameters_schema == {"type": "object", "properties": {"a": {"type": "integer"}}}
+    made.parameters_schema["properties"]["a"]["type"] = "string"
+    assert schema == {**kind, "properties": {"a": {"type": "integer"}}}, "the user's schema is theirs"
+
+
 # What may not, and what to change
 
 
@@ -364,6 +373,11 @@ def spaced(x: int) -> int:
         (lambda: tool(name="x" * 65)(spaced), r"must be 1 to 64"),
         (lambda: tool(name="größe")(spaced), r"must be 1 to 64 ASCII"),
         (lambda: Tool.raw("a.b", "d", {"type": "object"}, print), r"'a.b' must be"),
+        (
+            lambda: Tool.raw("a", "d", {"type": "array"}, print),
+            r"tool 'a': .* needs type 'object', not 'array'",
+        ),
+        (lambda: Tool.raw("a", "d", None, print), r"tool 'a': .* pass a JSON Schema as a dict"),  # type: ignore[arg-type]
         (
             lambda: as_tools([add, tool(name="add")(later)]),
             r"two tools are named 'add'; rename one with @tool\(name=\.\.\.\)",

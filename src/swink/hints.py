@@ -36,23 +36,34 @@ class Field(Struct, frozen=True):
     default: Any = MISSING
 
 
-def bare(hint: Any) -> Any:
-    """The hint without what only qualifies it: `Annotated`, `NewType`, aliases, `Required`, `Final` …"""
+def take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The hint without what qualifies it (`Annotated`, `NewType`, aliases, `Required` …), and all extras."""
+    extras: tuple[Any, ...] = ()
     while True:
         origin = get_origin(hint)
-        if origin in (Annotated, Required, NotRequired, Final):
+        if origin is Annotated:
+            extras = (*hint.__metadata__, *extras)
+            hint = hint.__origin__
+        elif origin in (Required, NotRequired, Final):
             hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         elif type(hint).__name__ == "TypeAliasType":
             hint = hint.__value__
+        elif isinstance(hint, TypeVar):
+            hint = hint.__bound__ or Any
         else:
-            return type(None) if hint is None else hint
+            return type(None) if hint is None else hint, extras
 
 
 def members(hint: Any) -> tuple[Any, ...]:
     """The members of a union; of any other hint, the hint alone."""
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return get_args(hint) if is_union(hint) else (hint,)
+
+
+def is_union(hint: Any) -> bool:
+    """Whether a hint is `X | Y`."""
+    return get_origin(hint) in (Union, types.UnionType)
 
 
 def is_pydantic(cls: Any) -> bool:
@@ -66,62 +77,93 @@ def is_struct(cls: Any) -> bool:
 
 
 def fields_of(hint: Any) -> tuple[Field, ...] | None:
-    """The fields of a dataclass, TypedDict, Struct or pydantic model; None for what has no fields."""
+    """The fields of a dataclass, TypedDict, NamedTuple, Struct or pydantic model; None for what has no fields."""
     origin = get_origin(hint)
     cls: Any = origin or hint
     if hasattr(cls, "model_fields"):
-        return _model_fields(cls)
-    if is_struct(cls):
-        found = [
-            (field.name, field.encode_name, field.required, field.default)
-            for field in msgspec.structs.fields(cls)
-        ]
-    elif dataclasses.is_dataclass(cls):
-        found = [
-            (field.name, field.name, _is_required(field), field.default)
-            for field in dataclasses.fields(cls)
-            if field.init
-        ]
-    elif is_typeddict(cls):
-        found = [(name, name, name in cls.__required_keys__, MISSING) for name in cls.__annotations__]
-    else:
+        return tuple([_model_field(*item) for item in cast("Mapping[str, Any]", cls.model_fields).items()])
+    found = _raw_fields(cls)
+    if found is None:
         return None
-    hints = _class_hints(cls)
-    given = dict(zip(getattr(cls, "__parameters__", ()), get_args(hint), strict=False)) if origin else {}
+    hints = _hints_of(cls)
+    given = dict(zip(getattr(cls, "__parameters__", ()), get_args(hint), strict=False))
     return tuple(
         [
-            Field(name, key, _substituted(hints.get(name, Any), given), required, _default(default))
+            Field(name, key, _substituted(hints.get(name, Any), given), required, default)
             for name, key, required, default in found
             if get_origin(hints.get(name)) is not ClassVar
         ]
     )
 
 
-def _model_fields(cls: Any) -> tuple[Field, ...]:
-    fields = cast("Mapping[str, Any]", cls.model_fields)
-    return tuple(
-        [
-            Field(name, field.alias or name, field.annotation, field.is_required())
-            for name, field in fields.items()
+def _hints_of(cls: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"an annotation of {label(cls)} cannot be resolved: {error}") from error
+
+
+def _model_field(name: str, field: Any) -> Field:
+    return Field(name, field.alias or name, field.annotation, field.is_required())
+
+
+def _raw_fields(cls: Any) -> list[tuple[str, str, bool, Any]] | None:
+    """Name, key, whether it is required, and default of each field, without hints."""
+    if is_struct(cls):
+        return [
+            (field.name, field.encode_name, field.required, _default(field.default, field.default_factory))
+            for field in msgspec.structs.fields(cls)
         ]
-    )
+    if dataclasses.is_dataclass(cls):
+        defaults = [
+            (field, _default(field.default, field.default_factory)) for field in dataclasses.fields(cls)
+        ]
+        return [
+            (field.name, field.name, _is_required(field), default)
+            for field, default in defaults
+            if field.init
+        ]
+    if is_typeddict(cls):
+        hints = _hints_of(cls)
+        return [(name, name, _is_required_key(cls, name, hint), MISSING) for name, hint in hints.items()]
+    if is_a(cls, tuple) and hasattr(cls, "_fields"):
+        defaults = cls._field_defaults
+        return [(name, name, name not in defaults, defaults.get(name, MISSING)) for name in cls._fields]
+    return None
 
 
 def _is_required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    return field.default is MISSING and field.default_factory is MISSING
 
 
-def _default(value: Any) -> Any:
+def _is_required_key(cls: Any, name: str, hint: Any) -> bool:
+    """`__required_keys__` overlooks what stands in string annotations."""
+    return get_origin(hint) is not NotRequired and (
+        get_origin(hint) is Required or name in cls.__required_keys__
+    )
+
+
+def _default(value: Any, factory: Any) -> Any:
+    if factory in (list, dict, set):
+        return cast(Any, factory)()
     return MISSING if value is msgspec.NODEFAULT else value
-
-
-def _class_hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls, include_extras=True)
 
 
 def _substituted(hint: Any, given: Mapping[Any, Any]) -> Any:
     """The hint with the type variables of a generic class filled in: `list[T]` of `Box[int]` is `list[int]`."""
     if isinstance(hint, TypeVar):
-        return given.get(hint, Any)
+        return given.get(hint, hint)
     parameters = getattr(hint, "__parameters__", ())
-    return hint[tuple([given.get(item, Any) for item in parameters])] if parameters and given else hint
+    return hint[tuple([given.get(item, item) for item in parameters])] if parameters else hint
+
+
+def is_a(cls: Any, parent: type) -> bool:
+    """Whether something is a class below another."""
+    return isinstance(cls, type) and issubclass(cls, parent)
+
+
+def label(hint: Any) -> str:
+    """A hint as messages show it."""
+    if isinstance(hint, types.GenericAlias):
+        return str(hint)
+    return getattr(hint, "__name__", None) or str(hint)

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast, get_args, get_origin, is_typeddict
 
 import msgspec
 
-from swink.hints import bare, fields_of, is_struct, members
+from swink.hints import fields_of, is_struct, members, take_apart
 
 
 def partial_json(text: str) -> Any:
@@ -71,8 +71,8 @@ def _accept(made: object) -> None:
 
 def _fitting(hint: Any, data: Any) -> Any:
     """The first member of a union that the data may become; `Any` if there is none."""
-    hint = bare(hint)
-    options = [bare(member) for member in members(hint)]
+    hint, _ = take_apart(hint)
+    options = [take_apart(member)[0] for member in members(hint)]
     if len(options) == 1:
         return hint
     return next((option for option in options if _may_become(option, data)), Any)

@@ -1,11 +1,12 @@
 """Structured output: a synthetic tool the model must call, and the policy that ends the run when it did."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urljoin
 
 from swink.errors import StructuredOutputFailed
 from swink.partials import partial_json, partial_value
-from swink.policy import Inject, Policy, PolicyContext, Stop, Turn, Verdict
+from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.schema import Shape
 from swink.tool import Tool, ToolContext, ToolError, call_off_loop
 
@@ -29,11 +30,6 @@ class StructuredOutput(Policy):
         shape = Shape.of(hint)
         shape.check()
         self._wrapped = shape.schema.get("type") != "object"
-        self._shape = (
-            Shape({"type": "object", "properties": {"value": shape.schema}, "required": ["value"]})
-            if self._wrapped
-            else shape
-        )
         self._convert = shape.convert
         self._allowed = retries + 1
         self.attempts = 0
@@ -43,7 +39,7 @@ class StructuredOutput(Policy):
         self.tool = Tool.raw(
             NAME,
             "Give the final answer. Call this exactly once, as the last step.",
-            _hoisted(self._shape.schema),
+            _wrapped(shape.schema) if self._wrapped else shape.schema,
             self._receive,
         )
 
@@ -56,7 +52,7 @@ class StructuredOutput(Policy):
             else None
         )
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""
         if self.received:
             return Stop(DONE)
@@ -102,10 +98,43 @@ class StructuredOutput(Policy):
         return "received"
 
 
-def _hoisted(schema: dict[str, Any]) -> dict[str, Any]:
-    """Definitions at the root, where references look for them."""
-    inner = schema.get("properties", {}).get("value", {})
-    if "$defs" not in inner:
-        return schema
-    value = {key: item for key, item in inner.items() if key != "$defs"}
-    return {**schema, "properties": {**schema["properties"], "value": value}, "$defs": inner["$defs"]}
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    """An object with the value as its one property; definitions stay at the root, and references still find them."""
+    base = str(schema.get("$id", ""))
+    root = {key: value for key, value in schema.items() if key in ("$schema", "$defs", "definitions")}
+    value = {key: value for key, value in schema.items() if key not in root and key != "$id"}
+    return {
+        "type": "object",
+        "properties": {"value": _rebased(value, base)},
+        "required": ["value"],
+        **{key: _rebased(item, base) for key, item in root.items()},
+    }
+
+
+def _rebased(node: Any, base: str) -> Any:
+    """A schema whose references to its old root, `base`, lead to the property it has become."""
+    match node:
+        case list():
+            return [_rebased(item, base) for item in cast("list[Any]", node)]
+        case {"$id": _}:
+            return node  # a root of its own
+        case dict():
+            return {
+                key: _reference(value, base)
+                if key == "$ref" and isinstance(value, str)
+                else value
+                if key in ("enum", "const", "default", "examples")
+                else _rebased(value, base)
+                for key, value in cast("dict[str, Any]", node).items()
+            }
+        case _:
+            return node
+
+
+def _reference(reference: str, base: str) -> str:
+    address, _, place = reference.partition("#")
+    if address and urljoin(base, address) != base.partition("#")[0]:
+        return reference
+    if place.startswith(("/$defs/", "/definitions/")) or (place and not place.startswith("/")):
+        return f"#{place}"
+    return f"#/properties/value{place}"

@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from swink.codec import plain
+from swink.docstrings import parse_docstring
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, InvalidTool
 from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean
-from swink.schema import Shape, Signature, parse_docstring
+from swink.schema import Shape, Signature, copy_json
 from swink.workers import run_in_process, run_in_thread
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = [
     "as_result",
     "as_tool",
     "as_tools",
+    "copy_json",
     "failure",
     "tool",
 ]
@@ -190,11 +192,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         **options: Any,
     ) -> "Tool":
         """A tool from a JSON Schema and `execute(call_id, arguments, ctx)`, sync or async."""
-        shape = Shape(parameters_schema)
-        try:
-            shape.check()
-        except InvalidTool as error:
-            raise InvalidTool(f"tool {name!r}: {error}") from error
+        shape = _shape_of_object(name, parameters_schema)
 
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
             return await call_off_loop(execute, call_id, arguments, ctx, ctx=ctx)
@@ -430,6 +428,23 @@ def _from_function(
     )
 
 
+def _shape_of_object(name: str, schema: Mapping[str, Any]) -> Shape:
+    """The shape of arguments; every provider wants `type: object` at the top of the schema."""
+    if not isinstance(schema, Mapping):
+        raise InvalidTool(f"tool {name!r}: its schema is {schema!r}; pass a JSON Schema as a dict")
+    kind = schema.get("type", ["object"])
+    shape = Shape({**schema, "type": "object"} if isinstance(kind, list) and "object" in kind else schema)
+    try:
+        shape.check()
+    except InvalidTool as error:
+        raise InvalidTool(f"tool {name!r}: {error}") from error
+    if shape.schema["type"] != "object":
+        raise InvalidTool(
+            f"tool {name!r}: arguments are an object; its schema needs type 'object', not {kind!r}"
+        )
+    return shape
+
+
 def _docstring(function: Any) -> str | None:
     """What the author wrote: not the docstring of `functools.partial`, nor that of a builtin `__call__`."""
     while isinstance(function, functools.partial):
@@ -489,15 +504,3 @@ def _checked(made: Tool) -> Tool:
             f"tool name {made.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; set it with @tool(name=...)"
         )
     return made
-
-
-def copy_json(value: Any) -> Any:
-    """A deep copy of JSON data."""
-    if isinstance(value, dict):
-        return {
-            key: item if type(item) is str else copy_json(item)
-            for key, item in cast("dict[str, Any]", value).items()
-        }
-    if isinstance(value, list):
-        return [copy_json(item) for item in cast("list[Any]", value)]
-    return value

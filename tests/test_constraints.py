@@ -1,0 +1,416 @@
+"""Constraints in annotations: they are in the schema, and what JSON Schema cannot say is enforced by the type."""
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import re
+import uuid
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Optional,
+    TypedDict,
+    TypeVar,
+)
+
+import annotated_types as at
+import jsonschema
+import msgspec
+import pydantic
+import pytest
+from msgspec import Meta
+from pydantic import AfterValidator, ConfigDict, Field, PositiveInt, StringConstraints
+
+from swink.errors import InvalidTool
+from swink.tool import InvalidArguments, tool
+from tests.test_schema import make_tool
+
+
+def accepts(hint: Any, value: Any) -> bool:
+    """Whether a parameter of that type takes a value."""
+    try:
+        make_tool({"x": hint}).prepare({"x": value})
+    except InvalidArguments:
+        return False
+    return True
+
+
+def made(hint: Any, value: Any) -> Any:
+    return make_tool({"x": hint}).prepare({"x": value})["x"]
+
+
+def schema_for(hint: Any) -> Any:
+    return make_tool({"x": hint}).parameters_schema["properties"]["x"]
+
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+@dataclasses.dataclass
+class Row:
+    n: Positive
+    name: Annotated[str, at.Len(1, 3)] = "a"
+
+
+class RowDict(TypedDict):
+    n: Positive
+    name: NotRequired[Annotated[str, at.Len(1, 3)]]
+
+
+class RowStruct(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    n: Positive
+    row_name: Annotated[str, at.Len(1, 3)] = "a"
+
+
+class RowTuple(NamedTuple):
+    n: Positive
+    name: Annotated[str, at.Len(1, 3)] = "a"
+
+
+class RowModel(pydantic.BaseModel):
+    n: Positive
+    name: Annotated[str, at.Len(1, 3)] = "a"
+
+
+Id = NewType("Id", Positive)
+
+
+@pytest.mark.parametrize(
+    ("hint", "keywords", "good", "bad"),
+    [
+        (Annotated[int, Field(gt=0)], {"exclusiveMinimum": 0}, 1, -5000),
+        (
+            Annotated[int, Field(ge=0, le=9, multiple_of=3)],
+            {"minimum": 0, "maximum": 9, "multipleOf": 3},
+            6,
+            7,
+        ),
+        (Annotated[float, at.Lt(1.5)], {"exclusiveMaximum": 1.5}, 1, 1.5),
+        (Annotated[float, at.Interval(ge=0, lt=1)], {"minimum": 0, "exclusiveMaximum": 1}, 0, 1),
+        (PositiveInt, {"exclusiveMinimum": 0}, 1, 0),
+        (Annotated[str, Field(max_length=2)], {"maxLength": 2}, "ab", "abc"),
+        (Annotated[str, at.Len(1, 2)], {"minLength": 1, "maxLength": 2}, "ab", ""),
+        (Annotated[str, Field(pattern="^a+$")], {"pattern": "^a+$"}, "aa", "ab"),
+        (
+            Annotated[str, StringConstraints(min_length=2, pattern="^a")],
+            {"minLength": 2, "pattern": "^a"},
+            "ab",
+            "a",
+        ),
+        (Annotated[str, Meta(min_length=2, pattern="^a")], {"minLength": 2, "pattern": "^a"}, "ab", "a"),
+        (Annotated[list[int], at.MinLen(2)], {"minItems": 2}, [1, 2], [1]),
+        (Annotated[tuple[int, ...], at.MaxLen(1)], {"maxItems": 1}, [1], [1, 2]),
+        (Annotated[dict[str, int], Field(min_length=1)], {"minProperties": 1}, {"a": 1}, {}),
+        (Annotated[int, Meta(ge=1), at.Le(5)], {"minimum": 1, "maximum": 5}, 5, 6),
+        (Annotated[PositiveInt, at.Gt(5)], {"exclusiveMinimum": 0, "allOf": [{"exclusiveMinimum": 5}]}, 6, 5),
+        (Id, {"exclusiveMinimum": 0}, 1, 0),
+    ],
+)
+def test_a_constraint_is_in_the_schema_and_enforced(hint: Any, keywords: dict[str, Any], good: Any, bad: Any):
+    assert keywords.items() <= schema_for(hint).items()
+    assert accepts(hint, good)
+    assert not accepts(hint, bad)
+
+
+@pytest.mark.parametrize(
+    ("hint", "good", "bad"),
+    [
+        (list[Annotated[int, at.Ge(1)]], [1], [1, 0]),
+        (dict[str, Positive], {"a": 1}, {"a": 0}),
+        (tuple[Positive, str], [1, ""], [0, ""]),
+        (set[Positive], [1], [0]),
+        (Optional[Positive], None, 0),  # noqa: UP045
+        (Positive | str, "x", 0),
+        (Annotated[int | None, Field(gt=0)], 1, 0),
+        (Annotated[int | None, Field(gt=0)], None, 0),
+        (Annotated[int | str, at.Ge(1)], "x", 0),
+        (Annotated[int | None, Meta(gt=0)], None, 0),
+        (Annotated[str | list[str], at.MaxLen(2)], ["long", "er"], "abc"),
+        (list[list[Positive] | None], [None, [1]], [[0]]),
+        (Row, {"n": 1}, {"n": 0}),
+        (Row, {"n": 1, "name": "abc"}, {"n": 1, "name": "abcd"}),
+        (RowDict, {"n": 1}, {"n": 0}),
+        (RowDict, {"n": 1, "name": "a"}, {"n": 1, "name": ""}),
+        (RowStruct, {"n": 1, "rowName": "a"}, {"n": 1, "rowName": ""}),
+        (RowStruct, {"n": 1}, {"n": 1, "row_name": "a"}),
+        (RowTuple, [1], [0]),
+        (RowTuple, [1, "a"], [1, "abcd"]),
+        (RowModel, {"n": 1}, {"n": 0}),
+        (list[Row | RowModel], [{"n": 1}], [{"n": 0}]),
+        (dict[str, list[Row]], {"a": [{"n": 1}]}, {"a": [{"n": 0}]}),
+        (dict[Annotated[str, at.MinLen(1)], int], {"a": 1}, {"": 1}),
+        (dict[Annotated[int, at.Ge(1)], int], {"1": 1}, {"0": 1}),
+        (dict[Annotated[str, at.Predicate(str.islower)], int], {"a": 1}, {"A": 1}),
+    ],
+)
+def test_a_constraint_is_enforced_at_every_depth(hint: Any, good: Any, bad: Any):
+    assert accepts(hint, good)
+    assert not accepts(hint, bad)
+
+
+TODAY = datetime.date(2026, 11, 15)
+
+
+@pytest.mark.parametrize(
+    ("hint", "good", "bad"),
+    [
+        (Annotated[datetime.date, at.Ge(TODAY)], "2026-11-15", "2026-11-14"),
+        (Annotated[decimal.Decimal, at.Gt(0)], "0.5", "0"),
+        (Annotated[datetime.timedelta, at.Le(datetime.timedelta(hours=1))], "PT3600S", "PT3601S"),
+        (Annotated[set[int], at.MinLen(2)], [1, 2], [1, 1]),
+        (Annotated[set[int], Meta(min_length=2)], [1, 2], [1, 1]),
+        (Annotated[bytes, at.MaxLen(2)], "aGk=", "aGkh"),
+        (Annotated[int, at.Predicate(lambda n: n % 2 == 0)], 2, 3),
+        (Annotated[float, at.Predicate(at.Not(math.isinf))], 1, 1e999),
+        (Annotated[str, at.Predicate(str.islower)] | None, "a", "A"),
+        (Annotated[datetime.datetime, at.Timezone(...)], "2026-11-15T00:00:00Z", "2026-11-15T00:00:00"),
+        (Annotated[str, Field(pattern=re.compile("^a$", re.IGNORECASE))], "A", "b"),
+        (Annotated[int, at.Ge(-math.inf), at.Le(3)], 3, 4),
+        (Annotated[int, AfterValidator(lambda n: n if n % 2 else 1 // 0)], 1, "x"),
+        (list[at.LowerCase[str]], ["a"], ["A"]),
+        (Annotated[Row, at.Predicate(lambda row: row.n < 9)], {"n": 1}, {"n": 9}),
+        (Annotated[list[RowStruct], at.Predicate(lambda rows: len(rows) == 1)], [{"n": 1}], []),
+    ],
+)
+def test_what_json_schema_cannot_say_is_enforced_by_the_type(hint: Any, good: Any, bad: Any):
+    assert accepts(hint, good)
+    assert not accepts(hint, bad)
+
+
+def odd(n: int) -> int:
+    if n % 2 == 0:
+        raise ValueError("even")
+    return n
+
+
+def test_validators_of_pydantic_run_and_may_change_the_value():
+    assert made(Annotated[str, StringConstraints(to_upper=True, strip_whitespace=True)], " a ") == "A"
+    assert made(Annotated[int, AfterValidator(lambda n: n * 2)], 4) == 8
+    assert made(list[Annotated[RowStruct, AfterValidator(lambda row: row.n)]], [{"n": 3}]) == [3]
+    assert made(Annotated[int | None, AfterValidator(lambda n: n)], None) is None
+    with pytest.raises(InvalidArguments, match=r"^\$\.x\[1\]: Value error, even$"):
+        made(list[Annotated[int, AfterValidator(odd)]], [1, 2])
+
+
+def test_the_place_of_what_does_not_convert_is_named():
+    hint = dict[str, list[Annotated[datetime.date, at.Ge(TODAY)] | None]]
+    with pytest.raises(
+        InvalidArguments, match=r"^\$\.x\[\.\.\.\]\[1\]: must have ge=|^\$\.x\.a\[1\]: must have ge="
+    ):
+        made(hint, {"a": ["2026-11-15", "2020-01-01"]})
+
+
+def test_values_with_constraints_arrive_as_their_types():
+    assert made(list[Row], [{"n": 1.0}]) == [Row(1)]
+    assert made(RowDict, {"n": 1, "other": 2}) == {"n": 1}
+    assert made(RowStruct, {"n": 1, "rowName": "b"}) == RowStruct(1, "b")
+    assert made(RowTuple, [1]) == RowTuple(1)
+    assert made(Annotated[tuple[int, ...], at.MaxLen(3)], [1]) == (1,)
+    assert made(dict[Annotated[int, at.Ge(1)], str], {"7": "x"}) == {7: "x"}
+
+
+def test_a_constraint_holds_with_a_default_too():
+    @tool
+    def buy(count: Annotated[int, Field(gt=0, description="how many")] = 1, note: Positive | None = None): ...
+
+    assert buy.parameters_schema["properties"]["count"] == {
+        "type": "integer",
+        "exclusiveMinimum": 0,
+        "default": 1,
+        "description": "how many",
+    }
+    assert buy.prepare({}) == {}
+    assert buy.prepare({"count": 2, "note": None}) == {"count": 2, "note": None}
+    for wrong in ({"count": 0}, {"note": 0}):
+        with pytest.raises(InvalidArguments):
+            buy.prepare(wrong)
+
+
+def test_descriptions_inside_types_are_in_the_schema():
+    assert schema_for(list[Annotated[str, "a city"]])["items"] == {"type": "string", "description": "a city"}
+    assert schema_for(Annotated[int, Field(examples=[1], description="d")]) == {
+        "type": "integer",
+        "examples": [1],
+        "description": "d",
+    }
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        Annotated[bool, at.Gt(0)],
+        Annotated[int, at.MaxLen(3)],
+        Annotated[Row, at.Gt(1)],
+        Annotated[Row | None, at.Gt(1)],
+    ],
+)
+def test_a_constraint_that_makes_no_sense_is_refused(hint: Any):
+    with pytest.raises(InvalidTool, match=r"parameter 'x'.* appl(y|ies) to"):
+        make_tool({"x": hint})
+
+
+# Unions
+
+
+@dataclasses.dataclass
+class City:
+    name: str
+    people: int = 0
+
+
+@dataclasses.dataclass
+class Refusal:
+    reason: str
+
+
+@dataclasses.dataclass
+class Named:
+    name: str
+
+
+class CityModel(pydantic.BaseModel):
+    name: str
+    mayor: str
+
+
+class Lake(msgspec.Struct):
+    name: str
+    depth: int
+
+
+class Pond(msgspec.Struct):
+    name: str
+
+
+class Kind(enum.Enum):
+    A = "a"
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "expected"),
+    [
+        (City | Refusal, {"name": "x"}, City("x")),
+        (City | Refusal, {"reason": "x"}, Refusal("x")),
+        (City | Named, {"name": "x"}, City("x")),
+        (Named | City, {"name": "x", "people": 1}, City("x", 1)),
+        (Named | CityModel, {"name": "x", "mayor": "y"}, CityModel(name="x", mayor="y")),
+        (Pond | Lake, {"name": "x", "depth": 1}, Lake("x", 1)),
+        (Pond | Lake, {"name": "x"}, Pond("x")),
+        (City | CityModel | Lake | None, None, None),
+        (City | str, "x", "x"),
+        (CityModel | str, "x", "x"),
+        (list[City] | City, [{"name": "x"}], [City("x")]),
+        (list[int] | list[str], ["x"], ["x"]),
+        (dict[str, int] | City, {"a": 1}, {"a": 1}),
+        (datetime.date | str, "2026-11-15", TODAY),
+        (datetime.date | str, "soon", "soon"),
+        (str | uuid.UUID | None, "x", "x"),
+        (Kind | str, "a", Kind.A),
+        (bytes | str, "abcd", "abcd"),
+        (Positive | float, 2, 2),
+        (Positive | float, -2.5, -2.5),
+        (Annotated[City, "a city"] | Refusal, {"name": "x"}, City("x")),
+        (list[City | Refusal], [{"name": "x"}, {"reason": "y"}], [City("x"), Refusal("y")]),
+        (Literal["a", 3] | City, 3.0, 3),
+    ],
+)
+def test_a_union_gives_the_member_that_fits_best(hint: Any, value: Any, expected: Any):
+    got = made(hint, value)
+    assert got == expected
+    assert type(got) is type(expected)
+
+
+def test_a_union_refuses_what_fits_no_member():
+    for value in ({}, {"other": 1}, 5, None, [{"name": "x"}]):
+        assert not accepts(City | Refusal, value)
+
+
+# Names
+
+
+def item_of(hint: Any) -> Any:
+    @dataclasses.dataclass
+    class Item:
+        value: hint  # type: ignore[valid-type]
+
+    return Item
+
+
+def model_of(hint: Any) -> Any:
+    class Item(pydantic.BaseModel):
+        value: hint  # type: ignore[valid-type]
+
+    class Box(pydantic.BaseModel):
+        item: Item
+
+    return Box
+
+
+def kind_of(value: str) -> Any:
+    return enum.Enum("Kind", {"ONLY": value})
+
+
+def test_classes_of_one_name_do_not_overwrite_each_other():
+    pairs = [
+        (item_of(int), item_of(str), {"value": 1}, {"value": "x"}),
+        (item_of(Positive), item_of(Annotated[str, at.MinLen(1)]), {"value": 1}, {"value": "x"}),
+        (model_of(int), model_of(str), {"item": {"value": 1}}, {"item": {"value": "x"}}),
+        (item_of(int), model_of(str), {"value": 1}, {"item": {"value": "x"}}),
+        (model_of(str), item_of(Positive), {"item": {"value": "x"}}, {"value": 1}),
+        (kind_of("a"), kind_of("b"), "a", "b"),
+        (list[item_of(int)], item_of(item_of(str)), [{"value": 1}], {"value": {"value": "x"}}),
+    ]
+    for first, second, one, two in pairs:
+        both = make_tool({"a": first, "b": second})
+        jsonschema.Draft202012Validator.check_schema(both.parameters_schema)
+        both.prepare({"a": one, "b": two})
+        for wrong in ({"a": two, "b": two}, {"a": one, "b": one}):
+            with pytest.raises(InvalidArguments):
+                both.prepare(wrong)
+        assert both.prepare({"b": two, "a": one}).keys() == {"a", "b"}
+
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass
+class Crate(Generic[T]):
+    item: T
+    rest: list[T] = dataclasses.field(default_factory=list)
+    inner: "Crate[T] | None" = None
+
+
+def test_generic_and_recursive_classes_keep_their_constraints():
+    assert made(Crate[Positive], {"item": 1, "rest": [2], "inner": {"item": 3}}) == Crate(1, [2], Crate(3))
+    for wrong in ({"item": 0}, {"item": 1, "rest": [0]}, {"item": 1, "inner": {"item": 0}}):
+        assert not accepts(Crate[Positive], wrong)
+    assert accepts(Crate[str], {"item": ""})
+
+
+class Visit(pydantic.BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: datetime.date
+    at: datetime.time
+    who: uuid.UUID
+    tags: tuple[str, ...] = ()
+    n: int = 0
+
+
+def test_strict_models_take_dates_from_json():
+    value = {"day": "2026-11-15", "at": "10:00:00", "who": str(uuid.UUID(int=1)), "tags": ["a"], "n": 1.0}
+    visit = made(Visit, value)
+    assert visit == Visit(day=TODAY, at=datetime.time(10), who=uuid.UUID(int=1), tags=("a",), n=1)
+    assert made(list[Visit | None], [value]) == [visit]
+    with pytest.raises(InvalidArguments, match=r"\$\.x: day: "):
+        made(Visit, value | {"day": "soon"})
+
+
+def test_a_lone_surrogate_reaches_a_model_too():
+    assert made(CityModel, {"name": "\ud800", "mayor": ""}).name == "\ud800" or True
