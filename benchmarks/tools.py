@@ -18,8 +18,8 @@ import peer
 import work
 
 from swink import Agent, Policy
-from swink.tools.measure import command_seconds, make_tree, ripgrep_seconds, search_seconds
 from swink.tools.sandbox import Sandbox
+from swink.tools.timings import command_seconds, make_tree, ripgrep_seconds, search_seconds
 
 TURNS = 50
 

@@ -16,7 +16,7 @@ from swink.errors import MisuseError
 from swink.tools import coding_tools, egress
 from swink.tools.addresses import networks
 from swink.tools.domains import Domains, canonical
-from swink.tools.egress import Egress, Judge
+from swink.tools.egress import DomainApproval, Egress
 from swink.tools.process import Limits
 from swink.tools.sandbox import Sandbox, SandboxUnavailable
 
@@ -47,14 +47,16 @@ async def web(text: str = "hello") -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @asynccontextmanager
-async def proxy(tmp_path: Path, judge: Judge, allowed: Any = LOOPBACK, **names: str) -> AsyncIterator[str]:
+async def proxy(
+    tmp_path: Path, approval: DomainApproval, allowed: Any = LOOPBACK, **names: str
+) -> AsyncIterator[str]:
     async def resolve(host: str, port: int) -> list[str]:
         if host not in names.values() and host.replace(".", "_") not in names:
             raise OSError("unknown name")
         return [names[host.replace(".", "_")]]
 
     path = str(tmp_path / "proxy")
-    async with Egress(path, judge, allowed, resolve):
+    async with Egress(path, approval, allowed, resolve):
         yield path
 
 
@@ -127,7 +129,7 @@ def test_only_the_level_with_a_network_takes_domains(tmp_path: Path):
 async def test_what_is_allowed_is_passed_on_and_the_rest_is_told_how_to_allow_it(tmp_path: Path):
     async with (
         web() as (port, requests),
-        proxy(tmp_path, Judge(Domains([f"docs.test:{port}"]), None), docs_test="127.0.0.1") as path,
+        proxy(tmp_path, DomainApproval(Domains([f"docs.test:{port}"]), None), docs_test="127.0.0.1") as path,
     ):
         assert "hello" in await ask(
             path,
@@ -161,11 +163,11 @@ async def test_what_is_allowed_is_passed_on_and_the_rest_is_told_how_to_allow_it
     ],
 )  # fmt: skip
 async def test_nothing_else_is_passed_on(tmp_path: Path, request_text: str):
-    domains = Judge(Domains(["docs.test:{port}".replace("{port}", "1"), "private.test:1"]), None)
+    domains = DomainApproval(Domains(["docs.test:{port}".replace("{port}", "1"), "private.test:1"]), None)
     async with web() as (port, requests):
-        judge = Judge(Domains([f"docs.test:{port}", f"private.test:{port}"]), None)
+        approval = DomainApproval(Domains([f"docs.test:{port}", f"private.test:{port}"]), None)
         async with proxy(
-            tmp_path, judge, docs_test="127.0.0.1", private_test="10.0.0.1", other_test="127.0.0.1"
+            tmp_path, approval, docs_test="127.0.0.1", private_test="10.0.0.1", other_test="127.0.0.1"
         ) as path:
             answer = await ask(path, request_text.replace("{port}", str(port)))
         assert answer.startswith(("HTTP/1.1 403", "HTTP/1.1 400")), answer
@@ -178,7 +180,7 @@ async def test_nothing_else_is_passed_on(tmp_path: Path, request_text: str):
     ["10.0.0.1", "169.254.169.254", "127.0.0.1", "::1", "fd00::1", "::ffff:127.0.0.1", "100.100.100.200"],
 )
 async def test_names_of_private_addresses_are_refused(tmp_path: Path, address: str):
-    async with proxy(tmp_path, Judge(Domains(["docs.test"]), None), (), docs_test=address) as path:
+    async with proxy(tmp_path, DomainApproval(Domains(["docs.test"]), None), (), docs_test=address) as path:
         answer = await ask(path, "CONNECT docs.test:443 HTTP/1.1\r\n\r\n")
     assert answer.startswith("HTTP/1.1 403")
     assert "not an address of the public internet" in answer
@@ -199,8 +201,8 @@ async def test_a_new_domain_is_asked_about_once(tmp_path: Path, kind: str):
         return plain(name)
 
     async with web() as (port, _):
-        judge = Judge(Domains([]), later if kind == "async" else plain)
-        async with proxy(tmp_path, judge, good_test="127.0.0.1", bad_test="127.0.0.1") as path:
+        approval = DomainApproval(Domains([]), later if kind == "async" else plain)
+        async with proxy(tmp_path, approval, good_test="127.0.0.1", bad_test="127.0.0.1") as path:
             for host in ("good.test", "bad.test"):
                 answers = await asyncio.gather(
                     *(ask(path, f"GET http://{host}:{port}/ HTTP/1.1\r\n\r\n") for _ in range(3))
@@ -213,7 +215,7 @@ async def test_a_new_domain_is_asked_about_once(tmp_path: Path, kind: str):
 async def test_slow_and_long_requests_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(egress, "HEAD_TIMEOUT", 0.2)
     monkeypatch.setattr(egress, "MAX_CONNECTIONS", 3)
-    async with proxy(tmp_path, Judge(Domains([]), None)) as path:
+    async with proxy(tmp_path, DomainApproval(Domains([]), None)) as path:
         assert (await ask(path, "GET http://a.test/ HTTP/1.1\r\nX: y\r\n")).startswith("HTTP/1.1 408")
         assert (await ask(path, "GET http://a.test/ HTTP/1.1\r\nX: " + "y" * 100_000)).startswith(
             "HTTP/1.1 431"
@@ -239,7 +241,9 @@ def open_sockets() -> set[str]:
 async def test_nothing_of_a_proxy_is_left_when_it_ends(tmp_path: Path):
     before = open_sockets()
     async with web() as (port, _):
-        async with proxy(tmp_path, Judge(Domains([f"a.test:{port}"]), None), a_test="127.0.0.1") as path:
+        async with proxy(
+            tmp_path, DomainApproval(Domains([f"a.test:{port}"]), None), a_test="127.0.0.1"
+        ) as path:
             reader, writer = await asyncio.open_unix_connection(path)
             writer.write(f"CONNECT a.test:{port} HTTP/1.1\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")

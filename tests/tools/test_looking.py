@@ -14,7 +14,7 @@ from tests.counts import tried
 from swink.tool import Tool
 from swink.tools import gitviews
 from swink.tools.bash import bash_tools
-from swink.tools.options import Grammar
+from swink.tools.options import OptionTable
 from swink.tools.sandbox import Sandbox
 from swink.tools.syntax import Command, read_commands
 from swink.tools.viewers import VIEWERS
@@ -158,7 +158,7 @@ PLAIN = st.builds(lambda letters: "-" + letters, st.text(LETTERS, min_size=1, ma
 )
 
 
-def words(options: Grammar) -> st.SearchStrategy[str]:
+def words(options: OptionTable) -> st.SearchStrategy[str]:
     """A word for a program: junk, or one of its own options with some value."""
     if not options.options:
         return PLAIN

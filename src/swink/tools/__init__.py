@@ -1,4 +1,4 @@
-"""Tools that are safe to hand to a model: files, search, a shell in a sandbox, the web, a task list, and scripts."""
+"""Tools that are safe to give to a model: files, search, a sandboxed shell, web pages, tasks, scripts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 from swink.tool import Tool
 from swink.tools.bash import bash_tools
 from swink.tools.egress import ApproveDomain
-from swink.tools.fetch import fetch_tools
 from swink.tools.listing import list_tools
 from swink.tools.process import Limits
 from swink.tools.reading import read_tools
@@ -14,6 +13,7 @@ from swink.tools.sandbox import Level, Sandbox, SandboxUnavailable
 from swink.tools.scripts import BadScript, ScriptTools, script_tools
 from swink.tools.search import search_tools
 from swink.tools.todo import todo_tools
+from swink.tools.webpages import fetch_tools
 from swink.tools.workspace import PathRefused, Workspace
 from swink.tools.writing import write_tools
 
@@ -54,12 +54,13 @@ def coding_tools(
 
     read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
 
-    `sandbox` is the level bash runs at; where it cannot be had, bash refuses with the reason and the other tools work.
-    `readable` are paths that commands may read besides the system's, and files with credentials (`.env`, private keys) that
-    tools and commands may read although they hold some; `hidden` are places that no tool may look at (a session store, say);
-    relative ones are relative to the root. `keep_directory` lets a `cd` hold for later commands. `net` names the domains that
-    commands may reach at the level workspace+net, all by default; `approve_domain` is asked about others. `fetch_from` are
-    networks that fetch_url and such commands may reach besides the public internet, such as 127.0.0.0/8.
+    `sandbox` is the level bash runs at; where it is not available, bash refuses with the reason and the other
+    tools work. `readable` are paths that commands may read besides the system's, and files with credentials
+    (`.env`, private keys) that tools and commands may read. `hidden` are places that no tool may read, such
+    as a session store. Relative paths are relative to the root. With `keep_directory` a `cd` holds for later
+    commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
+    `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
+    reach besides the public internet, such as 127.0.0.0/8.
     """
     workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(

@@ -1,7 +1,7 @@
-"""Which network addresses a model may have fetched: those of the public internet, unless others are allowed by name.
+"""Which network addresses tools may connect to: the public internet, and networks that the user allows.
 
-Addresses where clouds hand out credentials to whoever asks from inside (metadata services) are refused even in a network
-that is allowed: only naming the very address allows it.
+Metadata services, from which machines in a cloud get credentials, are refused even in an allowed network,
+unless the user names the single address.
 """
 
 import ipaddress
@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Written out, because what `ipaddress` calls private or global has changed from one Python to the next.
+# Written out, because what `ipaddress` calls private or global differs between versions of Python.
 _SPECIAL_4 = [
     ipaddress.IPv4Network(network)
     for network in (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
-        "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
     )
 ]  # fmt: skip
 _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
@@ -38,20 +39,25 @@ _METADATA = [
     )
 ]
 _METADATA_HOSTS = frozenset(
-    int(ipaddress.IPv4Address(host)) for host in ("169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "100.100.100.200",
-    "168.63.129.16", "192.0.0.192")
+    int(ipaddress.IPv4Address(host))
+    for host in (
+        "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "100.100.100.200",
+        "168.63.129.16", "192.0.0.192",
+    )
 )  # fmt: skip
 _METADATA_NAMES = frozenset({
-    "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal", "metadata.ec2.internal",
-    "metadata.azure.internal", "metadata.azure.com", "metadata.oraclecloud.com", "metadata.tencentyun.com", "metadata.platformequinix.com",
-    "api.metadata.cloud.ibm.com", "metadata.packet.net",
+    "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal",
+    "metadata.ec2.internal", "metadata.azure.internal", "metadata.azure.com", "metadata.oraclecloud.com",
+    "metadata.tencentyun.com", "metadata.platformequinix.com", "api.metadata.cloud.ibm.com",
+    "metadata.packet.net",
 })  # fmt: skip
 
-# Where an IPv6 address holds an IPv4 address that the packet goes to in the end, and how far it is from the right.
+# IPv6 networks whose addresses contain the IPv4 address that packets finally go to, and its bit offset.
 _EMBEDDING = [
     (ipaddress.IPv6Network(network), shift)
     for network, shift in (
-        ("::/96", 0), ("::ffff:0:0:0/96", 0), ("64:ff9b::/96", 0), ("64:ff9b:1::/48", 0), ("2002::/16", 80), ("2001::/32", 64),
+        ("::/96", 0), ("::ffff:0:0:0/96", 0), ("64:ff9b::/96", 0), ("64:ff9b:1::/48", 0), ("2002::/16", 80),
+        ("2001::/32", 64),
     )
 ]  # fmt: skip
 _TEREDO = ipaddress.IPv6Network("2001::/32")

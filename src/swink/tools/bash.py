@@ -1,4 +1,4 @@
-"""bash: one shell command in the sandbox, its output as it comes, and nothing of it left afterwards."""
+"""bash: one shell command in the sandbox, its output streamed, all its processes ended afterwards."""
 
 import os
 from collections import Counter
@@ -8,15 +8,15 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from swink.tools.approval import only_looks
 from swink.tools.command import run_command
+from swink.tools.inspection import only_looks
 from swink.tools.place import Place
 from swink.tools.process import Limits
 from swink.tools.sandbox import Sandbox, shell_argv
 from swink.tools.workspace import Workspace
 
 SECONDS = 120.0
-"""How long a command may take if the model says nothing; the host's limit of wall time is the most it may say."""
+"""The timeout of a command if the model sets none; it may set up to `Limits.wall`."""
 _KEEP_DIRECTORY = 'trap "pwd -P >&3" EXIT; eval "$1"'
 
 # Otherwise git refreshes its index whenever it looks at it.
@@ -24,13 +24,16 @@ _LOOKING = {"GIT_OPTIONAL_LOCKS": "0"}
 
 _DESCRIPTION = """Run a shell command in the workspace. {sandbox}
 
-There is no terminal and no input. stdout and stderr come back in the order they were written, with the exit code; of long output
-the beginning and the end. When the command ends, everything it started is ended too, so nothing can be left in the background."""
+There is no terminal and no input. stdout and stderr come back in the order they were written, with the exit
+code; of long output the beginning and the end. When the command ends, everything it started is ended too, so
+nothing can be left in the background."""
 
 _SANDBOXES = {
     "none": "It is not sandboxed.",
-    "workspace": "It is sandboxed: only the workspace and the temp directory are writable, and there is no network.",
-    "workspace+net": "It is sandboxed: only the workspace and the temp directory are writable. The network can be used.",
+    "workspace": "It is sandboxed: only the workspace and the temp directory are writable, "
+    "and there is no network.",
+    "workspace+net": "It is sandboxed: only the workspace and the temp directory are writable. "
+    "The network can be used.",
 }
 
 
@@ -46,7 +49,7 @@ def _about(sandbox: Sandbox) -> str:
 def bash_tools(
     workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False
 ) -> list[Tool]:
-    """bash for a workspace. With `keep_directory` a `cd` holds for later calls, which then run one after another."""
+    """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time."""
     shell = _Shell(workspace, sandbox, limits, keep_directory)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
@@ -114,35 +117,36 @@ class _Shell:
         if "\0" in command:
             raise ToolError("a command cannot contain a NUL character")
         if self._was_unasked(command, directory) and not self._only_looks(command, directory):
-            # Judged with the other calls of its turn, before one of them made a link or changed the directory.
+            # It was judged before the other calls of its turn ran, and one of them changed what it would do.
             raise ToolError(
                 "the command was not run: what it would do has changed since it was approved; call it again"
             )
         where = self._workspace.directory(self._directory if directory is None else directory)
         argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
         limits = replace(self._limits, wall=min(self._limits.wall, timeout))
-        outcome = await run_command(
+        completed = await run_command(
             self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING
         )
-        outcome.details["command"] = command
-        notes = self._move(outcome.ending.directory) if self._keeps else []
+        completed.details["command"] = command
+        notes = self._move(completed.status.directory) if self._keeps else []
         if timeout > limits.wall:
             notes.append(
-                f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, the most a command may take here]"
+                f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, "
+                "the most a command may take here]"
             )
-        elif outcome.ending.reason == "timeout" and timeout < self._limits.wall:
+        elif completed.status.reason == "timeout" and timeout < self._limits.wall:
             notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
-        return outcome.result(*notes)
+        return completed.result(*notes)
 
     def _was_unasked(self, command: str, directory: str | None) -> bool:
-        """Whether this call, one of perhaps several that are alike, runs because it was found to only look."""
+        """Whether this call runs unasked because it only looks; equal calls are counted."""
         left = self._unasked.pop((command, directory), 0) - 1
         if left > 0:
             self._unasked[command, directory] = left
         return left >= 0
 
     def _move(self, directory: str) -> list[str]:
-        """Follow the shell to where it ended, if that is a place in the workspace."""
+        """Make the shell's last directory ours, if it is in the workspace; returns notes for the model."""
         if not directory or directory == str(self._workspace.root / self._directory):
             return []
         try:

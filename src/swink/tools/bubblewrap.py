@@ -1,4 +1,4 @@
-"""Bubblewrap arguments: a command in namespaces of its own, where the rest of the machine is read-only or not there."""
+"""Bubblewrap arguments: a command in its own namespaces, the rest of the machine read-only or absent."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,9 @@ def arguments(
 ) -> list[str]:
     """What goes between `bwrap` and the command.
 
-    `private` is a directory of ours with `tmp` and `home` (the command's own) and `nothing` and `unreadable` (to cover secrets).
-    Capabilities are dropped because root keeps them inside a user namespace, and with them could remount all of this.
+    `private` is a directory of ours with the command's `tmp` and `home`, and with `nothing` and `unreadable`,
+    which cover secrets. Capabilities are dropped because root would keep them in a user namespace and could
+    remount all.
     """
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -27,7 +28,7 @@ def arguments(
         *(("--disable-userns",) if disable_userns else ()),
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
         *_system(view),
-        # Root may write kernel settings such as core_pattern without any capability: bubblewrap's own cover misses that.
+        # Root may write kernel settings such as core_pattern without any capability, and bubblewrap lets it.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
@@ -42,7 +43,7 @@ def arguments(
 
 
 def with_way_out(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
-    """The options with a proxy for a command to talk to that has a network of its own; while the root may still be written."""
+    """The options with forwarder and proxy mounted, before the root becomes read-only."""
     at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
     return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
 
@@ -71,12 +72,12 @@ def _home(view: View, private: str) -> Iterator[str]:
 
 
 def cover(path: str, private: str) -> str:
-    """What a secret is covered with: an empty directory, or a file that nobody may read, lest a program take it for the real one."""
+    """What covers a secret: an empty directory, or an unreadable file that no program takes for real."""
     return f"{private}/{'nothing' if os.path.isdir(path) else 'unreadable'}"
 
 
 def reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
-    """The names that nothing may be made at, for the supervisor: the reserved ones, and hidden ones where there is nothing yet."""
+    """The names that the supervisor reserves: those of the guard, and hidden ones that do not exist yet."""
     for path, content in guard.reserved:
         yield path, content, f"{private}/nothing" if content is None else ""
     for path in view.hidden_in_root:

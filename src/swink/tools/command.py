@@ -1,4 +1,4 @@
-"""One command on behalf of a tool: run in the sandbox, shown while it runs, and told to the model when it has ended."""
+"""One command run for a tool: its output streamed as updates, its end described to the model."""
 
 import asyncio
 import codecs
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from swink.messages import Text
 from swink.tool import ToolContext, ToolResult
-from swink.tools.process import Ending, HeadAndTail, Limits, run
+from swink.tools.process import ExitStatus, HeadAndTail, Limits, run
 from swink.tools.sandbox import Sandbox
 
 MAX_OUTPUT = 32_000
@@ -20,22 +20,22 @@ TICK = 0.1
 """Seconds between two updates."""
 
 
-class Outcome(Struct, frozen=True):
+class Completed(Struct, frozen=True):
     """How a command ended, and what it wrote."""
 
-    ending: Ending
+    status: ExitStatus
     output: str
     details: dict[str, Any]
 
     def result(self, *notes: str) -> ToolResult:
         """What the model gets: the output and, in brackets, how it ended."""
         text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
-        is_error = self.ending.code != 0 or self.ending.reason is not None
+        is_error = self.status.code != 0 or self.status.reason is not None
         return ToolResult(
             (
                 Text(
                     text
-                    + "\n".join([_ended(self.ending, self.details["timeout"]), *self.ending.notes, *notes])
+                    + "\n".join([_describe(self.status, self.details["timeout"]), *self.status.notes, *notes])
                 ),
             ),
             self.details,
@@ -52,7 +52,7 @@ async def run_command(
     *,
     keep_directory: bool = False,
     environment: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> Completed:
     """Run a command with no input; its output goes to the context as updates."""
     launch = await sandbox.launch(argv, directory, limits=limits)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
@@ -64,13 +64,13 @@ async def run_command(
             output.add(data)
             live.add(data)
 
-        ending = await run(launch, take)
+        status = await run(launch, take)
     details = {
-        "exit_code": ending.code,
-        "signal": ending.signal,
-        "reason": ending.reason,
+        "exit_code": status.code,
+        "signal": status.signal,
+        "reason": status.reason,
         "seconds": round(time.monotonic() - started, 3),
-        "cpu_seconds": round(ending.cpu, 3),
+        "cpu_seconds": round(status.cpu, 3),
         "bytes": output.size,
         "cut": output.cut,
         "sandbox": sandbox.level,
@@ -80,18 +80,19 @@ async def run_command(
     }
     text = output.text()
     if hidden := sandbox.hidden_names(" ".join(argv) + text)[:5]:
-        ending = replace(
-            ending,
+        status = replace(
+            status,
             notes=(
-                *ending.notes,
-                f"[hidden, as they may hold credentials; to allow them, the program names them: readable={hidden}]",
+                *status.notes,
+                "[hidden, as they may hold credentials; to allow them, "
+                f"the program names them: readable={hidden}]",
             ),
         )
-    return Outcome(ending, text, details)
+    return Completed(status, text, details)
 
 
 class _Live:
-    """Output on its way to whoever watches: joined into few updates, and past the cap only its size."""
+    """Sends output as updates, at most ten a second, and past the cap only its size."""
 
     def __init__(self, ctx: ToolContext) -> None:
         self._ctx = ctx
@@ -121,12 +122,12 @@ class _Live:
             self._flush()
 
 
-def _ended(ending: Ending, timeout: float) -> str:
-    match ending.reason:
-        case None if ending.signal is not None:
-            return f"[exit code {ending.code}: killed by signal {ending.signal}]"
+def _describe(status: ExitStatus, timeout: float) -> str:
+    match status.reason:
+        case None if status.signal is not None:
+            return f"[exit code {status.code}: killed by signal {status.signal}]"
         case None:
-            return f"[exit code {ending.code}]"
+            return f"[exit code {status.code}]"
         case "timeout":
             return f"[timed out after {timeout:g} s; the command and everything it started were ended]"
         case "memory":

@@ -1,4 +1,4 @@
-"""Which files of a workspace hold credentials: by their name, by their place, and where these do not tell by their content."""
+"""Which files of a workspace hold credentials, judged by name and place, and in doubt by content."""
 
 import os
 import re
@@ -16,46 +16,52 @@ _SURE = re.compile(
     rf"""
       \.env(?:[._-].*|rc.*|\d+)? | .+\.env
     | id_(?:rsa|dsa|ecdsa|ed25519|xmss)(?:_sk)?
-    | .+\.(?:p12|pfx|p8|pk8|jks|jceks|bks|keystore|kdbx?|ppk|keytab|agekey|tfstate|tfvars|kubeconfig|publishsettings)
-    | .+\.(?:tfstate\..+|tfvars\.json)
-    | [._]netrc | \.npmrc | \.pypirc | \.yarnrc | \.git-credentials | \.pgpass | pgpass\.conf | \.my\.cnf | \.mylogin\.cnf | \.htpasswd
-    | \.s3cfg | \.boto | \.dockercfg | \.vault-token | \.vault[_-]pass(?:word)?(?:\.txt)? | \.terraformrc | terraform\.rc
-    | credentials\.tfrc\.json | \.authinfo(?:\.gpg)? | \.msmtprc | \.fetchmailrc | rclone\.conf | kubeconfig | \.credentials | \.secrets?
+    | .+\.(?:p12|pfx|p8|pk8|jks|jceks|bks|keystore|kdbx?|ppk|keytab|agekey|tfstate|tfvars|kubeconfig)
+    | .+\.(?:tfstate\..+|tfvars\.json|publishsettings)
+    | [._]netrc | \.npmrc | \.pypirc | \.yarnrc | \.git-credentials | \.pgpass | pgpass\.conf | \.my\.cnf
+    | \.mylogin\.cnf | \.htpasswd | \.s3cfg | \.boto | \.dockercfg | \.vault-token
+    | \.vault[_-]pass(?:word)?(?:\.txt)? | \.terraformrc | terraform\.rc | credentials\.tfrc\.json
+    | \.authinfo(?:\.gpg)? | \.msmtprc | \.fetchmailrc | rclone\.conf | kubeconfig | \.credentials
+    | \.secrets?
     | (?:.*[_.-])?(?:credential|secret)s?\.{_FORMS} | client_secret.*\.json | auth\.json
-    | (?:.*[_.-])?service[_-]?account(?:[_.-].*)?\.json | .*firebase-adminsdk.*\.json | gha-creds-.*\.json | master\.key
+    | (?:.*[_.-])?service[_-]?account(?:[_.-].*)?\.json | .*firebase-adminsdk.*\.json | gha-creds-.*\.json
+    | master\.key
     | \.(?:bash|zsh|python|psql|mysql|node_repl|rediscli|irb|sqlite)_history
     """,
     re.X | re.S,
 )
 _PERHAPS = re.compile(
-    r".+\.(?:pem|key|crt|cer|cert|asc|gpg|pgp|ovpn|priv|private|openssh|der)|id_(?:rsa|dsa|ecdsa|ed25519|xmss).+",
+    r".+\.(?:pem|key|crt|cer|cert|asc|gpg|pgp|ovpn|priv|private|openssh|der)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519|xmss).+",
     re.S,
 )
 _EXAMPLE = re.compile(
     r"(?:^|[._-])(?:example|sample|template|tmpl|dist|default|schema|stub|skel|skeleton)s?(?:[._-]|$)"
 )
 _PLACES = re.compile(
-    r"""(?:^|.*/)(?:\.aws/(?:credentials|config)|\.docker/config\.json|\.kube/config|\.ssh/(?!.*\.pub$|known_hosts|config$)[^/]+
-      |\.gnupg/.+|\.envs/.+|\.azure/.+|\.config/gcloud/.+|\.gem/credentials|\.cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
+    r"""(?:^|.*/)(?:\.aws/(?:credentials|config)|\.docker/config\.json|\.kube/config
+      |\.ssh/(?!.*\.pub$|known_hosts|config$)[^/]+|\.gnupg/.+|\.envs/.+|\.azure/.+|\.config/gcloud/.+
+      |\.gem/credentials|\.cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
     re.X | re.S,
 )
 _IN_PLACES = re.compile(
     r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)"
 )
 _COPY = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|swp|swo|tmp))+$")
-"""What editors and people put after the name of a file they keep another version of."""
+"""What editors and people append to the name of a copy."""
 _ENDINGS = frozenset({
-    "bak", "backup", "old", "orig", "save", "copy", "swp", "swo", "tmp",
-    "env", "p12", "pfx", "p8", "pk8", "jks", "jceks", "bks", "keystore", "kdb", "kdbx", "ppk", "keytab", "agekey", "tfstate", "tfvars",
-    "kubeconfig", "publishsettings", "json", "yml", "yaml", "toml", "ini", "properties", "cfg", "conf", "txt", "xml", "rc", "pem", "key",
-    "crt", "cer", "cert", "asc", "gpg", "pgp", "ovpn", "priv", "private", "openssh", "der",
+    "bak", "backup", "old", "orig", "save", "copy", "swp", "swo", "tmp", "env", "p12", "pfx", "p8", "pk8",
+    "jks", "jceks", "bks", "keystore", "kdb", "kdbx", "ppk", "keytab", "agekey", "tfstate", "tfvars",
+    "kubeconfig", "publishsettings", "json", "yml", "yaml", "toml", "ini", "properties", "cfg", "conf", "txt",
+    "xml", "rc", "pem", "key", "crt", "cer", "cert", "asc", "gpg", "pgp", "ovpn", "priv", "private",
+    "openssh", "der",
 })  # fmt: skip
 _PRIVATE = re.compile(rb"PRIVATE KEY(?: BLOCK)?-----|^AGE-SECRET-KEY-|^PuTTY-User-Key-File|^<key>\s*$", re.M)
 _TOKEN = re.compile(rb"\s*[!-~]{16,}\s*")
 
 
 def is_unsuspicious(name: str) -> bool:
-    """Whether a name alone, as cheaply as can be, shows that a file outside of known places holds no credentials."""
+    """Whether a name alone shows that a file outside of known places holds no credentials; a cheap test."""
     name = name.casefold()
     at = name.rfind(".")
     return (
@@ -89,16 +95,16 @@ def is_private_key(name: str, head: bytes) -> bool:
     if _PRIVATE.search(head):
         return True
     if name.casefold().endswith((".key", ".priv", ".private", ".der")):
-        # Without PEM's armour a key is binary (DER is a sequence), or a single word such as the master key of Rails.
+        # A key that is not PEM is binary (DER begins with a sequence), or one word (the master key of Rails).
         return head[:1] == b"\x30" or _TOKEN.fullmatch(head) is not None
     return False
 
 
 def holds_credentials(path: str, fd: int | None = None) -> bool:
-    """Whether a file holds credentials, going by its path and, where that does not tell, by its content.
+    """Whether a file holds credentials, judged by its path and in doubt by its content.
 
-    `fd` is the directory that the path's last name is in; without it the path is opened as it stands. What cannot be opened
-    for reading by us holds them as far as anybody can tell.
+    `fd` is the directory that the path's last name is in; without it the path is opened as it stands. A
+    doubtful file that we cannot read counts as one with credentials.
     """
     match suspicion(path):
         case None:
@@ -115,7 +121,7 @@ def holds_credentials(path: str, fd: int | None = None) -> bool:
 
 
 class Readable:
-    """The credential files of a workspace that may be read all the same: those named, and those in a directory that is."""
+    """The credential files of a workspace that may be read: those named, and those in a named directory."""
 
     def __init__(self, root: Path, paths: Iterable[str | Path]) -> None:
         self._all = False
@@ -143,7 +149,10 @@ class Readable:
 
 def how_to_allow(path: str) -> str:
     """What a refusal says about a file that holds credentials."""
-    return f"{path} may hold credentials, so tools and commands do not read it; to allow it, the program names it: readable=[{path!r}]"
+    return (
+        f"{path} may hold credentials, so tools and commands do not read it; "
+        f"to allow it, the program names it: readable=[{path!r}]"
+    )
 
 
 def _head(name: str, fd: int | None) -> bytes:

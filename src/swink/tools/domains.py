@@ -43,7 +43,7 @@ class Domains:
 
 
 def canonical(host: str) -> str | None:
-    """A host name in small letters, as ASCII, without the final dot; None if it is no name but an address, or nothing at all."""
+    """A host name in lower-case ASCII without the final dot; None for an address or an invalid name."""
     try:
         name = host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
     except UnicodeError:

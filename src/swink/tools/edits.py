@@ -1,7 +1,7 @@
 """The edit engine: text in, text out, or a complaint a model can act on. It touches no file.
 
-Every edit is looked for in the text as it is before the call: exactly first, then with line ends and trailing white space
-ignored. All edits apply or none does, and two that touch the same characters are refused.
+Every edit is looked for in the text as it is before the call: exactly first, then ignoring line ends and
+trailing white space. All edits apply or none does, and two that touch the same characters are refused.
 """
 
 import bisect
@@ -26,7 +26,8 @@ class Edit(Struct, frozen=True, forbid_unknown_fields=True):
     old: Annotated[
         str,
         Meta(
-            description="The text to replace, exactly as it is in the file, with enough lines around it to be unique."
+            description="The text to replace, exactly as it is in the file, "
+            "with enough lines around it to be unique."
         ),
     ]
     new: Annotated[str, Meta(description="The text to put in its place.")]
@@ -117,7 +118,10 @@ def _exact(text: str, old: str) -> Iterator[tuple[int, int]]:
 
 
 def _tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
-    """Occurrences that differ in line ends and in white space before them; the last line end may be the end of the file."""
+    """Occurrences that differ only in line ends and white space before them.
+
+    The end of the file counts as the last line end.
+    """
     pieces = [re.escape(line.rstrip()) for line in old.split("\n")]
     if not any(pieces):
         return
@@ -127,9 +131,8 @@ def _tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
         r"[ \t]*(?:\r?\n|\Z)" if ends_line else (r"[ \t]*(?=\r?\n|\Z)" if old != old.rstrip(" \t") else "")
     )
     if not pieces[0]:
-        pattern = (
-            r"(?<![ \t])" + pattern
-        )  # not from within a run of blanks, which would be tried from each of them
+        # A match never starts inside a run of blanks: each of them would be tried, in quadratic time.
+        pattern = r"(?<![ \t])" + pattern
     regex = re.compile(pattern)
     match = regex.search(text)
     while match:
@@ -149,9 +152,7 @@ def _fitted(text: str, lines: "_Lines", edit: Edit, start: int, end: int) -> str
     """The new text with the line ends of the place it goes to."""
     new = edit.new
     replaced = text[start:end]
-    if edit.old.endswith("\n") and not replaced.endswith(
-        "\n"
-    ):  # it matched the end of a file that has no final newline
+    if edit.old.endswith("\n") and not replaced.endswith("\n"):  # the file has no final newline
         new = new.removesuffix("\n").removesuffix("\r")
     if "\r\n" in edit.old or "\r\n" in new or "\n" not in new:
         return new
@@ -212,7 +213,10 @@ def _missing(lines: _Lines, old: str) -> str:
         return f"{_quoted(old)} is not in the file, nor anything like it; read the file again"
     height = len(old.splitlines())
     shown = "\n".join(_excerpt(lines, number, height) for number in close)
-    return f"{_quoted(old)} is not in the file. The nearest text is:\n{shown}\nQuote it exactly as it is in the file, with its indentation."
+    return (
+        f"{_quoted(old)} is not in the file. The nearest text is:\n{shown}\n"
+        "Quote it exactly as it is in the file, with its indentation."
+    )
 
 
 def _nearest(lines: _Lines, wanted: Sequence[str]) -> list[int]:

@@ -1,9 +1,10 @@
-"""The only way out of a sandbox whose network is a list of domains: a proxy outside it, on a Unix socket.
+"""The proxy of a sandbox whose network is limited to domains: on a Unix socket, its only way out.
 
-    command ─▶ 127.0.0.1:3128 in its own network ─▶ forwarder (supervisor/forward.py) ─▶ socket ─▶ here ─▶ the host asked for
+    command ─▶ 127.0.0.1:3128 in its network ─▶ forwarder (supervisor/forward.py) ─▶ socket ─▶ here ─▶ host
 
-It takes `CONNECT host:port` and plain `http://` requests, judges the name, resolves it itself, checks every address against
-private and special networks, and connects to the very address it has checked. It lives as long as one command.
+It takes `CONNECT host:port` and plain `http://` requests, checks the name, resolves it, checks every address
+against private and special networks, and connects to the address it has checked. It runs as long as one
+command.
 """
 
 import asyncio
@@ -35,8 +36,8 @@ CHUNK = 1 << 16
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
 
 
-class Judge:
-    """Which hosts may be reached: those on the list, and those that somebody approves, once for all commands of a tool set."""
+class DomainApproval:
+    """Which hosts may be reached: those on the list, and those that are approved, asked about once."""
 
     def __init__(self, domains: Domains, approve: ApproveDomain | None) -> None:
         self._domains = domains
@@ -62,7 +63,7 @@ class Judge:
         finally:
             self._waiting[name] -= 1
             if not self._waiting[name] and not task.done():
-                task.cancel()  # the commands that it was asked for are gone
+                task.cancel()  # no command waits for the answer any more
 
     async def _ask(self, approve: ApproveDomain, name: str) -> bool:
         try:
@@ -74,7 +75,7 @@ class Judge:
             return False
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not passed on: status and reason."""
 
     def __init__(self, status: str, reason: str) -> None:
@@ -86,10 +87,14 @@ class Egress:
     """The proxy of one command; an asynchronous context manager."""
 
     def __init__(
-        self, path: str, judge: Judge, networks: Sequence[Network] = (), resolve: Resolve | None = None
+        self,
+        path: str,
+        approval: DomainApproval,
+        networks: Sequence[Network] = (),
+        resolve: Resolve | None = None,
     ) -> None:
         self._path = path
-        self._judge = judge
+        self._approval = approval
         self._networks = networks
         self._resolve = resolve or _resolve
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,7 +125,7 @@ class Egress:
             await asyncio.wait(self._tasks)
 
     def _accept(self) -> None:
-        # Not by `sock_accept` or a server of asyncio: both lose a connection that comes while they are cancelled.
+        # asyncio's `sock_accept` and servers lose a connection that arrives while they are cancelled.
         try:
             inside, _ = self._listener.accept()
         except OSError:
@@ -143,7 +148,7 @@ class Egress:
             try:
                 host, port, first = _request(await _head(reader))
                 server, outside = await self._connect(host, port)
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 writer.write(_answer(refusal.status, str(refusal)))
                 await _drained(writer)
                 return
@@ -155,7 +160,7 @@ class Egress:
                 group.create_task(_copy(reader, outside))
                 group.create_task(_copy(server, writer))
         except* (OSError, asyncio.IncompleteReadError):
-            pass  # a side is gone, or takes its time: there is nobody to tell
+            pass  # one side is gone or silent; the command sees its connection closed
         finally:
             for side in (writer, outside):
                 if side is not None:
@@ -164,21 +169,22 @@ class Egress:
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         name = canonical(host)
         if name is None:
-            raise Refused(
+            raise RequestRefused(
                 "403 Forbidden",
                 f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox",
             )
-        if not await self._judge.allows(name, port):
+        if not await self._approval.allows(name, port):
             entry = name if port in PORTS else f"{name}:{port}"
-            raise Refused(
+            raise RequestRefused(
                 "403 Forbidden",
-                f"{entry} is not among the domains of this sandbox; to allow it, the program adds it: net=[{entry!r}]",
+                f"{entry} is not among the domains of this sandbox; "
+                f"to allow it, the program adds it: net=[{entry!r}]",
             )
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._reach(name, port)
         except (OSError, TimeoutError) as error:
-            raise Refused(
+            raise RequestRefused(
                 "502 Bad Gateway", f"{name}:{port} cannot be reached: {error or 'no answer in time'}"
             ) from error
 
@@ -187,7 +193,7 @@ class Egress:
         for text in found:
             address = parse(text)
             if address is None or not is_allowed(address, self._networks):
-                raise Refused(
+                raise RequestRefused(
                     "403 Forbidden",
                     f"{name} ({text}) is not an address of the public internet, so it is not reached",
                 )
@@ -205,22 +211,24 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(HEAD_TIMEOUT):
             return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise Refused(
+        raise RequestRefused(
             "431 Request Header Fields Too Large", f"a request has at most {MAX_HEAD:,} bytes before its body"
         ) from None
     except TimeoutError:
-        raise Refused("408 Request Timeout", f"a request is complete within {HEAD_TIMEOUT:g} s") from None
+        raise RequestRefused(
+            "408 Request Timeout", f"a request is complete within {HEAD_TIMEOUT:g} s"
+        ) from None
 
 
 def _request(head: bytes) -> tuple[str, int, bytes]:
-    """Host and port of a request, and what to send on: nothing of a CONNECT, else the request without the proxy's parts."""
+    """Host and port of a request, and the bytes to pass on: none of a CONNECT, else the request."""
     lines = head.decode("latin-1").split("\r\n")
     method, _, rest = lines[0].partition(" ")
     target, _, version = rest.rpartition(" ")
     if not version.startswith("HTTP/1.") or any(
         line[:1] in (" ", "\t") or "\n" in line or "\r" in line for line in lines
     ):
-        raise Refused(
+        raise RequestRefused(
             "400 Bad Request", "this is an HTTP proxy; requests look like CONNECT host:443 HTTP/1.1"
         )
     try:
@@ -229,19 +237,18 @@ def _request(head: bytes) -> tuple[str, int, bytes]:
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if not host or "@" in parts.netloc or any(char in target for char in " \t\\"):
-        raise Refused("400 Bad Request", "the request names no host that is understood")
+        raise RequestRefused("400 Bad Request", "the request names no host that is understood")
     if method == "CONNECT":
         return host, port or 443, b""
     if parts.scheme != "http":
-        raise Refused("400 Bad Request", "only http:// goes here in plain; for https:// use CONNECT")
+        raise RequestRefused("400 Bad Request", "only http:// goes here in plain; for https:// use CONNECT")
     if not all(_HEADER.match(line) for line in lines[1:] if line):
-        raise Refused(
-            "400 Bad Request", "a header is a name, a colon and a value"
-        )  # `Host : x` would be one to some servers
+        # `Host : x` would be a header to some servers.
+        raise RequestRefused("400 Bad Request", "a header is a name, a colon and a value")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     dropped = ("host:", "connection:", "keep-alive:", "proxy-", "upgrade:")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(dropped)]
-    # The host that was judged is the one that is named to the server; one request for each connection.
+    # The server gets the name that was checked as its Host; a connection carries one request.
     sent = "\r\n".join(
         [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", *kept, "", ""]
     )
@@ -270,7 +277,10 @@ async def _drained(writer: asyncio.StreamWriter) -> None:
 
 def _answer(status: str, reason: str) -> bytes:
     body = f"{reason}\n".encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
     return head.encode() + body
 
 

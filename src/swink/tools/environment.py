@@ -1,4 +1,4 @@
-"""The environment of commands: ours, without its secrets, set for programs that no terminal watches."""
+"""The environment of commands: ours without its secrets, with settings for programs without a terminal."""
 
 import os
 import re
@@ -19,16 +19,16 @@ QUIET = {
 
 _SECRET_PART = re.compile("TOKEN|PASS|SECRET|KEY|CREDENTIAL|AUTH")
 _HARMLESS_WORDS = frozenset({
-    "AUTHOR", "AUTHORS", "BYPASS", "COMPASS", "KEYBOARD", "KEYMAP", "KEYWORD", "KEYWORDS", "MONKEY", "PASSENGER", "PASSIVE",
-    "PASSTHROUGH", "TOKENIZER", "TOKENIZERS",
+    "AUTHOR", "AUTHORS", "BYPASS", "COMPASS", "KEYBOARD", "KEYMAP", "KEYWORD", "KEYWORDS", "MONKEY",
+    "PASSENGER", "PASSIVE", "PASSTHROUGH", "TOKENIZER", "TOKENIZERS",
 })  # fmt: skip
-"""Words that only look as if they had a secret in them; any other word with one of the parts anywhere in it is one."""
+"""Words with such a part that name no secret; any other word with one of the parts does."""
 _SECRET_NAME = re.compile(
     r"""
       (?:^|_)(?:PAT|PWD|CREDS?|DSN|COOKIES?|SAS|PIN|JWT)\d*$
     | SIGNING | WEBHOOK | CONNECTION_?STRING
-    | ^(?:AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DIGITALOCEAN|DO|CLOUDFLARE|CF|HEROKU|VAULT|CONSUL|NOMAD|OCI)_
-    | ^(?:ALICLOUD|SWINK|SSH|GPG|KUBE|DOCKER|DBUS|KRB5)_
+    | ^(?:AWS|AZURE|ARM|GOOGLE|GCP|GCLOUD|CLOUDSDK|DIGITALOCEAN|DO|CLOUDFLARE|CF|HEROKU|VAULT|CONSUL|NOMAD)_
+    | ^(?:OCI|ALICLOUD|SWINK|SSH|GPG|KUBE|DOCKER|DBUS|KRB5)_
     | ^(?:KUBECONFIG|NETRC|BASH_ENV|ENV|PROMPT_COMMAND|WAYLAND_DISPLAY|DISPLAY|SHELLOPTS|BASHOPTS)$
     | ^BASH_FUNC_ | ^GIT_CONFIG_(?:COUNT$|KEY_|VALUE_|PARAMETERS$)
     """,
@@ -40,7 +40,7 @@ _GIT_SETTING = re.compile(r"\s*(name|email)\s*=\s*(.*?)\s*$", re.I)
 
 
 def command_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """What a command gets: what is harmless of our environment, quiet settings, and whatever it is given on purpose."""
+    """A command's environment: our variables without the secret ones, quiet settings, and the extra ones."""
     return {**clean_environment(os.environ), **QUIET, **extra}
 
 
@@ -64,7 +64,7 @@ def _is_secret_name(name: str) -> bool:
 
 
 def git_identity(home: str) -> dict[str, str]:
-    """Name and address for commits, from a git configuration that a sandboxed command cannot read: the rest may hold secrets."""
+    """Name and email for commits, from the user's git configuration, which sandboxed commands cannot read."""
     found: dict[str, str] = {}
     for path in (Path(home, ".config/git/config"), Path(home, ".gitconfig")):
         try:

@@ -1,4 +1,7 @@
-"""Expressions: the small languages that arguments are written in (find, test, printf, sed, awk, jq), and the harmless part of each."""
+"""Expressions: the harmless part of the small languages that arguments are written in.
+
+They are those of find, test, printf, sed, awk and jq.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,15 +9,15 @@ from collections.abc import Sequence
 from swink.tools.place import Place
 
 _FIND_PLAIN = frozenset({
-    "-not", "-o", "-or", "-a", "-and", "-prune", "-print", "-print0", "-ls", "-quit", "-empty", "-depth", "-d", "-mount", "-xdev",
-    "-true", "-false",
-    "-readable", "-writable", "-executable", "-noleaf", "-nouser", "-nogroup", "-daystart", "!", "(", ")", ",",
+    "-not", "-o", "-or", "-a", "-and", "-prune", "-print", "-print0", "-ls", "-quit", "-empty", "-depth",
+    "-d", "-mount", "-xdev", "-true", "-false", "-readable", "-writable", "-executable", "-noleaf", "-nouser",
+    "-nogroup", "-daystart", "!", "(", ")", ",",
 })  # fmt: skip
 _FIND_TEXT = frozenset({
-    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-type", "-xtype",
-    "-maxdepth", "-mindepth",
-    "-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newermt", "-newerct", "-newerat", "-user", "-group", "-uid", "-gid",
-    "-perm", "-links", "-inum", "-lname", "-ilname", "-printf", "-used", "-fstype",
+    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype",
+    "-type", "-xtype", "-maxdepth", "-mindepth", "-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime",
+    "-amin", "-newermt", "-newerct", "-newerat", "-user", "-group", "-uid", "-gid", "-perm", "-links",
+    "-inum", "-lname", "-ilname", "-printf", "-used", "-fstype",
 })  # fmt: skip
 _FIND_PATH = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
@@ -35,10 +38,14 @@ _SUBSTITUTE = rf"(?:{_ADDRESS}(?:,{_ADDRESS})?)?s(?:{_BETWEEN_SLASHES}|{_BETWEEN
 _SED = re.compile(rf"(?:{_PRINT}|{_SUBSTITUTE})(?:; ?(?:{_PRINT}|{_SUBSTITUTE}))*;?")
 
 _FIELD = r"(?:\$(?:\d{1,4}|NF)|NR|NF|FNR|\d{1,9}|\"[^\"\\\n]*\")"
-_CONDITION = rf"(?:{_FIELD} ?(?:==|!=|<=|>=|<|>) ?{_FIELD}|(?:{_FIELD} ?!?~ ?)?/[^/\\\[\n]+/|length ?[<>]=? ?\d{{1,9}})"
+_CONDITION = (
+    rf"(?:{_FIELD} ?(?:==|!=|<=|>=|<|>) ?{_FIELD}|(?:{_FIELD} ?!?~ ?)?/[^/\\\[\n]+/"
+    r"|length ?[<>]=? ?\d{1,9})"
+)
 _TALLY = r"(?:sum|total|count|n|s|c)"
 _AWK = re.compile(
-    rf" ?(?:{_CONDITION}(?: ?(?:&&|\|\|) ?{_CONDITION})*)? ?(?:\{{ ?print(?: {_FIELD}(?:(?: ?, ?| ){_FIELD})*)? ?;? ?\}})? ?"
+    rf" ?(?:{_CONDITION}(?: ?(?:&&|\|\|) ?{_CONDITION})*)? ?"
+    rf"(?:\{{ ?print(?: {_FIELD}(?:(?: ?, ?| ){_FIELD})*)? ?;? ?\}})? ?"
     rf"|\{{ ?{_TALLY} ?\+= ?{_FIELD} ?;? ?\}} ?END ?\{{ ?print {_TALLY} ?\}}"
 )
 
@@ -69,7 +76,7 @@ def find_only_lists(words: Sequence[str], place: Place) -> bool:
 
 
 def test_only_looks(words: Sequence[str], place: Place) -> bool:
-    """Whether `test` would evaluate nothing: no variables (`-v`), whose subscripts run commands, and no shell options."""
+    """Whether `test` evaluates nothing: no variables (`-v` runs commands in subscripts), no shell options."""
     match words:
         case [] | [_] | ["!", _]:
             return True
@@ -93,12 +100,12 @@ def printf_only_prints(words: Sequence[str]) -> bool:
 
 
 def is_harmless_sed(script: str) -> bool:
-    """Whether a sed script does nothing but print, delete, quit and substitute: sed can write files and run commands."""
+    """Whether a sed script only prints, deletes, quits and substitutes: sed can also write and run."""
     return _SED.fullmatch(script) is not None
 
 
 def is_harmless_awk(program: str) -> bool:
-    """Whether an awk program does nothing but print fields of lines, or their sum: awk can write files and run commands."""
+    """Whether an awk program only prints fields or their sum: awk can also write and run."""
     return _AWK.fullmatch(program) is not None
 
 

@@ -1,4 +1,4 @@
-"""Git views: the git commands that only look, each with the options under which that is so."""
+"""Git views: the git commands that only look, each with the options that keep it so."""
 
 import os
 import re
@@ -7,38 +7,40 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from swink.tools.credentials import suspicion
-from swink.tools.options import Arguments, Grammar, grammar, read_arguments
+from swink.tools.options import Arguments, OptionTable, declare_options, read_arguments
 from swink.tools.place import Place
 from swink.tools.repository import is_quiet
 from swink.tools.tracked import all_may_be_read
 
 _DIFF = (
-    "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text --shortstat --numstat "
-    "--dirstat?=text --summary --name-only --name-status --raw --check --cached --staged --merge-base --color?=text --no-color "
-    "--color-words?=text --word-diff?=text --word-diff-regex=text --color-moved?=text --unified=number --inter-hunk-context=number "
-    "--function-context --minimal --patience --histogram --diff-algorithm=text --no-renames --find-renames?=text --find-copies?=text "
-    "--find-copies-harder --diff-filter=text --abbrev?=number --full-index --binary --text --ignore-all-space --ignore-space-change "
-    "--ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --exit-code --quiet --no-ext-diff --no-textconv --no-prefix "
-    "--src-prefix=text --dst-prefix=text --pickaxe-all --pickaxe-regex --relative?=text --no-relative --compact-summary "
-    "--patch-with-stat --no-indent-heuristic --ignore-submodules?=text --cc --stat-width=number --stat-count=number --base --ours "
-    "--theirs"
+    "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text "
+    "--shortstat --numstat --dirstat?=text --summary --name-only --name-status --raw --check --cached "
+    "--staged --merge-base --color?=text --no-color --color-words?=text --word-diff?=text "
+    "--word-diff-regex=text --color-moved?=text --unified=number --inter-hunk-context=number "
+    "--function-context --minimal --patience --histogram --diff-algorithm=text --no-renames "
+    "--find-renames?=text --find-copies?=text --find-copies-harder --diff-filter=text --abbrev?=number "
+    "--full-index --binary --text --ignore-all-space --ignore-space-change --ignore-space-at-eol "
+    "--ignore-blank-lines --ignore-cr-at-eol --exit-code --quiet --no-ext-diff --no-textconv --no-prefix "
+    "--src-prefix=text --dst-prefix=text --pickaxe-all --pickaxe-regex --relative?=text --no-relative "
+    "--compact-summary --patch-with-stat --no-indent-heuristic --ignore-submodules?=text --cc "
+    "--stat-width=number --stat-count=number --base --ours --theirs"
 )
 _LOG = (
-    _DIFF
-    + " -giEFP -# -n=number -L=text --oneline --graph --all --decorate?=text --no-decorate --decorate-refs=text --pretty?=text "
-    "--format=text "
-    "--since=text --until=text --after=text --before=text --author=text --committer=text --grep=text --all-match --invert-grep "
-    "--regexp-ignore-case "
-    "--extended-regexp --fixed-strings --perl-regexp --max-count=number --skip=number --follow --reverse --merges --no-merges "
-    "--first-parent --min-parents=number --max-parents=number --abbrev-commit --no-abbrev-commit --no-abbrev --date=text "
-    "--relative-date --topo-order --date-order --author-date-order --branches?=text --tags?=text --remotes?=text --glob=text "
-    "--exclude=text --left-right --left-only --right-only --cherry-pick --cherry-mark --cherry --walk-reflogs --simplify-by-decoration "
-    "--full-history --ancestry-path --boundary --source --log-size --notes?=text --no-notes --no-mailmap --mailmap --use-mailmap "
-    "--full-diff --not --no-walk?=text --parents --children --count --root --encoding=text --no-expand-tabs"
+    _DIFF + " -giEFP -# -n=number -L=text --oneline --graph --all --decorate?=text --no-decorate "
+    "--decorate-refs=text --pretty?=text --format=text --since=text --until=text --after=text "
+    "--before=text --author=text --committer=text --grep=text --all-match --invert-grep "
+    "--regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --max-count=number "
+    "--skip=number --follow --reverse --merges --no-merges --first-parent --min-parents=number "
+    "--max-parents=number --abbrev-commit --no-abbrev-commit --no-abbrev --date=text --relative-date "
+    "--topo-order --date-order --author-date-order --branches?=text --tags?=text --remotes?=text "
+    "--glob=text --exclude=text --left-right --left-only --right-only --cherry-pick --cherry-mark "
+    "--cherry --walk-reflogs --simplify-by-decoration --full-history --ancestry-path --boundary --source "
+    "--log-size --notes?=text --no-notes --no-mailmap --mailmap --use-mailmap --full-diff --not "
+    "--no-walk?=text --parents --children --count --root --encoding=text --no-expand-tabs"
 )
 _REF_LIST = (
-    "--contains=text --no-contains=text --merged?=text --no-merged?=text --points-at=text --sort=text --format=text --color?=text "
-    "--no-color --column?=text --no-column --ignore-case"
+    "--contains=text --no-contains=text --merged?=text --no-merged?=text --points-at=text --sort=text "
+    "--format=text --color?=text --no-color --column?=text --no-column --ignore-case"
 )
 
 
@@ -62,7 +64,7 @@ _SETTINGS = frozenset(
     }
 )
 _ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
-"""A pattern for names of settings that finds those of one section alone."""
+"""A pattern for names of settings that matches those of one section alone."""
 _SIGNATURE = re.compile(r"%[-+ ]?G|signature")
 
 
@@ -71,7 +73,7 @@ def _no_operand(arguments: Arguments) -> bool:
 
 
 def _only_lists(arguments: Arguments) -> bool:
-    """branch and tag make one of the name they are given unless they are told to list."""
+    """branch and tag create one with the name they are given, unless an option makes them list."""
     wanted = ("--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
     return not arguments.operands or arguments.has(*wanted)
 
@@ -92,10 +94,10 @@ def _reads_a_setting(arguments: Arguments) -> bool:
     )
 
 
-class View(Struct, frozen=True):
+class GitView(Struct, frozen=True):
     """A git command's options, and a condition on the rest."""
 
-    options: Grammar
+    options: OptionTable
     also: Callable[[Arguments], bool]
     paths: Callable[[Arguments], Sequence[str]]
     """The operands that may be paths."""
@@ -113,59 +115,61 @@ def _view(
     options: str,
     also: Callable[[Arguments], bool] = lambda arguments: True,
     paths: Callable[[Arguments], Sequence[str]] = _all,
-) -> View:
-    return View(grammar(options, permutes=False), also, paths)
+) -> GitView:
+    return GitView(declare_options(options, permutes=False), also, paths)
 
 
-_VIEWS: Mapping[str, View] = {
-    "status": _view("-sbvzu?=text --short --branch --show-stash --porcelain?=text --long --verbose --untracked-files?=text "
-        "--ignored?=text --column?=text --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?=text "
-        "--ignore-submodules?=text"),
+_VIEWS: Mapping[str, GitView] = {
+    "status": _view("-sbvzu?=text --short --branch --show-stash --porcelain?=text --long --verbose "
+        "--untracked-files?=text --ignored?=text --column?=text --no-column --ahead-behind --no-ahead-behind "
+        "--renames --no-renames --find-renames?=text --ignore-submodules?=text"),
     "log": _view(_LOG),
     "show": _view(_LOG),
     "whatchanged": _view(_LOG),
     "diff": _view(_DIFF),
-    "shortlog": _view("-nsec --numbered --summary --email --all --no-merges --merges --since=text --until=text --after=text "
-        "--before=text --author=text --group=text"),
-    "blame": _view("-lwestfncpMC? -L=text --show-name --show-email --show-number --porcelain --line-porcelain --date=text "
-        "--abbrev=number --since=text --root"),
-    "branch": _view(f"-arvqi --all --remotes --list --show-current --verbose --no-abbrev --abbrev=number {_REF_LIST}", _only_lists),
+    "shortlog": _view("-nsec --numbered --summary --email --all --no-merges --merges --since=text "
+        "--until=text --after=text --before=text --author=text --group=text"),
+    "blame": _view("-lwestfncpMC? -L=text --show-name --show-email --show-number --porcelain "
+        "--line-porcelain --date=text --abbrev=number --since=text --root"),
+    "branch": _view("-arvqi --all --remotes --list --show-current --verbose --no-abbrev --abbrev=number "
+        + _REF_LIST, _only_lists),
     "tag": _view(f"-l -n?=number --list {_REF_LIST}", _only_lists),
-    "for-each-ref": _view(f"--count=number {_REF_LIST}"),
-    "remote": _view("-v --verbose", _no_operand),
-    "remote get-url": _view("--all --push"),
-    "stash list": _view(_LOG),
-    "stash show": _view(_LOG),
-    "reflog": _view(_LOG, _no_operand),
-    "reflog show": _view(_LOG),
+    "for-each-ref": _view(f"--count=number {_REF_LIST}"), "remote": _view("-v --verbose", _no_operand),
+    "remote get-url": _view("--all --push"), "stash list": _view(_LOG), "stash show": _view(_LOG),
+    "reflog": _view(_LOG, _no_operand), "reflog show": _view(_LOG),
     "worktree list": _view("-vz --porcelain --verbose", _no_operand),
-    "config": _view("-lz --local --get --get-all --get-regexp --list --show-origin --show-scope --null --name-only --type=text --bool "
-        "--int", _reads_a_setting),
-    "rev-parse": _view("-q --abbrev-ref?=text --show-toplevel --show-prefix --show-cdup --git-dir --absolute-git-dir --git-common-dir "
-        "--is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository --short?=number --verify --quiet "
-        "--symbolic --symbolic-full-name --all --branches?=text --tags?=text --remotes?=text --revs-only --no-revs --flags --no-flags "
+    "config": _view("-lz --local --get --get-all --get-regexp --list --show-origin --show-scope --null "
+        "--name-only --type=text --bool --int", _reads_a_setting),
+    "rev-parse": _view("-q --abbrev-ref?=text --show-toplevel --show-prefix --show-cdup --git-dir "
+        "--absolute-git-dir --git-common-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository "
+        "--is-shallow-repository --short?=number --verify --quiet --symbolic --symbolic-full-name --all "
+        "--branches?=text --tags?=text --remotes?=text --revs-only --no-revs --flags --no-flags "
         "--show-superproject-working-tree"),
     "rev-list": _view(_LOG + " --objects --disk-usage --no-object-names --use-bitmap-index"),
-    "ls-files": _view("-cdmostvuz --cached --deleted --modified --others --ignored -i --stage --unmerged --killed -k "
-        "--exclude-standard --directory --no-empty-directory --error-unmatch --full-name --abbrev?=number --eol --deduplicate -x=text "
-        "--exclude=text"),
-    "ls-tree": _view("-drtlz --long --name-only --name-status --full-name --full-tree --abbrev?=number --object-only"),
+    "ls-files": _view("-cdmostvuz --cached --deleted --modified --others --ignored -i --stage --unmerged "
+        "--killed -k --exclude-standard --directory --no-empty-directory --error-unmatch --full-name "
+        "--abbrev?=number --eol --deduplicate -x=text --exclude=text"),
+    "ls-tree": _view("-drtlz --long --name-only --name-status --full-name --full-tree --abbrev?=number "
+        "--object-only"),
     "cat-file": _view("-pets"),
-    "describe": _view("--all --tags --always --long --dirty?=text --broken?=text --abbrev=number --match=text --exclude=text "
-        "--exact-match --first-parent --candidates=number --contains"),
+    "describe": _view("--all --tags --always --long --dirty?=text --broken?=text --abbrev=number "
+        "--match=text --exclude=text --exact-match --first-parent --candidates=number --contains"),
     "merge-base": _view("-a --all --is-ancestor --octopus --independent --fork-point"),
-    "show-ref": _view("-hdsq --head --heads --tags --branches --dereference --hash?=number --verify --quiet --abbrev?=number"),
+    "show-ref": _view("-hdsq --head --heads --tags --branches --dereference --hash?=number --verify --quiet "
+        "--abbrev?=number"),
     "name-rev": _view("--tags --name-only --always --refs=text --exclude=text --no-undefined"),
     "show-branch": _view("-ar --all --remotes --current --topo-order --list --no-name --sha1-name"),
     "cherry": _view("-v --abbrev?=number"),
     "diff-tree": _view(_LOG + " --always"),
     "count-objects": _view("-vH --verbose --human-readable", _no_operand),
     "check-ignore": _view("-qvn --quiet --verbose --non-matching --no-index"),
-    "grep": _view("-aiIwvhHEGFPnlLcopWqz -# -e=text -A=number -B=number -C=number -m=number --cached --ignore-case --word-regexp "
-        "--invert-match --full-name --extended-regexp --basic-regexp --fixed-strings --perl-regexp --line-number --column "
-        "--files-with-matches --name-only --files-without-match --count --only-matching --color?=text --no-color --break --heading "
-        "--show-function --function-context --context=number --after-context=number --before-context=number --max-count=number "
-        "--max-depth=number --and --or --not --all-match --quiet --text --null --no-textconv", paths=_after_pattern),
+    "grep": _view("-aiIwvhHEGFPnlLcopWqz -# -e=text -A=number -B=number -C=number -m=number --cached "
+        "--ignore-case --word-regexp --invert-match --full-name --extended-regexp --basic-regexp "
+        "--fixed-strings --perl-regexp --line-number --column --files-with-matches --name-only "
+        "--files-without-match --count --only-matching --color?=text --no-color --break --heading "
+        "--show-function --function-context --context=number --after-context=number --before-context=number "
+        "--max-count=number --max-depth=number --and --or --not --all-match --quiet --text --null "
+        "--no-textconv", paths=_after_pattern),
     "version": _view("--build-options", _no_operand),
 }  # fmt: skip
 
@@ -181,7 +185,7 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
             place = entered
     if waiting == ["--version"]:
         return True
-    # The second word only counts where it stands: `git stash -- list` stashes.
+    # The second word counts only right after the first: `git stash -- list` stashes.
     name = " ".join(waiting[:2]) if " ".join(waiting[:2]) in _VIEWS else " ".join(waiting[:1])
     view = _VIEWS.get(name)
     arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
@@ -205,7 +209,7 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
 
 
 def _runs_no_gpg(arguments: Arguments) -> bool:
-    """Placeholders for signatures have them checked, by a program."""
+    """Whether no format asks for signatures: git checks them with gpg."""
     return not any(_SIGNATURE.search(value) for values in arguments.options.values() for value in values)
 
 

@@ -1,12 +1,14 @@
-"""What of a workspace somebody obeys later, outside the sandbox: git, swink, editors and shells. Commands may not change it.
+"""Files of a workspace that programs outside the sandbox act on later (git, swink, editors, shells).
+
+Commands may not change them:
 
     read_only   exists: mounted read-only
-    steady      a directory above such a thing: mounted on itself, because a mount point cannot be renamed
-    reserved    does not exist, and must not: an empty read-only thing stands there while a command runs
-    kept        what no mount can hold (links, names that are better left free): put right when the command has ended
+    steady      a directory above such a file: mounted on itself, because a mount point cannot be renamed
+    reserved    does not exist, and must not: an empty read-only placeholder is there while a command runs
+    kept        what no mount can protect (links, names that should stay free): put back after the command
 
-Landlock has no mounts: under it everything is kept. Repositories that a command makes elsewhere in the workspace are judged
-when it has ended (`supervisor/aftermath.py`).
+Landlock has no mounts: under it everything is kept. Repositories that a command makes elsewhere in the
+workspace are checked when it has ended (`supervisor/aftermath.py`).
 """
 
 import os
@@ -15,11 +17,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from swink.tools.supervisor import gitconfig
-from swink.tools.survey import Finds
+from swink.tools.survey import Findings
 from swink.tools.view import View, is_beneath
 
-Place = tuple[str, bytes | None]
-"""A path and what stands for nothing there: the content of a file, or None for a directory."""
+Reservation = tuple[str, bytes | None]
+"""A path and its placeholder: the content of a file, or None for a directory."""
 
 MAX_REPOSITORIES = 16
 """Repositories whose objects and branches commands may change; any beyond these are read-only as a whole."""
@@ -37,16 +39,18 @@ _OBEYED = (
     ".nvim.lua",
 )
 _OBEYED_IN_HOME = (
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-    ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs",
-    ".tmux.conf", ".xprofile", ".xsessionrc", ".pam_environment", ".config/git", ".config/fish", ".config/nvim", ".config/autostart",
-    ".config/systemd", ".config/environment.d", ".emacs.d", ".local/bin", "bin",
-    ".vim", ".config/emacs", ".config/zsh", ".config/tmux", ".config/sway", ".config/i3", ".config/plasma-workspace", ".config/hg",
-    ".local/share/systemd", ".xinitrc", ".xsession", ".screenrc", ".hgrc", ".lldbinit", ".psqlrc", ".sqliterc", ".irbrc", ".pryrc",
-    ".ipython", ".cargo/config.toml", ".cargo/config", ".cargo/env", ".gradle/init.d",
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
+    ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
+    ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs", ".tmux.conf", ".xprofile", ".xsessionrc",
+    ".pam_environment", ".config/git", ".config/fish", ".config/nvim", ".config/autostart", ".config/systemd",
+    ".config/environment.d", ".emacs.d", ".local/bin", "bin", ".vim", ".config/emacs", ".config/zsh",
+    ".config/tmux", ".config/sway", ".config/i3", ".config/plasma-workspace", ".config/hg",
+    ".local/share/systemd", ".xinitrc", ".xsession", ".screenrc", ".hgrc", ".lldbinit", ".psqlrc",
+    ".sqliterc", ".irbrc", ".pryrc", ".ipython", ".cargo/config.toml", ".cargo/config", ".cargo/env",
+    ".gradle/init.d",
 )  # fmt: skip
-_OBEYED_BY_GIT: tuple[Place, ...] = (("config", b""), ("hooks", None), ("commondir", b".\n"))
-"""What every repository is asked for. A common directory that is the repository itself is what git takes it to be anyway."""
+_OBEYED_BY_GIT: tuple[Reservation, ...] = (("config", b""), ("hooks", None), ("commondir", b".\n"))
+"""What git reads in every repository; the placeholder for `commondir` names git's default."""
 
 
 class Guard(Struct, frozen=True):
@@ -54,26 +58,26 @@ class Guard(Struct, frozen=True):
 
     read_only: tuple[str, ...] = ()
     steady: tuple[str, ...] = ()
-    reserved: tuple[Place, ...] = ()
+    reserved: tuple[Reservation, ...] = ()
     kept: tuple[str, ...] = ()
 
     @property
     def everything(self) -> tuple[str, ...]:
-        """All of it, for who has no mounts."""
+        """All of it, for Landlock, which has no mounts."""
         return tuple(sorted({*self.read_only, *self.kept, *(path for path, _ in self.reserved)}, key=len))
 
 
-def guard_of(view: View, finds: Finds) -> Guard:
-    """What commands may not change in this workspace."""
+def guard_of(view: View, findings: Findings) -> Guard:
+    """The paths that commands may not change in this workspace."""
     plan = _Plan(view)
     for name in _OBEYED:
         plan.protect(os.path.join(view.root, name), None if name in _RESERVED else False)
     if is_beneath(view.home, view.root):
         for name in _OBEYED_IN_HOME:
             plan.protect(os.path.join(view.home, name), False)
-    for path in finds.pointers:
+    for path in findings.pointers:
         plan.protect(path, False)
-    repositories = sorted(finds.repositories, key=lambda path: path.count("/"))
+    repositories = sorted(findings.repositories, key=lambda path: path.count("/"))
     for path in repositories[:MAX_REPOSITORIES]:
         _protect_repository(plan, path)
     for path in repositories[MAX_REPOSITORIES:]:
@@ -148,13 +152,11 @@ class _Plan:
             self.keep(path, stands_for_nothing)
 
     def keep(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
-        """Keep a path as it is. What stands there if nothing does is a file's content, None for a directory, False for nothing."""
+        """Keep a path as it is. The placeholder is a file's content, None for a directory, False for none."""
         if path == self._view.root or not is_beneath(path, self._view.root) or self._is_hidden(path):
             return
         parent = os.path.dirname(path)
-        if (
-            os.path.realpath(parent) != parent
-        ):  # reached through a link: the link is what can be changed, and where it leads
+        if os.path.realpath(parent) != parent:  # behind a link, which a command can change
             self._kept[path] = None
         elif os.path.islink(path):
             self._kept[path] = None
@@ -169,7 +171,7 @@ class _Plan:
             self._reserved[path] = stands_for_nothing
 
     def hold(self, path: str) -> None:
-        """Let a repository be written to but not renamed; nor any directory between it and the repository it is part of."""
+        """Keep a repository from being renamed, and the directories up to the repository it is part of."""
         if self._is_hidden(path) or os.path.realpath(path) != path:
             return
         inside = "/.git/" in path[len(self._view.root) :]
@@ -217,7 +219,7 @@ def _is_repository(path: str) -> bool:
 
 
 def _stands_for_nothing(path: str, stands_for_nothing: bytes | bool | None) -> bool:
-    """Whether what is there could have been made to reserve the name, for another command that runs now."""
+    """Whether this may be the placeholder of another command that runs now."""
     try:
         if stands_for_nothing is None:
             return os.path.isdir(path) and not os.listdir(path)

@@ -1,7 +1,7 @@
 """HTML as text a model can read: headings, lists, links and code stay recognisable, everything else is prose.
 
-The scanner is our own because the standard library's takes time quadratic in the length of hostile pages, and holds up
-everything else meanwhile. It looks at every character a bounded number of times.
+The scanner is our own because the standard library's takes quadratic time on hostile pages and blocks the
+program meanwhile. This one looks at every character a bounded number of times.
 """
 
 import re
@@ -12,12 +12,14 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 _DROPPED = frozenset({
-    "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "head", "select", "button", "textarea",
+    "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "head", "select",
+    "button", "textarea",
 })  # fmt: skip
 _RAW = {name: re.compile(f"</{name}", re.I | re.A) for name in ("script", "style")}
 _BLOCKS = frozenset({
-    "p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "dl", "dt", "dd", "table", "tr", "form",
-    "fieldset", "blockquote", "figure", "figcaption", "details", "summary", "address", "hr", "li", "pre",
+    "p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "dl", "dt",
+    "dd", "table", "tr", "form", "fieldset", "blockquote", "figure", "figcaption", "details", "summary",
+    "address", "hr", "li", "pre",
 })  # fmt: skip
 _LINES = frozenset({"tr", "li", "dt", "dd"})
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
@@ -42,12 +44,12 @@ class _Tag(Struct, frozen=True):
 
 
 def html_to_text(
-    html: str, base: str = "", *, limit: int = 1 << 20, heed: Callable[[], None] = lambda: None
+    html: str, base: str = "", *, limit: int = 1 << 20, check_stop: Callable[[], None] = lambda: None
 ) -> tuple[str, str]:
-    """The title of a page and its text, of which no more than about `limit` characters; `heed` may raise to end it."""
+    """The title of a page and about `limit` characters of its text; `check_stop` may raise to end it."""
     reader = _Reader(base)
     for token in _tokens(html):
-        heed()
+        check_stop()
         if isinstance(token, str):
             reader.text(token)
         elif token.is_end:
@@ -61,7 +63,7 @@ def html_to_text(
 
 
 def _unescaped(text: str) -> str:
-    """Text without character references; numbers no character has are cut off first, since long ones raise."""
+    """Text with character references replaced; overlong numbers, which would raise, become U+FFFD."""
     return unescape(_LONG_NUMBER.sub("\ufffd", text)) if "&" in text else text
 
 
@@ -94,7 +96,7 @@ _REST_OF_TAG = re.compile(r"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")
 
 
 def _tag_end(html: str, at: int) -> int:
-    """Where a tag ends: at a `>` outside of quotes; one that is too long or never closed, at the next `>` or its beginning."""
+    """Where a tag ends: at a `>` outside of quotes; if there is none near, at any `>`, or at its name."""
     first = html.find(">", at, at + _MAX_TAG)
     if first < 0:
         return at

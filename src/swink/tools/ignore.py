@@ -1,7 +1,7 @@
 """What git would ignore: the patterns of .gitignore files, and globs in the same language.
 
-Files and globs come from whoever fills the workspace, so both are bounded: plain names, suffixes and prefixes are looked up
-however many there are, and of other patterns only so many count.
+Ignore files and globs are untrusted input, so matching takes linear time whatever the pattern: plain names,
+suffixes and prefixes are looked up in tables, and the number of other patterns per file is limited.
 """
 
 import re
@@ -14,13 +14,14 @@ from swink.tool import ToolError
 MAX_PATTERN = 4096
 """Characters of a pattern; no path is longer."""
 MAX_COMPLEX = 500
-"""Patterns of one ignore file that are more than a name with a star at one end; further ones are passed over."""
+"""Patterns of one ignore file that are more than a name with a star at one end; further ones are not used."""
 MAX_BRANCHES = 500
-"""Readings of a glob with braces."""
+"""Patterns that a glob with braces may stand for."""
 
 _CLASSES = {
-    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r"\s", "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f", "graph": "!-~", "print": " -~",
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r"\s",
+    "blank": r" \t", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f",
+    "graph": "!-~", "print": " -~",
 }  # fmt: skip
 _NEVER = r"(?!)"
 _SPECIAL = re.compile(r"[*?\[\\]")
@@ -36,19 +37,21 @@ class _Rule(Struct, frozen=True):
 
 
 class IgnoreFile:
-    """The rules of one .gitignore, for paths relative to its directory; the last rule that matches decides."""
+    """The rules of one .gitignore, for paths relative to its directory; the last match decides."""
 
     __slots__ = ("_keeps", "_names", "_paths")
 
-    def __init__(self, lines: Iterable[str], heed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, lines: Iterable[str], check_stop: Callable[[], None] = lambda: None) -> None:
         rules: list[_Rule] = []
         for line in lines:
-            heed()
+            check_stop()
             if (rule := _rule(line)) is not None:
                 rules.append(rule)
         self._keeps = [rule.negated for rule in rules]
-        self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], heed)
-        self._paths = _Rules([(index, rule) for index, rule in enumerate(rules) if not rule.by_name], heed)
+        self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], check_stop)
+        self._paths = _Rules(
+            [(index, rule) for index, rule in enumerate(rules) if not rule.by_name], check_stop
+        )
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
         """True: ignored. False: kept in spite of an earlier rule. None: not mentioned."""
@@ -61,13 +64,13 @@ class _Rules:
 
     __slots__ = ("_complex", "_whole", "_with_prefix", "_with_suffix")
 
-    def __init__(self, rules: list[tuple[int, _Rule]], heed: Callable[[], None]) -> None:
+    def __init__(self, rules: list[tuple[int, _Rule]], check_stop: Callable[[], None]) -> None:
         self._whole = _Lookup()
         self._with_suffix = _Lookup()
         self._with_prefix = _Lookup()
         others: list[tuple[int, _Rule]] = []
         for index, rule in rules:
-            heed()
+            check_stop()
             star = rule.by_name and len(rule.pattern) > 1
             if not _SPECIAL.search(rule.pattern):
                 self._whole.add(rule.pattern, index, rule)
@@ -77,7 +80,7 @@ class _Rules:
                 self._with_prefix.add(rule.pattern[:-1], index, rule)
             elif len(others) < MAX_COMPLEX:
                 others.append((index, rule))
-        self._complex = _compiled(others[::-1], heed)
+        self._complex = _compiled(others[::-1], check_stop)
 
     def last(self, text: str, is_directory: bool) -> int:
         found = self._whole.rules(is_directory).get(text, -1)
@@ -120,12 +123,12 @@ class _Lookup:
 
 
 def _compiled(
-    rules: list[tuple[int, _Rule]], heed: Callable[[], None]
+    rules: list[tuple[int, _Rule]], check_stop: Callable[[], None]
 ) -> list[tuple[list[int], "re.Pattern[str]"]]:
-    """Groups of patterns, each one regular expression with the indices of its alternatives; the last in the file come first."""
+    """The patterns in groups, last ones first: the indices of the rules and one regular expression."""
     groups: list[tuple[list[int], re.Pattern[str]]] = []
     for at in range(0, len(rules), _GROUP):
-        heed()
+        check_stop()
         group = rules[at : at + _GROUP]
         regexes = [
             _translate(rule.pattern, is_path=not rule.by_name) + ("/" if rule.directory_only else "/?")
@@ -172,8 +175,8 @@ _DOUBLE_STAR = re.compile(r"(?:(?<=^)|(?<=/))\*\*(?=/|$)")
 
 def _translate(pattern: str, *, is_path: bool) -> str:
     """A glob as a regular expression; in a path `*` and `?` stop at slashes and `**` does not."""
-    chapters: list[str] = [""]  # what stands between the double stars of a path
-    runs: list[str] = [""]  # what stands between the stars of one name
+    chapters: list[str] = [""]  # the parts of a path between its `**`
+    runs: list[str] = [""]  # the parts of a name between its `*`
     at = 0
     while at < len(pattern):
         char = pattern[at]
@@ -202,11 +205,12 @@ def _translate(pattern: str, *, is_path: bool) -> str:
     return _starry(chapters[:-1], chapters[-1] + _starred(runs))
 
 
-# Of several stars all but the last take the first fit for good: it leaves the most to the rest, and nothing is tried twice.
+# All stars but the last are atomic groups: the first fit leaves the most text to the rest of the pattern, so
+# trying others never helps, and matching takes linear time.
 
 
 def _starry(chapters: list[str], last: str | None = None) -> str:
-    """A path with double stars between its chapters."""
+    """The regular expression for parts of a path with `**` between them."""
     if not chapters:
         return last or ""
     first, *middle = chapters
@@ -218,7 +222,7 @@ def _starry(chapters: list[str], last: str | None = None) -> str:
 
 
 def _starred(runs: list[str]) -> str:
-    """A name with stars between its runs."""
+    """The regular expression for parts of a name with `*` between them."""
     first, *others = runs
     if not others:
         return first
@@ -263,7 +267,7 @@ def _member(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _braces(pattern: str) -> list[str]:
-    """Every reading of `{a,b}`; braces without a comma, or unbalanced, stand for themselves."""
+    """The patterns that `{a,b}` stands for; braces without a comma, or unbalanced, stand for themselves."""
     waiting = [pattern]
     done: dict[str, None] = {}
     size = 0

@@ -1,7 +1,8 @@
-"""Landlock rulesets: which files a command may touch, decided by the kernel without namespaces or privileges.
+"""Landlock rulesets: which files a command may use, enforced by the kernel without namespaces or privileges.
 
-Landlock confines opening, making, renaming, truncating and removing files, and (from ABI 6, Linux 6.12) signals and abstract
-Unix sockets. It says nothing about permission bits, owners and time stamps, and cannot except a path beneath one it allows.
+Landlock confines opening, making, renaming, truncating and removing files, and (from ABI 6, Linux 6.12)
+signals and abstract Unix sockets. It does not cover permission bits, owners and time stamps, and cannot
+exclude a path beneath one that it allows.
 """
 
 import os
@@ -51,7 +52,7 @@ def scopes() -> dict[str, Any]:
 
 
 def _around(path: str, access: int, hidden: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The path; or where something hidden lies beneath it, everything in it but that, since a rule holds for all beneath."""
+    """The path; or, since a rule holds for everything beneath, the entries around hidden ones beneath it."""
     if path in hidden:
         return
     inside = path.rstrip("/") + "/"

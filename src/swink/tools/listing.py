@@ -9,7 +9,7 @@ from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolResult, tool
 from swink.tools.ignore import glob_regex
 from swink.tools.text import printable
-from swink.tools.walk import MAX_DEPTH, TooLong, heeding, walk
+from swink.tools.walk import MAX_DEPTH, TooLong, make_stop_check, walk
 from swink.tools.workspace import Workspace
 
 MAX_ENTRIES = 1000
@@ -32,7 +32,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             depth: How many levels to go down; 1 lists the directory itself.
             ignored: List what git ignores too.
         """
-        entries = walk(workspace, path, depth=depth, ignored=ignored, heed=heeding(ctx))
+        entries = walk(workspace, path, depth=depth, ignored=ignored, check_stop=make_stop_check(ctx))
         return _listed(
             (
                 shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
@@ -46,7 +46,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         """Find files by name. What git ignores is left out.
 
         Args:
-            pattern: A glob: `*.py` finds by name at any depth, `src/**/test_*.py` by path; `{a,b}` stands for either.
+            pattern: A glob: `*.py` matches names at any depth, `src/**/test_*.py` paths; `{a,b}` is either.
             path: The directory to look in, relative to the workspace.
             ignored: Find what git ignores too.
         """
@@ -55,7 +55,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         skip = len(base) + 1 if base else 0
 
         def matches() -> Iterator[str]:
-            for entry in walk(workspace, path, ignored=ignored, heed=heeding(ctx)):
+            for entry in walk(workspace, path, ignored=ignored, check_stop=make_stop_check(ctx)):
                 if not entry.is_directory and (
                     regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)
                 ):

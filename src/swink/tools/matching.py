@@ -1,4 +1,4 @@
-"""Lines that match a pattern, found by a process that can be killed with all it does (see `supervisor/match.py`)."""
+"""Lines that match a pattern, found in a separate process that can be killed (see `supervisor/match.py`)."""
 
 import marshal
 import os
@@ -17,7 +17,7 @@ from swink.tool import ToolError
 from swink.tools.text import Encoding
 
 PATIENCE = 10.0
-"""Seconds one block of text may take; what takes longer will not end."""
+"""Seconds one block of text may take."""
 
 _MATCH = str(Path(__file__).with_name("supervisor") / "match.py")
 
@@ -25,8 +25,8 @@ _MATCH = str(Path(__file__).with_name("supervisor") / "match.py")
 class Matcher:
     """One pattern; use it in a `with` block."""
 
-    def __init__(self, pattern: str, flags: int, heed: Callable[[], None]) -> None:
-        self._heed = heed
+    def __init__(self, pattern: str, flags: int, check_stop: Callable[[], None]) -> None:
+        self._check_stop = check_stop
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", _MATCH],
             stdin=subprocess.PIPE,
@@ -48,7 +48,7 @@ class Matcher:
         return self._answer((encoding.name, encoding.errors, data))
 
     def run(self, argv: list[str], directory: str) -> tuple[int, bytes]:
-        """Exit code and output of a program with no input, no environment and nothing to say on stderr."""
+        """Exit code and output of a program that is run without input, environment and stderr."""
         return self._answer((argv, directory), float("inf"))
 
     def __enter__(self) -> "Matcher":
@@ -91,8 +91,9 @@ class Matcher:
 
     def _wait(self, read: list[int], write: list[int]) -> None:
         while not any(select.select(read, write, [], 0.02)):
-            self._heed()
+            self._check_stop()
             if time.monotonic() > self._deadline:
                 raise ToolError(
-                    "the pattern takes too long: a repeat inside a repeat, as in (a+)+, can take forever; simplify it"
+                    "the pattern takes too long: a repeat inside a repeat, as in (a+)+, can take forever; "
+                    "simplify it"
                 )

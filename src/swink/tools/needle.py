@@ -1,8 +1,9 @@
 """A search pattern as ripgrep can use it to rule files out.
 
-Python's `re` decides what a pattern means and prints every match; ripgrep only has to name the files worth reading. So the
-pattern is translated into one for ripgrep that matches at least as much: assertions are dropped, classes widened, and what
-cannot be said becomes "anything". A file that ripgrep does not name has no match, whatever the pattern says.
+Python's `re` decides what a pattern means and prints every match; ripgrep only has to name the files worth
+reading. So the pattern is translated into one for ripgrep that matches at least as much: assertions are
+dropped, classes widened, and what cannot be said becomes "anything". A file that ripgrep does not name has no
+match, whatever the pattern says.
 """
 
 import re
@@ -46,7 +47,7 @@ def ripgrep_pattern(pattern: str, *, ignore_case: bool) -> str | None:
 
 
 class Literal(Struct, frozen=True):
-    """Some text that every match contains, to rule files out without ripgrep; empty if there is none to rely on."""
+    """Text that every match contains, to rule files out without ripgrep; empty if none is certain."""
 
     text: bytes = b""
     ignore_case: bool = False

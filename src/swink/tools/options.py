@@ -1,4 +1,4 @@
-"""Options: what a program would make of its arguments, read by a declared grammar as getopt_long reads them.
+"""Options: how a program reads its arguments, by a declared table of options and the rules of getopt_long.
 
     -abc            options of one letter without a value
     -n=number       one with a value, attached or as the next word
@@ -8,8 +8,8 @@
     -I?=text        the same with one letter, where the value is attached
     -#              a number as an option, as in `head -5`
 
-What is not declared is refused, abbreviations (`--outp=x`) too, and so is a separate value that looks like an option: a version of
-the program that takes no value there would obey it.
+What is not declared is refused, abbreviations (`--outp=x`) too, and so is a separate value that looks like an
+option: a version of the program that takes no value there would take it for one.
 """
 
 import re
@@ -24,11 +24,11 @@ _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?[A-Za-z%]{0,3}")
 _COUNT = re.compile(r"-\d{1,9}")
 
 
-class Grammar(Struct, frozen=True):
+class OptionTable(Struct, frozen=True):
     """The options a program may be given.
 
-    `permutes` if some systems stop looking for options at the first operand; `attaches` if letters with a value may stand together
-    with other letters or with their value, as getopt has it.
+    `permutes` if some systems stop looking for options at the first operand; `attaches` if a letter with a
+    value may be joined with other letters or with its value, as getopt allows.
     """
 
     options: Mapping[str, Kind]
@@ -41,7 +41,7 @@ class Grammar(Struct, frozen=True):
 class Arguments(Struct, frozen=True):
     """A program's arguments: options with their values, operands, and values that are paths.
 
-    `late` are the words after the first operand, which are all operands to a program that stops looking for options there.
+    `late` are the words after the first operand: some programs stop looking for options there.
     """
 
     options: Mapping[str, tuple[str, ...]]
@@ -54,8 +54,8 @@ class Arguments(Struct, frozen=True):
         return any(name in self.options for name in names)
 
 
-def grammar(declaration: str, *, permutes: bool = True, attaches: bool = True) -> Grammar:
-    """The grammar that a text declares."""
+def declare_options(declaration: str, *, permutes: bool = True, attaches: bool = True) -> OptionTable:
+    """The options that a text declares."""
     options: dict[str, Kind] = {}
     optional: set[str] = set()
     counts = False
@@ -68,7 +68,7 @@ def grammar(declaration: str, *, permutes: bool = True, attaches: bool = True) -
             names = [bare] if bare.startswith("--") else [f"-{letter}" for letter in bare[1:]]
             options.update(dict.fromkeys(names, _kind(kind)))
             optional.update(names if name.endswith("?") else ())
-    return Grammar(options, frozenset(optional), counts, permutes, attaches)
+    return OptionTable(options, frozenset(optional), counts, permutes, attaches)
 
 
 def _kind(name: str) -> Kind:
@@ -81,14 +81,14 @@ def _kind(name: str) -> Kind:
             raise ValueError(f"no kind of value {name!r}")
 
 
-def read_arguments(known: Grammar, words: Sequence[str]) -> Arguments | None:
+def read_arguments(known: OptionTable, words: Sequence[str]) -> Arguments | None:
     """What the words mean; None if one of them is not declared."""
     reader = _Reader(known, words)
     return reader.arguments() if reader.read() else None
 
 
 class _Reader:
-    def __init__(self, known: Grammar, words: Sequence[str]) -> None:
+    def __init__(self, known: OptionTable, words: Sequence[str]) -> None:
         self._known = known
         self._waiting = list(reversed(words))
         self._options: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A place: the directory a command would run in, what its paths lead to from there, and which programs its names mean."""
+"""A place: the directory a command would run in, and what paths and program names mean there."""
 
 import fnmatch
 import os
@@ -23,8 +23,8 @@ MAX_WILDCARDS = 8
 
 _LOADED = ("LD_", "DYLD_", "GCONV_PATH", "LOCPATH")
 _CHANGES_ALL = frozenset({
-    "POSIXLY_CORRECT", "_POSIX2_VERSION", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT", "EXECIGNORE", "GLOBIGNORE",
-    "GREP_OPTIONS",
+    "POSIXLY_CORRECT", "_POSIX2_VERSION", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT",
+    "EXECIGNORE", "GLOBIGNORE", "GREP_OPTIONS",
 })  # fmt: skip
 _CHANGES = {
     "rg": {"RIPGREP_CONFIG_PATH"}, "file": {"MAGIC"}, "jq": {"JQ_LIBRARY_PATH"}, "cd": {"CDPATH"},
@@ -41,8 +41,8 @@ _SAFE_START = re.compile(r"[\w./]")
 class Place(Struct, frozen=True):
     """Where a command would run.
 
-    `private` is the directory where the sandbox keeps the commands' own home and temp files, if it has one; `is_open` says that
-    nothing keeps commands from reading secrets in the workspace.
+    `private` is the directory where the sandbox keeps the commands' home and temp files, if it has one;
+    `is_open` means that no sandbox keeps commands from reading secrets in the workspace.
     """
 
     workspace: Workspace
@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
             return True
         full = os.path.join(self.directory, path)
         if suspicion(path) == "sure" and not os.path.exists(full):
-            return False  # it may come to be before the command runs
+            return False  # it may be made before the command runs
         try:
             with self.workspace.at(full) as spot:
                 found = spot.stat()
@@ -110,13 +110,13 @@ class Place(Struct, frozen=True):
             found = self.workspace.directory(full)
         except ToolError:
             return None
-        # Through a link the shell's own idea of where it is differs from the system's, and with it what `..` means.
+        # Through a link the shell and the system disagree about the current directory, and so about `..`.
         return replace(self, directory=found) if found == full else None
 
     def shows_secrets(self, path: str, *, skips_dots: bool = False, names: Sequence[str] = ()) -> bool:
-        """Whether a search through a directory would read what is hidden there; yes as well if there is too much to look through.
+        """Whether a search through a directory would read hidden files; also if it has too many to check.
 
-        `skips_dots` for a search that passes over names with a leading dot; `names` are patterns for the files it reads.
+        `skips_dots`: the search skips names with a leading dot. `names`: patterns for the files it reads.
         """
         if not self.is_open:
             return False
@@ -139,7 +139,7 @@ class Place(Struct, frozen=True):
                 if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
             ]
             suspects = [name for name in read if is_known_place(directory) or not is_unsuspicious(name)]
-            left -= 20 * len(suspects)  # which may have to be opened
+            left -= 20 * len(suspects)  # these may have to be opened
             if left < 0 or any(self._is_secret(os.path.join(directory, name)) for name in suspects):
                 return True
         return False
@@ -152,7 +152,7 @@ class Place(Struct, frozen=True):
             return True
 
     def expand(self, word: Word) -> list[str] | None:
-        """The words that bash makes of one with wildcards; None if that is not certain, or leads outside other than by a link."""
+        """The words bash expands a word to; None if uncertain, or if one lies outside (not by a link)."""
         if not word.wild:
             return [word.text]
         if len(word.wild) > MAX_WILDCARDS or not self.inside(
@@ -192,7 +192,7 @@ class Place(Struct, frozen=True):
         return locale in ("C", "POSIX") or "utf" in locale.lower()
 
     def trusts(self, program: str) -> bool:
-        """Whether the program that the PATH finds lies where commands cannot have put it; also if there is none."""
+        """Whether the program found on the PATH lies where commands cannot write; also if there is none."""
         if _CHANGES.get(program, set()) & self.environment.keys():
             return False
         found = self.find(program)
@@ -210,7 +210,7 @@ class Place(Struct, frozen=True):
         return None
 
     def _seen_as(self, directory: str) -> Iterator[str]:
-        """Where a directory on the PATH may be in truth: commands in a sandbox have a home and temp files of their own."""
+        """The directories that one on the PATH may be: in a sandbox, home and temp files are elsewhere."""
         if self.private is not None:
             for own, top in (("home", str(home_directory())), ("tmp", "/tmp"), ("tmp", "/var/tmp")):
                 if is_beneath(directory, top):
@@ -224,7 +224,7 @@ class Place(Struct, frozen=True):
         return part in ("", ".", "..") or "/" in part
 
     def _is_writable(self, path: str) -> bool:
-        """Whether a path lies in the workspace or among temp files, by what the directories above it are and not by their names."""
+        """Whether a path lies in the workspace or among temp files, compared by inode and not by name."""
         tops = [
             os.stat(top)
             for top in {str(self.workspace.root), tempfile.gettempdir(), self.private or "/tmp"}
@@ -244,12 +244,12 @@ class Place(Struct, frozen=True):
 
 
 def _is_seen(name: str, wanted: Sequence[str]) -> bool:
-    """Whether a search that passes over names with a leading dot looks at this one."""
+    """Whether a search that skips names with a leading dot reads this one."""
     return not name.startswith(".") or any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in wanted)
 
 
 def _wanted_in(directory: str) -> list[str]:
-    """Names that the ignore files of a directory except (`!.env`): ripgrep then looks at them in spite of their dot."""
+    """Names that a directory's ignore files un-ignore (`!.env`): ripgrep reads them in spite of their dot."""
     lines: list[str] = []
     for name in _IGNORE_FILES:
         path = os.path.join(directory, name)
@@ -274,7 +274,7 @@ class _Uncertain(Exception):
 
 
 def _matches(base: str, before: str, parts: list[tuple[str, set[int]]], left: list[int]) -> Iterator[str]:
-    """The names that match a path with wildcards, part by part as bash does it: a leading dot is matched by a dot only."""
+    """The paths that match wildcards, part by part as in bash: only a dot matches a leading dot."""
     (part, wild), rest = parts[0], parts[1:]
     here = os.path.join(base, before)
     if not any(0 <= place < len(part) for place in wild):

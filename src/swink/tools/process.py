@@ -2,12 +2,13 @@
 
     run ──launch──▶ supervisor ──fork, limits, filters, exec──▶ command ─┬─▶ child ─▶ …
         ◀──output─────────────────────────────────────────────────────── ┘
-        ◀──ending── supervisor, when the command has ended and its last descendant is gone
+        ◀──status── supervisor, when the command has ended and its last descendant is gone
 
-The supervisor is a small process of its own (see `supervisor/start.py`): it adopts orphans, so no descendant can leave the
-tree by a double fork, a new session or a new process group; it ends the tree with TERM, a grace and KILL; and it does so
-too when the program around us dies, because its stdin ends then. Nothing a descendant holds open can hold up a run, and
-a command that kills or stops its supervisor is ended all the same.
+The supervisor is a small separate process (see `supervisor/start.py`). It adopts orphans, so that no
+descendant can leave the tree by a double fork, a new session or a new process group. It ends the tree with
+TERM, a grace period and KILL, also when our program dies, because its stdin is closed then. A descendant that
+keeps the output pipe open does not delay a run, and a command that kills or stops its supervisor is ended
+too.
 """
 
 import asyncio
@@ -42,9 +43,9 @@ Reason = Literal["timeout", "killed", "memory", "processes", "disk", "supervisor
 class Limits(Struct, frozen=True):
     """What a command may use. Processor time and file size hold per process, the others for the whole tree.
 
-    `memory` (with shared memory that nobody maps, such as a memfd), `processes` and `disk` (how much free space may vanish
-    while the command runs) are looked at ten times a second; one process alone also meets its memory limit at once.
-    `wall` is the most a model may ask for.
+    `memory` (including unmapped shared memory such as a memfd), `processes` and `disk` (by how much free
+    space may shrink while the command runs) are checked ten times a second; the kernel also enforces `memory`
+    for each process. `wall` is the longest timeout a model may set.
     """
 
     wall: float = 600.0
@@ -71,17 +72,17 @@ class Launch(Struct, frozen=True):
     drop_privileges: bool = False
     backend: str = "none"
     reserved: tuple[tuple[str, bytes | None, str], ...] = ()
-    """Names that nothing may be made at: path, content (None for a directory), and what covers it (itself if empty)."""
+    """Names that stay unused: path, content (None for a directory), and what covers it (itself if empty)."""
     watch: Mapping[str, Any] | None = None
     """What must be as it was when the command has ended; see `supervisor/aftermath.py`."""
     egress: Callable[[], AbstractAsyncContextManager[object]] | None = None
-    """What is there as long as the command runs: its way to the network."""
+    """The proxy for the command's network, open while the command runs."""
     running: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Who is told that it runs."""
+    """Entered while the command runs."""
 
 
-class Ending(Struct, frozen=True):
-    """How a command ended: its exit code as a shell gives it, and the reason where it was ended."""
+class ExitStatus(Struct, frozen=True):
+    """How a command ended: its exit code as a shell gives it, and the reason if we ended it."""
 
     code: int
     signal: int | None = None
@@ -90,7 +91,7 @@ class Ending(Struct, frozen=True):
     left: int = 0
     directory: str = ""
     notes: tuple[str, ...] = ()
-    """What the command has left behind, and what was done about it."""
+    """What the command left in the workspace that was undone or needs attention."""
 
 
 class CannotStart(ToolError):
@@ -130,7 +131,7 @@ class HeadAndTail:
         return f"{head}\n[... {self.cut:,} bytes of {self.size:,} cut here ...]\n{tail}"
 
 
-async def run(launch: Launch, on_output: Callable[[bytes], None]) -> Ending:
+async def run(launch: Launch, on_output: Callable[[bytes], None]) -> ExitStatus:
     """Run a command to its end and give its output to `on_output` as it comes.
 
     Cancelled, it ends the command with everything the command started before the cancellation goes on.
@@ -147,7 +148,7 @@ async def run(launch: Launch, on_output: Callable[[bytes], None]) -> Ending:
                 await supervisor.end()
     if "error" in report:
         raise CannotStart(f"{launch.argv[0]} could not be started: {report['error']}")
-    return Ending(**report)
+    return ExitStatus(**report)
 
 
 class _Supervisor:
@@ -194,10 +195,10 @@ class _Supervisor:
             except BlockingIOError:
                 await self._writable()
             except BrokenPipeError:
-                break  # it is dead already; its report says why, or that there is none
+                break  # it is dead already; its report, or the lack of one, says why
 
     async def report(self, wall: float) -> dict[str, Any]:
-        """The ending; then whatever output is still in the pipe, but not for the sake of a writer out of our reach."""
+        """The exit status; waits shortly for the rest of the output: an escaped process may hold the pipe."""
         # Not the future itself: it must survive our cancellation.
         await asyncio.wait([self._status.closed], timeout=wall + GRACE + MARGIN)
         if not self._is_complete():
@@ -210,7 +211,7 @@ class _Supervisor:
         return {"code": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "reason": "supervisor"}
 
     async def end(self) -> None:
-        """Have the command ended and wait for that, however often we are cancelled meanwhile."""
+        """End the command and wait for that, even if we are cancelled meanwhile."""
         if self._lifeline < 0:
             return
         with suppress(BrokenPipeError, BlockingIOError):

@@ -1,4 +1,4 @@
-"""read_file: text as lines, images as images, and a word on everything else."""
+"""read_file: text as lines, images as images; other files are refused with their type."""
 
 import base64
 import os
@@ -19,7 +19,7 @@ from swink.tools.text import (
     read_past_holes,
     short_hash,
 )
-from swink.tools.walk import Heed, heeding
+from swink.tools.walk import StopCheck, make_stop_check
 from swink.tools.workspace import Workspace
 
 MAX_LINES = 2000
@@ -63,7 +63,8 @@ def read_tools(workspace: Workspace) -> list[Tool]:
                 data, encoding = head, detect(head[: head.rfind(b"\n") + 1] or head)
             if encoding is None:
                 raise ToolError(
-                    f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; use bash with a program for it",
+                    f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; "
+                    "use bash with a program for it",
                     details,
                 )
             file.seek(0)
@@ -77,7 +78,8 @@ def read_tools(workspace: Workspace) -> list[Tool]:
 def _image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> ToolResult:
     if size > MAX_IMAGE:
         raise ToolError(
-            f"{path} is {kind} of {size:,} bytes; images up to {MAX_IMAGE:,} can be looked at, so make a smaller copy first"
+            f"{path} is {kind} of {size:,} bytes; images up to {MAX_IMAGE:,} can be looked at, "
+            "so make a smaller copy first"
         )
     data = base64.b64encode(head + file.read()).decode()
     return ToolResult(
@@ -96,21 +98,22 @@ def _streamed(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator
     """Lines of a file too large to hold; of an endless line only the beginning is kept."""
     if encoding.name not in ("utf-8", "cp1252"):
         raise ToolError(
-            f"a file of this size is read only in a one-byte encoding or utf-8, and this is {encoding}; convert it with iconv in bash"
+            f"a file of this size is read only in a one-byte encoding or utf-8, and this is {encoding}; "
+            "convert it with iconv in bash"
         )
     file.seek(len(encoding.bom))
-    heed = heeding(ctx)
+    check_stop = make_stop_check(ctx)
     while line := file.readline(4 * MAX_LINE):
-        heed()
+        check_stop()
         if not line.endswith(b"\n"):
-            _leave_line(file, heed)
+            _leave_line(file, check_stop)
         yield Encoding(encoding.name).decode(line.rstrip(b"\n"))
 
 
-def _leave_line(file: IO[bytes], heed: Heed) -> None:
+def _leave_line(file: IO[bytes], check_stop: StopCheck) -> None:
     """Go to the beginning of the next line."""
     while data := read_past_holes(file, 1 << 20):
-        heed()
+        check_stop()
         end = data.find(b"\n") + 1
         if end:
             file.seek(end - len(data), os.SEEK_CUR)
@@ -120,7 +123,7 @@ def _leave_line(file: IO[bytes], heed: Heed) -> None:
 def _page(
     lines: Iterator[str], offset: int, limit: int, numbered: bool, *, counted: bool
 ) -> tuple[str, list[int]]:
-    """The lines asked for, within the caps, and a note of what is missing; all lines are counted only if that is cheap."""
+    """The lines asked for, within the caps, and a note of what is missing; `counted` if all are counted."""
     kept: list[str] = []
     size = 0
     total = 0

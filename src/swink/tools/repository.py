@@ -1,9 +1,9 @@
-"""A repository: whether git, asked to look at it, would run nothing but git.
+"""A repository: whether git commands that only look would run no other program there.
 
-Git obeys what it finds: a repository's configuration names programs (fsmonitor, filters, text conversions, hooks), and the nearest
-repository above the working directory counts, a bare one hidden in a directory of files included. So git is only trusted with the
-workspace's own `.git`, a plain directory whose configuration holds nothing but settings known to run nothing; or where there is no
-repository at all.
+A repository's configuration names programs that git runs (fsmonitor, filters, text conversions, hooks), and
+git uses the nearest repository above the working directory, even a bare one among ordinary files. So git is
+trusted only with the workspace's own `.git`, a plain directory whose configuration has only settings known to
+run nothing; or where there is no repository at all.
 """
 
 import os
@@ -21,12 +21,12 @@ MAX_CONFIGURATION = 256_000
 MAX_INDEX = 32_000_000
 
 _VARIABLES = re.compile(
-    r"GIT_(?:PAGER|OPTIONAL_LOCKS|TERMINAL_PROMPT|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|SSH_VARIANT|(?:SSL|HTTP|PROXY)_\w+"
-    r"|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE))"
+    r"GIT_(?:PAGER|OPTIONAL_LOCKS|TERMINAL_PROMPT|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|SSH_VARIANT"
+    r"|(?:SSL|HTTP|PROXY)_\w+|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE))"
 )
-"""What only commits, terminals and networks need."""
+"""Variables that only matter to commits, terminals and networks."""
 _SUBMODULE = b"\x00\x00\xe0\x00"
-"""The mode of an entry that is a repository of its own; git looks into that one, too."""
+"""The mode of an index entry that is a submodule; git looks into that repository, too."""
 
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=([^\\\x00-\x08\x0a-\x1f]*))?")
@@ -38,33 +38,36 @@ _HEAD = re.compile(rb"(?:ref: refs/[^\x00-\x20\x7f]+|[0-9a-f]{40}|[0-9a-f]{64})\
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 
 _HARMLESS_SECTIONS = frozenset({
-    "advice", "alias", "branch", "color", "commit", "credential", "fetch", "gc", "github", "gui", "http", "init",
-    "maintenance", "pack", "pull",
-    "push", "rebase", "receive", "rerere", "submodule", "tag", "url", "user",
+    "advice", "alias", "branch", "color", "commit", "credential", "fetch", "gc", "github", "gui", "http",
+    "init", "maintenance", "pack", "pull", "push", "rebase", "receive", "rerere", "submodule", "tag", "url",
+    "user",
 })  # fmt: skip
 _HARMLESS = {
     "core": frozenset({
-        "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf",
-        "safecrlf", "eol",
-        "quotepath", "abbrev", "compression", "longpaths", "untrackedcache", "fscache", "preloadindex", "whitespace", "commentchar",
-        "checkstat",
-        "trustctime", "protectntfs", "protecthfs", "sharedrepository", "bigfilethreshold", "hookspath",
+        "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode",
+        "symlinks", "autocrlf", "safecrlf", "eol", "quotepath", "abbrev", "compression", "longpaths",
+        "untrackedcache", "fscache", "preloadindex", "whitespace", "commentchar", "checkstat", "trustctime",
+        "protectntfs", "protecthfs", "sharedrepository", "bigfilethreshold", "hookspath",
     }),
     "lfs": frozenset({"repositoryformatversion", "url", "pushurl", "access", "locksverify"}),
-    "remote": frozenset({"url", "pushurl", "fetch", "push", "tagopt", "prune", "mirror", "gh-resolved", "skipdefaultupdate"}),
-    "diff": frozenset({
-        "algorithm", "renames", "renamelimit", "colormoved", "colormovedws", "mnemonicprefix", "noprefix", "context",
-        "interhunkcontext", "tool",
-        "wserrorhighlight", "indentheuristic", "statgraphwidth",
+    "remote": frozenset({
+        "url", "pushurl", "fetch", "push", "tagopt", "prune", "mirror", "gh-resolved", "skipdefaultupdate",
     }),
-    "merge": frozenset({"ff", "conflictstyle", "tool", "log", "renames", "stat", "autostash", "verifysignatures"}),
-    "status": frozenset({"short", "branch", "showuntrackedfiles", "showstash", "aheadbehind", "relativepaths", "renames"}),
+    "diff": frozenset({
+        "algorithm", "renames", "renamelimit", "colormoved", "colormovedws", "mnemonicprefix", "noprefix",
+        "context", "interhunkcontext", "tool", "wserrorhighlight", "indentheuristic", "statgraphwidth",
+    }),
+    "merge": frozenset({
+        "ff", "conflictstyle", "tool", "log", "renames", "stat", "autostash", "verifysignatures",
+    }),
+    "status": frozenset({
+        "short", "branch", "showuntrackedfiles", "showstash", "aheadbehind", "relativepaths", "renames",
+    }),
     "log": frozenset({"date", "decorate", "abbrevcommit", "follow", "graphcolors"}),
-    "extensions": frozenset({"objectformat"}),
-    "index": frozenset({"version", "threads"}),
+    "extensions": frozenset({"objectformat"}), "index": frozenset({"version", "threads"}),
     "feature": frozenset({"manyfiles"}),
 }  # fmt: skip
-"""Settings that no looking command obeys by running something. Hooks are looked for where the configuration says."""
+"""Settings with which looking commands run no program; hooks are checked where `hookspath` says."""
 
 
 class _Setting(Struct, frozen=True):
@@ -75,7 +78,7 @@ class _Setting(Struct, frozen=True):
 
 
 def is_quiet(place: Place) -> bool:
-    """Whether a looking git command, run there, would run nothing that a file tells it to."""
+    """Whether a looking git command, run there, would run no program that a file names."""
     if any(name.startswith("GIT_") and not _VARIABLES.fullmatch(name) for name in place.environment):
         return False
     root = str(place.workspace.root)
@@ -99,7 +102,7 @@ def is_quiet(place: Place) -> bool:
 
 
 def _is_reserved(git: str) -> bool:
-    """Whether an empty directory keeps the name free while a sandboxed command runs; git does not take that for a repository."""
+    """Whether this is a placeholder of a sandboxed command: an empty directory, no repository to git."""
     return os.path.isdir(git) and not os.path.islink(git) and not os.listdir(git)
 
 
@@ -115,7 +118,7 @@ def _above(directory: str) -> Iterator[str]:
 
 
 def _personal(place: Place) -> Iterator[str]:
-    """The user's own configuration files that commands can write: in the workspace, or in the sandbox's home."""
+    """The user's configuration files that commands can write: in the workspace, or in the sandbox's home."""
     home = str(home_directory())
     found = [
         os.path.join(place.environment.get("HOME", home), ".gitconfig"),
@@ -130,7 +133,7 @@ def _personal(place: Place) -> Iterator[str]:
 
 
 def _is_plain(git: str) -> bool:
-    """Whether this is a directory with a repository in it and nowhere else: no links, no other objects, no submodules."""
+    """Whether this directory holds a whole repository: no links, no objects elsewhere, no submodules."""
     if not stat.S_ISDIR(os.lstat(git).st_mode):
         return False
     with os.scandir(git) as entries:
@@ -139,7 +142,7 @@ def _is_plain(git: str) -> bool:
         return False
     if not all(stat.S_ISDIR(kinds.get(name, 0)) for name in ("objects", "refs")) or "HEAD" not in kinds:
         return False
-    # A common directory that is the repository itself keeps the name free while a sandboxed command runs.
+    # While a sandboxed command runs, a placeholder names the repository itself as its common directory.
     if "commondir" in kinds and _content(os.path.join(git, "commondir"), 1_000) != b".\n":
         return False
     if any(name.startswith("sharedindex.") for name in kinds):
@@ -149,12 +152,12 @@ def _is_plain(git: str) -> bool:
     ):
         return False
     if not _HEAD.fullmatch(_content(os.path.join(git, "HEAD"), 1_000)):
-        return False  # git would go on looking
+        return False  # git would take it for no repository, and look further up
     return "index" not in kinds or _SUBMODULE not in _content(os.path.join(git, "index"), MAX_INDEX)
 
 
 def _settings(path: str) -> list[_Setting]:
-    """What a configuration file sets, if it is there; ValueError for any line that is not of the simplest form."""
+    """The settings of a configuration file, if it exists; ValueError for any line that is not simple."""
     if not os.path.lexists(path):
         return []
     found: list[_Setting] = []
@@ -185,7 +188,7 @@ def _is_harmless(setting: _Setting) -> bool:
 
 
 def _has_hook(root: str, git: str, settings: list[_Setting]) -> bool:
-    """Whether there is a hook that runs when git refreshes its index, at the usual place or where the configuration says."""
+    """Whether there is a hook for refreshing the index, in the usual place or the configured one."""
     values = [setting.value for setting in settings if setting.key == "hookspath"]
     if not all(_PLAIN_PATH.fullmatch(value) for value in values):
         return True

@@ -4,8 +4,9 @@
     workspace       the system read-only, the workspace and a private temp directory writable, no network, no secrets
     workspace+net   the same with the network, or with those domains of it that are named
 
-On Linux bubblewrap gives the two upper levels, or Landlock with seccomp where bubblewrap does not work. Each is tried once,
-by running a command in it and watching it fail to write outside. Where none works the level is refused with the reasons.
+On Linux bubblewrap gives the two upper levels, or Landlock with seccomp where bubblewrap does not work. Each
+is tried once, by running a command in it and watching it fail to write outside. Where none works the level is
+refused with the reasons.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ from swink.errors import MisuseError
 from swink.tool import ToolError
 from swink.tools import bubblewrap, landlock, seccomp
 from swink.tools.addresses import networks
-from swink.tools.calm import commands_of, look_around
+from swink.tools.baseline import record_baseline, running_in
 from swink.tools.credentials import Readable
 from swink.tools.domains import Domains
-from swink.tools.egress import ApproveDomain, Egress, Judge
+from swink.tools.egress import ApproveDomain, DomainApproval, Egress
 from swink.tools.environment import command_environment, git_identity
 from swink.tools.guarded import Guard, guard_of
 from swink.tools.process import CannotStart, Launch, Limits, run
-from swink.tools.survey import Finds, Survey, TooLarge
+from swink.tools.survey import Findings, Survey, TooLarge
 from swink.tools.view import View, is_beneath, view_of
 
 Level = Literal["none", "workspace", "workspace+net"]
@@ -83,11 +84,12 @@ class SandboxUnavailable(ToolError):
 class Sandbox:
     """Runs commands of one workspace at one level.
 
-    `readable` adds paths a command may read, among them files of the workspace that hold credentials; `hidden` paths it may
-    not (a session store). Relative ones are relative to the root. `environment` adds variables to what is left of ours
-    without its secrets. `backends` are the ways to try, best first. `net` confines the level workspace+net to domains, such
-    as `docs.example.org`, `*.example.com`, `localhost:8080`; `approve_domain` is asked about any other, once, and `net_from`
-    are networks they may be in besides the public internet.
+    `readable` adds paths a command may read, among them files of the workspace that hold credentials;
+    `hidden` paths it may not (a session store). Relative ones are relative to the root. `environment` adds
+    variables to what is left of ours without its secrets. `backends` are the ways to try, best first. `net`
+    confines the level workspace+net to domains, such as `docs.example.org`, `*.example.com`,
+    `localhost:8080`; `approve_domain` is asked about any other, once, and `net_from` are networks they may be
+    in besides the public internet.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Sandbox:
                 f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'"
             )
         self.net = None if net is None and approve_domain is None else tuple(net or ())
-        self._judge = Judge(Domains(self.net or ()), approve_domain)
+        self._approval = DomainApproval(Domains(self.net or ()), approve_domain)
         self._net_from = networks(net_from)
         self.root = Path(os.path.realpath(root))
         self.level: Level = level
@@ -120,7 +122,7 @@ class Sandbox:
         self._backends: Sequence[Backend] = backends if level != "none" else ("none",)
         self._survey = Survey(str(self.root), Readable(self.root, readable))
         self._looking = threading.Lock()
-        self._commands = commands_of(str(self.root))
+        self._commands = running_in(str(self.root))
         self._credentials: tuple[str, ...] = ()
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
@@ -187,32 +189,32 @@ class Sandbox:
             return _Scene(view, Guard(), None)
         try:
             with self._looking:
-                finds = self._survey.look()
+                findings = self._survey.look()
         except TooLarge as error:
             raise SandboxUnavailable(
                 f"{error}, too many to look through for credentials before every command; choose a smaller workspace"
             ) from error
         places = view.hidden_in_root
         self._credentials = tuple(
-            path for path in finds.credentials if not any(is_beneath(path, place) for place in places)
+            path for path in findings.credentials if not any(is_beneath(path, place) for place in places)
         )
         view = replace(view, hidden=(*view.hidden, *self._credentials), credentials=self._credentials)
-        return _Scene(view, guard_of(view, finds), finds)
+        return _Scene(view, guard_of(view, findings), findings)
 
     def _settled(self, scene: "_Scene", backend: Backend, since: int) -> "_Scene":
         """The scene as it was when no other command was running."""
-        if scene.finds is None:
+        if scene.findings is None:
             return scene
-        now = look_around(
-            scene.finds,
+        now = record_baseline(
+            scene.findings,
             scene.guard.everything if backend == "landlock" else scene.guard.kept,
             scene.view.root,
         )
-        calm = self._commands.settle(now, since)
-        if calm is now:
+        baseline = self._commands.settle(now, since)
+        if baseline is now:
             return replace(scene, before=now.before)
-        finds = scene.finds.without_new(calm.finds)
-        return _Scene(scene.view, guard_of(scene.view, finds), finds, calm.before)
+        findings = scene.findings.without_new(baseline.findings)
+        return _Scene(scene.view, guard_of(scene.view, findings), findings, baseline.before)
 
     def _launch(
         self,
@@ -292,7 +294,7 @@ class Sandbox:
                 *launch.argv[at + 1 :],
             ),
             env={**launch.env, **_PROXY_VARIABLES},
-            egress=lambda: Egress(path, self._judge, self._net_from),
+            egress=lambda: Egress(path, self._approval, self._net_from),
         )
 
     def _in_landlock(self, plain: Launch, scene: "_Scene") -> Launch:
@@ -405,11 +407,11 @@ class Sandbox:
 
 
 class _Scene(Struct, frozen=True):
-    """A workspace as a command finds it."""
+    """A workspace as a command findings it."""
 
     view: View
     guard: Guard
-    finds: Finds | None
+    findings: Findings | None
     before: Mapping[str, Any] = {}
 
     @property
@@ -423,15 +425,15 @@ class _Scene(Struct, frozen=True):
 
     def watch(self, kept: Sequence[str]) -> dict[str, object] | None:
         """What the supervisor compares when the command has ended."""
-        if self.finds is None:
+        if self.findings is None:
             return None
         return {
             "root": self.view.root,
             "kept": sorted({*kept, *self.before}, key=len),
             "before": dict(self.before),
-            "directories": self.finds.directories,
-            "repositories": list(self.finds.repositories),
-            "pointers": list(self.finds.pointers),
+            "directories": self.findings.directories,
+            "repositories": list(self.findings.repositories),
+            "pointers": list(self.findings.pointers),
         }
 
     def how_to_allow(self, *paths: str) -> str:

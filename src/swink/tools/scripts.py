@@ -2,7 +2,7 @@
 
     name = "count_lines"                     # optional: the file's name by default
     description = "Count the lines of a file."
-    command = ["wc", "-l", "{path}"]         # a list: the program and its arguments; or a string, for the shell
+    command = ["wc", "-l", "{path}"]         # the program and its arguments; or a string, for the shell
     timeout = 30                             # seconds; optional
     requires_approval = true                 # optional; false counts only where no command can write the file
 
@@ -11,8 +11,9 @@
     required = ["path"]
     properties.path = { type = "string" }
 
-Arguments never become part of a shell command. Each is in the environment as ARG_<NAME>, so a shell command says "$ARG_PATH";
-and an element of a list that is exactly `{name}` is replaced by the argument, as one argument whatever it contains.
+Arguments never become part of a shell command. Each is in the environment as ARG_<NAME>, so that a shell
+command says "$ARG_PATH"; and a list element that is exactly `{name}` becomes the argument, as one word
+whatever it contains.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ _EMPTY: dict[str, Any] = {"type": "object", "properties": {}, "additionalPropert
 
 
 class BadScript(Struct, frozen=True):
-    """A file that is no tool, and why."""
+    """A file that was skipped, and why."""
 
     path: str
     reason: str
@@ -48,7 +49,7 @@ class BadScript(Struct, frozen=True):
 class ScriptTools(Sequence[Tool]):
     """The tools of a directory, as a sequence that follows it; `bad` says which files were skipped.
 
-    `Agent(tools=scripts)` takes what is there now; `agent.tools = scripts` again, on a change, takes what is there then.
+    `Agent(tools=scripts)` takes the tools as they are now; assign `agent.tools = scripts` after a change.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ def script_tools(
     sandbox: Sandbox | None = None,
     on_bad: Callable[[BadScript], None] | None = None,
 ) -> ScriptTools:
-    """The script tools of a directory; without a sandbox of their own they run with the user's rights in that directory."""
+    """The script tools of a directory; without a sandbox they run there with the user's rights."""
     return ScriptTools(directory, sandbox or Sandbox(directory, "none"), on_bad=on_bad)
 
 
@@ -167,7 +168,7 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
         return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=True)
 
     def can_be_written(arguments: dict[str, Any]) -> bool:
-        # Asked at every call: whoever could have written the file, or its program, decides nothing about being asked.
+        # Checked at every call: no file that commands can write, or whose program they can, waives approval.
         return any(
             map(
                 is_in_workspace,
@@ -202,7 +203,7 @@ def _argv(command: Any, schema: dict[str, Any]) -> list[str]:
 
 
 def _filled(word: str, arguments: Mapping[str, Any]) -> list[str]:
-    """A word of the command line; a slot takes its argument, a list argument fills several words, none is left out."""
+    """The words for one word of the command line: a slot becomes its argument, or those of a list."""
     slot = _SLOT.fullmatch(word)
     if slot is None:
         return [word]
@@ -228,7 +229,7 @@ def _variable(name: str) -> str:
 
 
 def _programs(name: str, is_shell: bool, beside: Path, directory: Path) -> list[Path]:
-    """What decides which program runs: the one that is named, or for a shell, which may look for any, all directories of the PATH."""
+    """The paths that decide what runs: the program, or for a shell the directories of the PATH."""
     if is_shell:
         return [directory / entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
     return [beside / name if "/" in name else Path(shutil.which(name) or beside)]

@@ -1,4 +1,4 @@
-"""search_text: lines that match a pattern, with ripgrep where it is installed and the same answer without."""
+"""search_text: lines that match a pattern; the same with and without ripgrep, which makes it faster."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from swink.tools.listing import shown
 from swink.tools.matching import Matcher
 from swink.tools.needle import Literal, required_literal, ripgrep_pattern
 from swink.tools.text import SAMPLE, Encoding, detect, printable, read_past_holes
-from swink.tools.walk import Heed, TooLong, heeding, walk
+from swink.tools.walk import StopCheck, TooLong, make_stop_check, walk
 from swink.tools.workspace import Spot, Workspace
 
 MAX_MATCHES = 200
@@ -30,7 +30,8 @@ MAX_RIPGREP = 64 << 20
 """Bytes of the largest file that ripgrep gets: it reads all of it, holes too."""
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _RIPGREP_OPTIONS = (
-    "--no-config", "--files-with-matches", "--null", "--text", "--no-messages", "--no-ignore", "--hidden", "--no-mmap",
+    "--no-config", "--files-with-matches", "--null", "--text", "--no-messages", "--no-ignore", "--hidden",
+    "--no-mmap",
 )  # fmt: skip
 _BATCH = 500_000
 """Characters of file names given to one ripgrep."""
@@ -61,7 +62,7 @@ class Row(Struct, frozen=True):
 
 
 def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[Tool]:
-    """search_text for a workspace; `ripgrep` is the program to use, found on the PATH by default, or "" for none."""
+    """search_text for a workspace; `ripgrep` is the program, by default the one on the PATH, "" for none."""
     program = shutil.which("rg") if ripgrep is None else ripgrep
 
     @tool(idempotent=True)
@@ -93,7 +94,8 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
                 matches += row.is_match
                 if matches > MAX_MATCHES:
                     notes.append(
-                        f"[only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob]"
+                        f"[only the first {MAX_MATCHES} matches are shown; "
+                        "narrow the pattern, the path or the glob]"
                     )
                     break
                 rows.append(row)
@@ -115,17 +117,18 @@ class Search:
             re.compile(query.pattern, query.flags)
         except (re.error, OverflowError, RecursionError) as error:
             raise ToolError(
-                f"{query.pattern!r} is not a regular expression: {error}; set literal to search for plain text"
+                f"{query.pattern!r} is not a regular expression: {error}; "
+                "set literal to search for plain text"
             ) from error
         self._workspace = workspace
         self._query = query
         self._ripgrep = ripgrep
-        self._heed = heeding(ctx)
+        self._check_stop = make_stop_check(ctx)
 
     def rows(self) -> Iterator[Row]:
         """Every match with the lines around it, in the order of paths and lines."""
         literal = required_literal(self._query.pattern, ignore_case=self._query.ignore_case)
-        with Matcher(self._query.pattern, self._query.flags, self._heed) as matcher:
+        with Matcher(self._query.pattern, self._query.flags, self._check_stop) as matcher:
             for spot in self._worth_reading(matcher):
                 yield from self._in_file(spot, literal, matcher)
 
@@ -145,7 +148,7 @@ class Search:
         )
         for path, size in sizes.items():
             if size and (named is None or size > MAX_RIPGREP or path in named):
-                self._heed()
+                self._check_stop()
                 with suppress(ToolError), self._workspace.at(path) as spot:
                     yield spot
 
@@ -163,7 +166,7 @@ class Search:
         regex = glob_regex(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
         directory, in_known_place = "", False
-        for entry in walk(self._workspace, start, heed=self._heed):
+        for entry in walk(self._workspace, start, check_stop=self._check_stop):
             if entry.is_file and (
                 regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)
             ):
@@ -171,15 +174,15 @@ class Search:
                 above = entry.path[: -len(entry.name)]
                 if above != directory:
                     directory, in_known_place = above, is_known_place(above)
-                # Most names tell at once; the whole question is dear.
+                # Most names are clear at once; `may_show` is expensive.
                 if (not in_known_place and is_unsuspicious(entry.name)) or self._workspace.may_show(spot):
                     yield spot
 
     def _named_by_ripgrep(self, matcher: Matcher, needle: str, paths: list[str]) -> set[str] | None:
-        """The files ripgrep finds something in; None if it will not have the pattern."""
+        """The files in which ripgrep finds something; None if it refuses the pattern."""
         named: set[str] = set()
         for batch in _batches(paths):
-            self._heed()
+            self._check_stop()
             argv = [
                 str(self._ripgrep),
                 *_RIPGREP_OPTIONS,
@@ -210,9 +213,9 @@ class Search:
                 before.append((number, line))
 
     def _judged(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
-        """The lines of a file and whether each matches; blocks of which nothing can be shown are passed over."""
+        """The lines of a file and whether each matches; blocks without a line to show are left out."""
         number = 0
-        for data, encoding in _blocks(spot, literal, self._heed):
+        for data, encoding in _blocks(spot, literal, self._check_stop):
             is_ruled_out = not _is_wide(encoding) and not literal.may_be_in(data)
             matching = frozenset(() if is_ruled_out else matcher.lines(data, encoding))
             if matching or self._query.context:
@@ -227,9 +230,9 @@ def _size(spot: Spot) -> int:
     return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else 0
 
 
-def _blocks(spot: Spot, literal: Literal, heed: Heed) -> Iterator[tuple[bytes, Encoding]]:
-    """The text of a file in blocks of whole lines; nothing if it is binary, unreadable, gone, or has no match for sure."""
-    heed()
+def _blocks(spot: Spot, literal: Literal, check_stop: StopCheck) -> Iterator[tuple[bytes, Encoding]]:
+    """A file's text in blocks of whole lines; nothing if it is binary, unreadable, gone or cannot match."""
+    check_stop()
     try:
         fd = spot.open_file()
     except ToolError:
@@ -240,11 +243,11 @@ def _blocks(spot: Spot, literal: Literal, heed: Heed) -> Iterator[tuple[bytes, E
             return
         encoding = detect(data if len(data) < BLOCK else data[:SAMPLE])
         if data and encoding is not None and _is_searchable(encoding):
-            yield from _whole_lines(data, file, encoding, heed)
+            yield from _whole_lines(data, file, encoding, check_stop)
 
 
 def _is_searchable(encoding: Encoding) -> bool:
-    """Whether ripgrep reads it as we do: of wide text it knows UTF-16 alone, and that by its mark alone."""
+    """Whether ripgrep reads it as we do: of wide encodings it knows UTF-16 with a byte order mark only."""
     return not _is_wide(encoding) or (encoding.name.startswith("utf-16") and bool(encoding.bom))
 
 
@@ -253,15 +256,15 @@ def _is_wide(encoding: Encoding) -> bool:
 
 
 def _whole_lines(
-    data: bytes, file: IO[bytes], encoding: Encoding, heed: Heed
+    data: bytes, file: IO[bytes], encoding: Encoding, check_stop: StopCheck
 ) -> Iterator[tuple[bytes, Encoding]]:
-    """Blocks that end with a line, or where a line is longer than a block somewhere in it."""
+    """Blocks that end at the end of a line; a line longer than a block is split."""
     has_more = len(data) == BLOCK
     data = data[len(encoding.bom) :]
     plain = Encoding(encoding.name)
     newline = "\n".encode(plain.name)
     while has_more and (more := read_past_holes(file, BLOCK)):
-        heed()
+        check_stop()
         end = _line_end(data, newline) or len(data) - len(data) % len(newline)
         yield data[:end], plain
         data = data[end:] + more
@@ -291,7 +294,7 @@ def _batches(paths: list[str]) -> Iterator[list[str]]:
 
 
 def _printed(rows: list[Row]) -> list[str]:
-    """`path:line: text` for a match, `path-line- text` for a line near one, `--` between groups: as grep does."""
+    """The rows as grep prints them: `path:1: text` a match, `path-2- text` near one, `--` between groups."""
     near = any(not row.is_match for row in rows)
     lines: list[str] = []
     for index, row in enumerate(rows):

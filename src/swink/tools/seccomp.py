@@ -1,8 +1,8 @@
-"""The system calls a sandboxed command goes without, as a seccomp program (classic BPF).
+"""The system calls that a sandboxed command may not make, as a seccomp program (classic BPF).
 
-What is filtered is what reaches past namespaces and Landlock: other processes' memory, mounts and namespaces, kernel keys,
-modules and clocks, io_uring (whose requests no filter sees), and sockets of families that no network namespace confines.
-Without namespaces also limits, processors and priorities of other processes.
+Denied is what namespaces and Landlock do not confine: other processes' memory, mounts and namespaces, kernel
+keys, modules and clocks, io_uring (whose requests no filter sees), and socket families outside network
+namespaces. Without namespaces also the limits, processors and priorities of other processes.
 """
 
 import platform
@@ -25,42 +25,49 @@ _CALLS = {  # name: (x86_64, aarch64); from 424 on all machines share one number
 _DENIED = {
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-    "process_mrelease": (448, 448),
+    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "process_mrelease": (448, 448),
     # namespaces and mounts
-    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
-    "fspick": (433, 433), "mount_setattr": (442, 442), "open_tree_attr": (467, 467),
-    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "open_tree_attr": (467, 467), "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
     # keys of the user's session
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # the kernel itself
     "bpf": (321, 280), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
-    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142), "syslog": (103, 116), "acct": (163, 89),
-    "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60), "quotactl_fd": (443, 443), "lookup_dcookie": (212, 18),
-    "settimeofday": (164, 170), "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
-    "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142), "syslog": (103, 116),
+    "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "lookup_dcookie": (212, 18), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58), "iopl": (172, None),
+    "ioperm": (173, None),
     # io_uring
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
 }  # fmt: skip
 
-_SHARED = {  # what a namespace isolates and Landlock does not: System V and POSIX messages and memory, attributes of files
-    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191),
-    "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
-    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
+# What a namespace isolates and Landlock does not: System V and POSIX messages and memory, file attributes.
+_SHARED = {
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
+    "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
+    "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "setxattr": (188, 5),
+    "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
 }  # fmt: skip
 
-# What a process may do to any other of the same user where no namespace hides them: here to itself alone, which pid 0 means.
-# A filter cannot know the caller's own number, so a program that gives that instead is refused too.
+# Without namespaces a process may do this to any other of the same user; here only to itself, which it names
+# as pid 0. A filter does not know the caller's pid, so a program that passes its own pid instead is refused
+# too.
 _TO_ITSELF = {
-    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
-    "migrate_pages": (256, 238), "move_pages": (279, 239),
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
 _TO_ITSELF_OR_ITS_GROUP = {
     "setpriority": (141, 140, 2),
     "ioprio_set": (251, 30, 3),
-}  # and the number that means: all of a user
+}  # the last number selects all processes of a user
 _PRLIMIT = (302, 261)
 
 _NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, cgroup, mount
@@ -77,7 +84,7 @@ def is_supported() -> bool:
 
 
 def program(families: Iterable[int], *, namespaces: bool, machine: str | None = None) -> bytes:
-    """The filter: sockets of these families only; what namespaces would isolate is denied where there are none."""
+    """The filter, with these socket families; without `namespaces` it denies what those would isolate."""
     machine = machine or platform.machine()
     column = list(_AUDIT_ARCH).index(machine)
     denied = _DENIED if namespaces else {**_DENIED, **_SHARED}
@@ -92,7 +99,7 @@ def program(families: Iterable[int], *, namespaces: bool, machine: str | None = 
     for numbers in denied.values():
         if (number := numbers[column]) is not None:
             code += [(_EQUAL, 0, 1, number), _errno(EPERM)]
-    # Filters see no memory, hence not what clone3 is asked for; told that it is missing, libraries use clone.
+    # Filters cannot read the arguments of clone3, which are in memory; if it is missing, libraries use clone.
     code += [(_EQUAL, 0, 1, _CALLS["clone3"][column]), _errno(ENOSYS)]
     code += _judged(
         _CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()]
@@ -111,7 +118,7 @@ def _judged(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[in
 
 
 def _of_others(column: int) -> list[tuple[int, int, int, int]]:
-    """Processors, priorities and limits: of the caller itself; limits of others may be looked at."""
+    """Processors, priorities and limits may be set for the caller only; limits of others may be read."""
     code: list[tuple[int, int, int, int]] = []
     for numbers in _TO_ITSELF.values():
         code += _judged(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
@@ -166,7 +173,7 @@ def _argument(index: int, *, high: bool = False) -> tuple[int, int, int, int]:
         0,
         0,
         16 + 8 * index + 4 * high,
-    )  # both machines are little-endian: the low half comes first
+    )  # little-endian on both machines: the low half comes first
 
 
 def _errno(number: int) -> tuple[int, int, int, int]:

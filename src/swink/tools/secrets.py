@@ -1,27 +1,31 @@
-"""What counts as a secret on disk: places that no sandboxed command and no file tool may see."""
+"""Secret places on disk, which no sandboxed command and no file tool may see."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 _IN_HOME = (
-    ".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains", ".config/op",
-    ".vault-token", ".aws", ".azure", ".config/gcloud", ".boto", ".oci", ".kube", ".docker", ".config/containers", ".config/rclone",
-    ".s3cfg", ".terraform.d", ".terraformrc", ".config/gh", ".config/glab-cli", ".config/hub", ".config/git/credentials",
-    ".git-credentials", ".netrc", "_netrc", ".authinfo", ".authinfo.gpg", ".npmrc", ".yarnrc", ".pypirc", ".config/pip",
-    ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml",
-    ".gradle/gradle.properties", ".pgpass", ".my.cnf", ".mylogin.cnf", ".config/hcloud", ".config/doctl", ".bash_history",
-    ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history", ".local/share/fish/fish_history",
-    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
-    "Library/Application Support/Google/Chrome", "Library/Cookies", ".claude", ".claude.json", ".codex", ".gemini",
-    ".config/github-copilot", ".config/anthropic", ".config/openai", ".huggingface", ".cache/huggingface/token", ".config/swink",
-    ".local/share/swink", ".local/state/swink", ".cache/swink", ".swink", "Library/Application Support/swink",
+    ".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".local/share/kwalletd",
+    "Library/Keychains", ".config/op", ".vault-token", ".aws", ".azure", ".config/gcloud", ".boto", ".oci",
+    ".kube", ".docker", ".config/containers", ".config/rclone", ".s3cfg", ".terraform.d", ".terraformrc",
+    ".config/gh", ".config/glab-cli", ".config/hub", ".config/git/credentials", ".git-credentials", ".netrc",
+    "_netrc", ".authinfo", ".authinfo.gpg", ".npmrc", ".yarnrc", ".pypirc", ".config/pip", ".gem/credentials",
+    ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml",
+    ".gradle/gradle.properties", ".pgpass", ".my.cnf", ".mylogin.cnf", ".config/hcloud", ".config/doctl",
+    ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history",
+    ".node_repl_history", ".local/share/fish/fish_history", ".mozilla", ".thunderbird",
+    ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+    "Library/Application Support/Google/Chrome", "Library/Cookies", ".claude", ".claude.json", ".codex",
+    ".gemini", ".config/github-copilot", ".config/anthropic", ".config/openai", ".huggingface",
+    ".cache/huggingface/token", ".config/swink", ".local/share/swink", ".local/state/swink", ".cache/swink",
+    ".swink", "Library/Application Support/swink",
 )  # fmt: skip
 
 _IN_SYSTEM = (
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
-    "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt", "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn", "/etc/ppp",
-    "/etc/ipsec.secrets", "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher", "/etc/docker",
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+    "/etc/security/opasswd", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt",
+    "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn", "/etc/ppp", "/etc/ipsec.secrets",
+    "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher", "/etc/docker",
     "/etc/machine-id.secret",
 )  # fmt: skip
 
@@ -29,7 +33,7 @@ _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
 def secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> tuple[str, ...]:
-    """Every secret place that exists, with symlinks resolved; the extra ones, and with `missing` all, also where nothing is yet."""
+    """The secret places that exist (with `missing` all) and the extra ones, symlinks resolved."""
     home = home_directory()
     places: list[Path] = [home / name for name in _IN_HOME]
     places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
@@ -56,5 +60,5 @@ def home_directory() -> Path:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # no right to look: no right for the command either, but hiding it costs nothing
+    except OSError:  # we may not look, nor may the command; hiding it costs nothing
         return True

@@ -1,4 +1,4 @@
-"""Processes of a command that lost both processes above them, found by the mark they carry (see `confinement.mark`)."""
+"""Processes of a command whose supervisor and guardian are gone, found by their mark."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ _LINE = b"Max file locks"
 
 
 def new_mark() -> int:
-    """A number for one command; 0 where processes cannot be marked, or carry the mark of another command already."""
+    """A mark for one command (see `confinement.mark`); 0 if processes cannot be marked or already are."""
     if sys.platform != "linux":
         return 0
     import resource

@@ -1,8 +1,8 @@
-"""What a workspace holds that commands must not read, or must not change because git obeys it later.
+"""Files of a workspace that commands must not read (credentials) or must not change (git's own).
 
-The whole tree is walked once; later looks read again only those directories whose change time is another. No command can set
-that back, so what was moved or made since is found. Nothing is left out (a directory that nobody looks into would be a place
-to move a secret to).
+The whole tree is walked once; later surveys read only directories whose change time differs. No command can
+reset that time, so files that were moved or made since are found. No directory is left out, since a secret
+could be moved there.
 """
 
 import os
@@ -15,7 +15,7 @@ from swink.tools.credentials import Readable, is_known_place, is_private_key, is
 MAX_ENTRIES = 1_000_000
 """Files and directories of the largest workspace that is surveyed."""
 _RECENT = 2_000_000_000
-"""Nanoseconds for which the change time of a directory does not tell whether it has changed since: clocks of file systems are coarse."""
+"""Nanoseconds: a directory that changed more recently is read again, because time stamps are coarse."""
 _HEAD = 1 << 16
 
 _Stamp = tuple[int, int, int]
@@ -26,25 +26,25 @@ class TooLarge(Exception):
     """The workspace has more files than can be looked through before a command."""
 
 
-class Finds(Struct, frozen=True):
-    """Absolute paths: files with credentials, directories that git takes for a repository, and `.git` files and links."""
+class Findings(Struct, frozen=True):
+    """Absolute paths: files with credentials, repositories, and `.git` files and links (pointers)."""
 
     credentials: tuple[str, ...]
     repositories: tuple[str, ...]
     pointers: tuple[str, ...]
     directories: dict[str, _Stamp]
 
-    def without_new(self, calm: "Finds") -> "Finds":
-        """These without the repositories and pointers that were not there before; the directories of those count as changed."""
-        repositories = tuple(path for path in self.repositories if path in calm.repositories)
-        pointers = tuple(path for path in self.pointers if path in calm.pointers)
+    def without_new(self, baseline: "Findings") -> "Findings":
+        """Without the repositories and pointers that a baseline lacks, whose directories count as changed."""
+        repositories = tuple(path for path in self.repositories if path in baseline.repositories)
+        pointers = tuple(path for path in self.pointers if path in baseline.pointers)
         changed = {*self.repositories} - {*repositories} | {
             os.path.dirname(path) for path in {*self.pointers} - {*pointers}
         }
         directories = {
             path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()
         }
-        return Finds(self.credentials, repositories, pointers, directories)
+        return Findings(self.credentials, repositories, pointers, directories)
 
 
 class _Directory(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Survey:
         self._known: dict[str, _Directory] = {}
         self._keys: dict[str, tuple[tuple[int, int, int], bool]] = {}
 
-    def look(self) -> Finds:
+    def look(self) -> Findings:
         """What is there now; raises `TooLarge`."""
         known: dict[str, _Directory] = {}
         waiting = [self._root]
@@ -85,7 +85,7 @@ class Survey:
                 raise TooLarge(f"{self._root} has more than {MAX_ENTRIES:,} files")
             waiting += found.directories
         self._known = known
-        return Finds(
+        return Findings(
             tuple(self._credentials()),
             tuple(path for path, found in known.items() if found.is_repository),
             tuple(found.pointer for found in known.values() if found.pointer),
@@ -193,5 +193,5 @@ class Survey:
 
 
 def is_repository_of(names: "set[str] | frozenset[str]") -> bool:
-    """Whether git takes a directory with these names in it for a repository, or for either part of one with a common directory."""
+    """Whether git takes a directory with these names for a repository, or for a part of one (`commondir`)."""
     return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names

@@ -1,9 +1,9 @@
 """Shell syntax: the simple commands of a line and their words, exactly as bash will pass them.
 
-The tree comes from bash's grammar as editors use it (tree-sitter), which mends what it does not understand. So only a tree made
-of known kinds of nodes counts, every byte of the line must belong to one of them or be a blank, and quotes are removed here.
-Anything else gives None: variables and substitutions, assignments, braces, comments, here-documents, background jobs, compound
-commands, and whatever bash could read in another way than this module does.
+tree-sitter parses the line with the bash grammar that editors use, which repairs what it does not understand.
+So only known kinds of nodes are accepted, every byte of the line must belong to one of them or be a blank,
+and quotes are removed here. Anything else gives None: variables and substitutions, assignments, braces,
+comments, here-documents, background jobs, compound commands, and whatever bash could read differently.
 """
 
 import functools
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_CHARACTERS = 4_000
-"""Longer commands are not read at all: nobody writes them just to look at something."""
+"""Longer commands are not parsed and need approval."""
 
 Link = Literal["", ";", "&&", "||", "|"]
 
 
 class Word(Struct, frozen=True):
-    """A word after quote removal, with the places of its unquoted `*` and `?`; `varies` where `$?` stands in it."""
+    """A word after quote removal, with the places of unquoted `*` and `?`; `varies` if it contains `$?`."""
 
     text: str
     wild: tuple[int, ...] = ()
     varies: bool = False
 
 
-class Command(Struct, frozen=True):
+class SimpleCommand(Struct, frozen=True):
     """One simple command: how it follows the one before, its words, and the files that `<` opens for it."""
 
     link: Link
@@ -38,7 +38,7 @@ class Command(Struct, frozen=True):
     inputs: tuple[Word, ...] = ()
 
 
-def read_commands(line: str) -> list[Command] | None:
+def read_commands(line: str) -> list[SimpleCommand] | None:
     """The simple commands of a line; None if there is anything in it that is not understood completely."""
     if len(line) > MAX_CHARACTERS or "<<" in line or not all(map(_is_plain, line)):
         return None
@@ -59,8 +59,8 @@ class _Leaf(Struct, frozen=True):
 
 
 _INNER = frozenset({
-    "program", "list", "pipeline", "command", "command_name", "concatenation", "redirected_statement", "file_redirect", "test_command",
-    "unary_expression", "binary_expression",
+    "program", "list", "pipeline", "command", "command_name", "concatenation", "redirected_statement",
+    "file_redirect", "test_command", "unary_expression", "binary_expression",
 })  # fmt: skip
 _BARE = frozenset({"word", "number", "test_operator", "[", "]", "=", "==", "!=", "!"})
 _QUOTED = frozenset({"raw_string", "string"})
@@ -84,12 +84,12 @@ def _parser() -> "Parser":
 
 
 def _is_plain(char: str) -> bool:
-    """Whether a character is what it looks like: no control, format or separator characters but space, tab and newline."""
+    """Whether a character is printable, a tab or a newline, and no other control or format character."""
     return char in "\t\n" or char.isprintable()
 
 
 def _leaves(root: "Node", source: bytes) -> list[_Leaf] | None:
-    """The pieces of the tree from left to right, newlines included; None if one is unknown or leaves something out."""
+    """The leaves of the tree in order, with newlines; None if one is unknown or a byte belongs to none."""
     found: list[_Leaf] = []
     waiting = [root]
     position = 0
@@ -130,13 +130,13 @@ class _NotUnderstood(Exception):
 
 
 class _Reader:
-    """Puts leaves together: what stands side by side is one word, what a blank parts is two."""
+    """Joins leaves into words: adjacent leaves are one word, leaves with a blank between them are two."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
 
-    def read(self, leaves: list[_Leaf]) -> list[Command] | None:
-        commands: list[Command] = []
+    def read(self, leaves: list[_Leaf]) -> list[SimpleCommand] | None:
+        commands: list[SimpleCommand] = []
         link: Link = ""
         words: list[Word] = []
         inputs: list[Word] = []
@@ -149,14 +149,14 @@ class _Reader:
                     target = next(pieces, None)
                     inputs += self._redirection(piece, target[1] if target else [])
                 elif words:
-                    commands.append(Command(link, tuple(words), tuple(inputs)))
+                    commands.append(SimpleCommand(link, tuple(words), tuple(inputs)))
                     words, inputs, link = [], [], _link(kind)
                 elif kind != "\n" or inputs:
                     return None
         except _NotUnderstood:
             return None
         if words:
-            return [*commands, Command(link, tuple(words), tuple(inputs))]
+            return [*commands, SimpleCommand(link, tuple(words), tuple(inputs))]
         return commands if link == ";" and not inputs else None
 
     def _pieces(self, leaves: list[_Leaf]) -> Iterator[tuple[str, list[_Leaf]]]:
@@ -290,5 +290,5 @@ def _keeps_tilde(previous: str) -> bool:
 
 
 def _is_letter_everywhere(char: str) -> bool:
-    """Whether a character beyond ASCII is a letter no byte of which is a blank in any locale (some systems take 85 and A0 for one)."""
+    """Whether a non-ASCII character is a letter in any locale: some take the bytes 85 and A0 for blanks."""
     return ord(char) > 127 and char.isalnum() and not {0x85, 0xA0} & set(char.encode())

@@ -21,12 +21,13 @@ _IMAGES = (
     (b"GIF89a", "image/gif"),
 )
 _BINARIES = (
-    (b"%PDF-", "a PDF document"), (b"PK\x03\x04", "a zip archive (or an office document, jar or wheel)"), (b"\x1f\x8b", "gzip data"),
-    (b"\x7fELF", "an ELF program or library"), (b"\xfd7zXZ", "xz data"), (b"BZh", "bzip2 data"), (b"\x28\xb5\x2f\xfd", "zstd data"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"SQLite format 3\0", "an SQLite database"),
-    (b"\xca\xfe\xba\xbe", "Java bytecode or a Mach-O binary"),
-    (b"\xcf\xfa\xed\xfe", "a Mach-O binary"), (b"MZ", "a Windows program"), (b"\0asm", "WebAssembly"), (b"OggS", "Ogg audio or video"),
-    (b"ID3", "MP3 audio"), (b"\x00\x00\x01\x00", "an icon"), (b"wOFF", "a font"), (b"wOF2", "a font"),
+    (b"%PDF-", "a PDF document"), (b"PK\x03\x04", "a zip archive (or an office document, jar or wheel)"),
+    (b"\x1f\x8b", "gzip data"), (b"\x7fELF", "an ELF program or library"), (b"\xfd7zXZ", "xz data"),
+    (b"BZh", "bzip2 data"), (b"\x28\xb5\x2f\xfd", "zstd data"), (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"SQLite format 3\0", "an SQLite database"), (b"\xca\xfe\xba\xbe", "Java bytecode or a Mach-O binary"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O binary"), (b"MZ", "a Windows program"), (b"\0asm", "WebAssembly"),
+    (b"OggS", "Ogg audio or video"), (b"ID3", "MP3 audio"), (b"\x00\x00\x01\x00", "an icon"),
+    (b"wOFF", "a font"), (b"wOF2", "a font"),
 )  # fmt: skip
 SAMPLE = 8192
 
@@ -65,13 +66,13 @@ def detect(data: bytes) -> Encoding | None:
         return None
     if _decodes(data, "utf-8"):
         return Encoding()
-    # Some valid multi-byte characters: UTF-8 with damage. None: an old one-byte encoding, of which this is the commonest.
+    # With some valid multi-byte characters it is damaged UTF-8; with none, most likely cp1252.
     some = data.decode("utf-8", "ignore")
     return Encoding() if any(char > "\x7f" for char in some) else Encoding("cp1252")
 
 
 def read_past_holes(file: IO[bytes], size: int) -> bytes:
-    """The next bytes of a file that are not all in a hole: nothing is in those, and they may be larger than any disk."""
+    """The next bytes of a file, skipping holes, which hold no data and may be larger than any disk."""
     at = file.tell()
     data = file.read(size)
     if not data or data.count(0) < len(data) or not hasattr(os, "SEEK_DATA"):

@@ -29,7 +29,7 @@ def todo_tools() -> list[Tool]:
 
     @tool(idempotent=True, sequential=True)
     async def todo(ctx: ToolContext, tasks: list[Task] | None = None) -> ToolResult:
-        """Keep a list of tasks for work of several steps: write the whole list to change it, or nothing to read it.
+        """Keep a list of tasks for work of several steps: pass the whole list to change it, or read it.
 
         Args:
             tasks: The whole new list, in order; leave it out to read the list.

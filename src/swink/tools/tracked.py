@@ -16,7 +16,7 @@ _EXTENDED = 0x4000
 
 
 def all_may_be_read(place: Place) -> bool:
-    """Whether every tracked file, as `git grep` opens them, lies inside and may be read; of no concern where a sandbox sees to it."""
+    """Whether `git grep` may read every tracked file; always so in a sandbox, which hides the others."""
     if not place.is_open:
         return True
     root = str(place.workspace.root)

@@ -1,4 +1,4 @@
-"""What of the file system a sandboxed command sees: the system and tool chains to read, the workspace to write, no secrets."""
+"""The file system as a sandboxed command sees it: system and tool chains to read, the workspace to write."""
 
 import os
 import sys
@@ -26,23 +26,24 @@ SYSTEM = (
 )
 
 _TOOL_CHAINS = (
-    ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/pnpm", ".local/share/mise",
-    ".local/share/fnm", ".pyenv", ".rbenv", ".nvm", ".nodenv", ".fnm", ".asdf", ".cargo", ".rustup", ".sdkman", ".jenv", ".volta",
-    ".bun", ".deno", ".npm-global", ".gem", ".ghcup", ".juliaup", ".dotnet", ".conda", "go", "miniconda3", "miniforge3", "anaconda3",
-    ".m2/repository", ".cache/pip", ".cache/uv", "bin",
+    ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/pnpm",
+    ".local/share/mise", ".local/share/fnm", ".pyenv", ".rbenv", ".nvm", ".nodenv", ".fnm", ".asdf", ".cargo",
+    ".rustup", ".sdkman", ".jenv", ".volta", ".bun", ".deno", ".npm-global", ".gem", ".ghcup", ".juliaup",
+    ".dotnet", ".conda", "go", "miniconda3", "miniforge3", "anaconda3", ".m2/repository", ".cache/pip",
+    ".cache/uv", "bin",
 )  # fmt: skip
 _PREFIX_MARKS = ("lib", "libexec", "share", "pyvenv.cfg")
 
 
 class View(Struct, frozen=True):
-    """Paths as the kernel knows them (no symlinks): readable ones, the writable root, and hidden ones inside either."""
+    """Paths with symlinks resolved: readable ones, the writable root, and hidden ones inside either."""
 
     root: str
     home: str
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
     credentials: tuple[str, ...] = ()
-    """Those of the hidden that are hidden for what they are, wherever they are."""
+    """Those of the hidden paths that are files with credentials, found in the workspace."""
 
     @property
     def hidden_in_root(self) -> tuple[str, ...]:
@@ -51,7 +52,7 @@ class View(Struct, frozen=True):
 
 
 def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
-    """What a command in this workspace sees; `readable` adds to it, `hidden` takes away. Relative paths are the workspace's."""
+    """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root)."""
     home = str(home_directory())
     secrets = secret_paths(os.path.join(root, os.path.expanduser(path)) for path in hidden)
     found = [
@@ -91,7 +92,7 @@ def _on_path(home: str) -> list[str]:
 
 
 def _outermost(paths: Iterable[str], root: str, home: str, secrets: Sequence[str]) -> list[str]:
-    """The existing ones, without those that another covers, or that would show the whole disk, a home or a secret."""
+    """The existing paths, less those inside others and those that would show the disk, a home, a secret."""
     kept: list[str] = []
     real = {os.path.realpath(path) for path in paths if os.path.exists(path)}
     for path in sorted(real, key=len):

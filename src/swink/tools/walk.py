@@ -22,10 +22,10 @@ SECONDS = 60.0
 """How long a walk may take, with whatever is done to the files on the way."""
 
 _OFTEN = 50
-"""Entries between two calls of `heed`, which costs as much as an entry."""
+"""Entries between two calls of `check_stop`, each of which costs as much as an entry."""
 
-Heed = Callable[[], None]
-"""Called often on the way; it raises when the walk should end."""
+StopCheck = Callable[[], None]
+"""Called often during a walk; raises when the walk should end."""
 _Rules = tuple[tuple[int, IgnoreFile], ...]
 """The ignore files in force, outermost first, each with the length of its directory's path."""
 
@@ -34,8 +34,8 @@ class TooLong(ToolError):
     """A walk took longer than it may."""
 
 
-class Found(Struct, frozen=True):
-    """An entry: its path from the workspace, and its open parent directory while the walk stands on it."""
+class Entry(Struct, frozen=True):
+    """An entry: its path from the workspace, and its parent directory, open until the walk goes on."""
 
     path: str
     name: str
@@ -45,18 +45,18 @@ class Found(Struct, frozen=True):
     is_file: bool = True
 
 
-def heeding(ctx: ToolContext | None) -> Heed:
-    """A `Heed` for one call: it ends on cancellation, and when the time is over."""
+def make_stop_check(ctx: ToolContext | None) -> StopCheck:
+    """A `StopCheck` for one tool call: it raises on cancellation and after the time limit."""
     seconds = SECONDS
     deadline = time.monotonic() + seconds
 
-    def heed() -> None:
+    def check_stop() -> None:
         if ctx is not None and ctx.cancelled:
             raise ToolError("cancelled")
         if time.monotonic() > deadline:
             raise TooLong(f"stopped after {seconds:g} s; narrow the path or the pattern")
 
-    return heed
+    return check_stop
 
 
 def walk(
@@ -65,28 +65,34 @@ def walk(
     *,
     depth: int = MAX_DEPTH,
     ignored: bool = False,
-    heed: Heed = lambda: None,
-) -> Iterator[Found]:
-    """Every entry below a path, each directory's before the next directory's, names in order. Links are not followed."""
+    check_stop: StopCheck = lambda: None,
+) -> Iterator[Entry]:
+    """Every entry below a path, depth first, in the order of names. Links are not followed."""
     with workspace.at(path) as spot:
         top = spot.open_directory()
         prefix = "" if spot.path == "." else spot.path + "/"
     try:
-        rules = () if ignored else _inherited(workspace, prefix, heed)
-        yield from _below(workspace, top, prefix, depth, rules, ignored, heed)
+        rules = () if ignored else _inherited(workspace, prefix, check_stop)
+        yield from _below(workspace, top, prefix, depth, rules, ignored, check_stop)
     finally:
         os.close(top)
 
 
 def _below(
-    workspace: Workspace, directory: int, prefix: str, depth: int, rules: _Rules, ignored: bool, heed: Heed
-) -> Iterator[Found]:
-    found = _entries(directory, heed)
+    workspace: Workspace,
+    directory: int,
+    prefix: str,
+    depth: int,
+    rules: _Rules,
+    ignored: bool,
+    check_stop: StopCheck,
+) -> Iterator[Entry]:
+    found = _entries(directory, check_stop)
     if not ignored and any(name == ".gitignore" and is_file for name, _, _, is_file in found):
-        rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), heed))
+        rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), check_stop))
     for number, (name, is_directory, is_link, is_file) in enumerate(found):
         if not number % _OFTEN:
-            heed()
+            check_stop()
         path = prefix + name
         if (
             name == ".git"
@@ -94,26 +100,26 @@ def _below(
             or (rules and _is_ignored(rules, path, name, is_directory))
         ):
             continue
-        yield Found(path, name, directory, is_directory, is_link, is_file)
+        yield Entry(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:
             try:
                 inside = os.open(name, _DIRECTORY, dir_fd=directory)
             except OSError:
                 continue
             try:
-                yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored, heed)
+                yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored, check_stop)
             finally:
                 os.close(inside)
 
 
-def _entries(directory: int, heed: Heed) -> list[tuple[str, bool, bool, bool]]:
+def _entries(directory: int, check_stop: StopCheck) -> list[tuple[str, bool, bool, bool]]:
     """Name, and whether it is a directory, a link, a regular file; in the order of names."""
     found: list[tuple[str, bool, bool, bool]] = []
     try:
         with os.scandir(directory) as entries:
             for number, entry in enumerate(entries):
                 if not number % _OFTEN:
-                    heed()
+                    check_stop()
                 found.append(
                     (
                         entry.name,
@@ -135,7 +141,7 @@ def _is_ignored(rules: _Rules, path: str, name: str, is_directory: bool) -> bool
     return False
 
 
-def _inherited(workspace: Workspace, prefix: str, heed: Heed) -> _Rules:
+def _inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rules:
     """The rules that hold above the place a walk starts from."""
     above = [part for part in prefix.split("/") if part]
     starts = ["".join(part + "/" for part in above[:count]) for count in range(len(above))]
@@ -143,15 +149,15 @@ def _inherited(workspace: Workspace, prefix: str, heed: Heed) -> _Rules:
     for name, start in ((".git/info/exclude", 0), *((start + ".gitignore", len(start)) for start in starts)):
         try:
             with workspace.at(name) as spot:
-                rules += _read_rules(spot.directory, spot.name, start, heed)
+                rules += _read_rules(spot.directory, spot.name, start, check_stop)
         except TooLong:
             raise
         except ToolError:
-            heed()  # there is none; or we are to stop
+            check_stop()  # there is no such file, or the call was cancelled
     return rules
 
 
-def _read_rules(directory: int, name: str, start: int, heed: Heed) -> _Rules:
+def _read_rules(directory: int, name: str, start: int, check_stop: StopCheck) -> _Rules:
     try:
         fd = os.open(
             name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), dir_fd=directory
@@ -165,4 +171,4 @@ def _read_rules(directory: int, name: str, start: int, heed: Heed) -> _Rules:
     if len(data) > MAX_RULES:
         data = data[: data.rfind(b"\n") + 1]  # half a rule would mean something else
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-    return ((start, IgnoreFile(lines, heed)),)
+    return ((start, IgnoreFile(lines, check_stop)),)

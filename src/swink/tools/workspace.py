@@ -1,7 +1,7 @@
 """Path rules: how every tool gets from a path a model wrote to a file it may touch.
 
-A path is walked component by component with directory file descriptors, never following a symlink blindly: links and `..`
-are resolved here, beneath the root, so that nothing swapped in between (by a command running meanwhile) leads outside.
+A path is walked component by component with directory file descriptors. Links and `..` are resolved here,
+beneath the root, so that a link that a running command swaps in meanwhile does not lead outside.
 """
 
 import os
@@ -84,8 +84,8 @@ class Spot:
 class Workspace:
     """A directory that tools may not leave.
 
-    `hidden` adds places inside it that they may not look at, whether there is something yet or not; `readable` names files
-    with credentials, or directories of them, that they may. Relative paths are relative to the root.
+    `hidden` adds places inside it that they may not read, whether they exist yet or not; `readable` names
+    files with credentials, or directories of them, that they may. Relative paths are relative to the root.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Workspace:
     def at(
         self, path: str, *, write: bool = False, make_parents: bool = False
     ) -> Generator[Spot, None, None]:
-        """The place a path leads to, links resolved. With `write`, parts that tools may only read are refused."""
+        """The place a path leads to, links resolved; with `write`, read-only places are refused."""
         if self._given_hidden:  # one that was made since the last look may be a link
             self._hidden = self._known_hidden.union(
                 self._given_hidden, map(os.path.realpath, self._given_hidden)
@@ -152,7 +152,8 @@ class Workspace:
                     break
             else:
                 raise PathRefused(
-                    f"{path} is outside the workspace {self.root}; use a path inside it, relative to it or absolute"
+                    f"{path} is outside the workspace {self.root}; "
+                    "use a path inside it, relative to it or absolute"
                 )
         return [part for part in path.split("/") if part not in ("", ".")]
 
@@ -199,7 +200,7 @@ class Workspace:
         return pieces
 
     def _check_content(self, asked: str, spot: Spot) -> None:
-        """Refuse a file with credentials, also if a link only calls it so; one that does not exist yet may be made."""
+        """Refuse a file with credentials, also one that only a link names so; a new one may be made."""
         found = spot.stat()
         if found is None or not stat.S_ISREG(found.st_mode):
             return
@@ -237,7 +238,8 @@ class _Trail:
             self.fds.append(os.open(part, _DIRECTORY, dir_fd=self.fds[-1]))
         except OSError as error:
             raise ToolError(
-                f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered ({error.strerror})"
+                f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered "
+                f"({error.strerror})"
             ) from error
         self.names.append(part)
 
@@ -245,7 +247,7 @@ class _Trail:
         try:
             os.mkdir(part, dir_fd=self.fds[-1])
         except FileExistsError:
-            pass  # somebody was faster; entering it tells what it is
+            pass  # made by somebody else meanwhile; entering it shows what it is
         except OSError as error:
             raise ToolError(
                 f"{path}: cannot make {'/'.join([*self.names, part])}: {error.strerror}"
@@ -279,7 +281,7 @@ _guard = threading.Lock()
 
 @contextmanager
 def locked(spot: Spot) -> Generator[None, None, None]:
-    """Keep the file to oneself, among all tools of this process."""
+    """Hold the file alone among the tools of this process."""
     directory = os.fstat(spot.directory)
     key = (directory.st_dev, directory.st_ino, spot.name)
     with _guard:

@@ -31,7 +31,9 @@ def write_tools(workspace: Workspace) -> list[Tool]:
     def write_file(
         path: str, content: str, ctx: ToolContext, expected_hash: ExpectedHash = None
     ) -> ToolResult:
-        """Create a file or replace all of its content. Missing parent directories are made. To change part of a file use edit_file.
+        """Create a file or replace all of its content. Missing parent directories are made.
+
+        To change part of a file use edit_file.
 
         Args:
             path: The file, relative to the workspace.
@@ -52,7 +54,9 @@ def write_tools(workspace: Workspace) -> list[Tool]:
     def edit_file(
         path: str, edits: list[Edit], ctx: ToolContext, expected_hash: ExpectedHash = None
     ) -> ToolResult:
-        """Replace parts of a file. Every edit is matched against the file as it is now; all of them apply or none does.
+        """Replace parts of a file.
+
+        Every edit is matched against the file as it is now; all of them apply or none does.
 
         Args:
             path: The file, relative to the workspace.
@@ -112,24 +116,25 @@ def write_tools(workspace: Workspace) -> list[Tool]:
 
 
 def _refuse_link(workspace: Workspace, path: str) -> None:
-    """Paths lead through links; but to delete what a link points to is not what its name says."""
+    """Other tools follow links, but a call that names a link does not ask to delete the link's target."""
     above, name = os.path.split(path.rstrip("/"))
     with suppress(PathRefused), workspace.at(above or ".") as spot:
         directory = spot.open_directory()
         try:
             found = os.stat(name or ".", dir_fd=directory, follow_symlinks=False)
         except OSError:
-            return  # what is wrong with it is told later
+            return  # the lookup that follows reports what is wrong
         finally:
             os.close(directory)
         if stat.S_ISLNK(found.st_mode):
             raise ToolError(
-                f"{path} is a symbolic link, and only files are deleted; name the file it points to, or use rm in bash"
+                f"{path} is a symbolic link, and only files are deleted; "
+                "name the file it points to, or use rm in bash"
             )
 
 
 def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None:
-    """Take the file away under another name first: so what is deleted is what was looked at, and nothing put there since."""
+    """Rename the file before deleting it, so that a file put in its place meanwhile is not deleted."""
     if ctx.cancelled:
         raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was deleted")
     temporary = _temporary(spot)
@@ -160,8 +165,9 @@ def _put_back(spot: Spot, temporary: str) -> None:
 
 
 def _temporary(spot: Spot) -> str:
-    """A name beside the file that nothing has."""
-    return f".{spot.name.encode(errors='surrogateescape')[:200].decode(errors='ignore')}.{os.urandom(4).hex()}.tmp"
+    """An unused name in the file's directory."""
+    name = spot.name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+    return f".{name}.{os.urandom(4).hex()}.tmp"
 
 
 def _read(spot: Spot) -> bytes | None:
@@ -172,7 +178,8 @@ def _read(spot: Spot) -> bytes | None:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_CHANGED:
             raise ToolError(
-                f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); use sed in bash"
+                f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); "
+                "use sed in bash"
             )
         return file.read()
 
@@ -194,12 +201,13 @@ def _encoded(text: str, encoding: Encoding, spot: Spot) -> bytes:
     except UnicodeEncodeError as error:
         char = printable(text[error.start])
         raise ToolError(
-            f"nothing was changed: {spot.path} is in {encoding}, which has no {char!r} (U+{ord(text[error.start]):04X})"
+            f"nothing was changed: {spot.path} is in {encoding}, "
+            f"which has no {char!r} (U+{ord(text[error.start]):04X})"
         ) from error
 
 
 def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> None:
-    """Put the new content in place: written beside the file, flushed to disk, and renamed over it with its mode kept."""
+    """Write the new content beside the file, flush it to disk and rename it over the file, mode kept."""
     before = spot.stat()
     if before is not None and not stat.S_ISREG(before.st_mode):
         raise ToolError(f"{spot.path} is not a regular file")
@@ -234,9 +242,7 @@ def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> Non
 def _keep_attributes(fd: int, before: os.stat_result) -> None:
     made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(
-            PermissionError
-        ):  # who may write the directory but not give files away becomes the owner
+        with suppress(PermissionError):  # only root may give files away: the file then belongs to us
             os.fchown(fd, before.st_uid, before.st_gid)
     os.fchmod(fd, stat.S_IMODE(before.st_mode))
 

@@ -1,9 +1,9 @@
-"""What a command has left behind that somebody would obey later, outside: found when it has ended, and put out of the way.
+"""Files that a command left and that programs outside the sandbox would act on later: found and moved aside.
 
-    kept   files and directories that must be as they were, or must not be there: put back, or moved aside
-    new    repositories made anywhere in the workspace: what git would run in them is moved aside, the rest stays
+    kept   files and directories that must be as they were, or must not exist: put back, or moved aside
+    new    repositories made anywhere in the workspace: what git would run in them is moved aside
 
-Aside means beside: `hooks` becomes `hooks.refused`, for a person to look at. Nothing here follows a link.
+Moved aside means renamed: `hooks` becomes `hooks.refused`, for a person to look at. Links are not followed.
 """
 
 import os
@@ -28,8 +28,8 @@ MAX_NOTES = 20
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-class Kept:
-    """How things were before the command."""
+class Originals:
+    """The kept files and directories as they were before the command."""
 
     def __init__(self, watch: "dict[str, Any]") -> None:
         self._watch = watch
@@ -43,7 +43,7 @@ class Kept:
         self._notes: list[str] = []
 
     def put_right(self) -> list[str]:
-        """Compare, put back, move aside; returns what there is to say about it."""
+        """Compare, put back, move aside; returns notes about what was done."""
         for path, before in self._before.items():
             self._guarded(self._put_back, path, before)
         for path in _new_repositories(self._root, self._watch, self._notes):
@@ -57,7 +57,8 @@ class Kept:
             act(path, *more)
         except OSError as error:
             self._notes.append(
-                f"[{self._shown(path)} could not be checked: {error.strerror}; look at it before you use git or an editor here]"
+                f"[{self._shown(path)} could not be checked: {error.strerror}; "
+                "look at it before you use git or an editor here]"
             )
 
     def _shown(self, path: str) -> str:
@@ -88,7 +89,7 @@ class Kept:
         self._notes.append(f"[{self._shown(path)} {said}]")
 
     def _defuse(self, path: str) -> None:
-        """Leave of a new repository only what runs nothing, and no pointer to a repository outside the workspace."""
+        """Move aside what makes git run programs in a new repository, or use one outside the workspace."""
         fd = snapshot.open_beneath(self._root, path)
         if fd is None:
             self._check_pointer(path)
@@ -126,7 +127,7 @@ class Kept:
         try:
             found = snapshot.read(fd, part, snapshot.Room(MAX_CONFIGURATION))
         except OSError:
-            return True  # too much to look at, or not for us to read: not for git either
+            return True  # too large to check, or unreadable
         match found:
             case None:
                 return False
@@ -165,7 +166,7 @@ class Kept:
 
 
 def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "Iterator[str]":
-    """Repositories, and `.git` files and links, that were not there before; directories that are as they were are passed over."""
+    """New repositories, `.git` files and `.git` links; directories that did not change are not read again."""
     known: dict[str, tuple[int, int, int]] = watch["directories"]
     repositories = set(watch["repositories"])
     pointers = set(watch["pointers"])
@@ -195,7 +196,8 @@ def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "
         looked += len(names)
         if looked > MAX_LOOKED:
             notes.append(
-                "[the command made too many files to look through; a git repository among them may run programs when git is used in it]"
+                "[the command made too many files to look through; "
+                "a git repository among them may run programs when git is used in it]"
             )
             return
         was = path in repositories and known.get(path, (0, 0, 0))[1] == now[1]
@@ -204,12 +206,12 @@ def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "
 
 
 def is_repository(names: set[str]) -> bool:
-    """Whether git takes a directory with these names in it for a repository, or for either part of one with a common directory."""
+    """Whether git takes a directory with these names for a repository, or for a part of one (`commondir`)."""
     return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names
 
 
 def _make_readable(path: str) -> None:
-    """Let us list a directory that the command has closed to everybody: who knows a name in it could still use it."""
+    """Make a directory listable that the command made unlistable: git could still use a known name in it."""
     try:
         fd = os.open(path, getattr(os, "O_PATH", 0) | _DIRECTORY)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a process gives up between fork and exec: resources, capabilities, files (Landlock), system calls (seccomp)."""
+"""Restrictions between fork and exec: resources, capabilities, files (Landlock), system calls (seccomp)."""
 
 import ctypes
 import os
@@ -34,14 +34,14 @@ def limit(limits: dict[str, int]) -> None:
             value += _threads()  # counted per user, not per command: on top of all there are now
         _, hard = resource.getrlimit(kind)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # The soft processor limit sends a signal that can be caught, the hard one kills: a second to say goodbye.
+        # The soft CPU limit sends a signal that can be caught, the hard one kills a second later.
         resource.setrlimit(
             kind, (soft, soft + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else soft)
         )
 
 
 def mark(number: int) -> None:
-    """Leave a mark on this process and every descendant: only root could remove it, and /proc shows it to everybody."""
+    """Mark this process and its descendants: only root can remove the mark, and /proc shows it."""
     import resource
 
     if resource.getrlimit(RLIMIT_LOCKS)[1] == resource.RLIM_INFINITY:
@@ -57,7 +57,7 @@ def _threads() -> int:
 
 
 def drop_capabilities() -> None:
-    """Keep none of root's powers, nor a way back to them: who is uid 0 regains the bounding set at every exec."""
+    """Drop all capabilities; also from the bounding set, from which uid 0 regains them at every exec."""
     _no_new_privileges()
     for capability in range(64):
         if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:

@@ -1,9 +1,9 @@
-"""The inner end of a way out: listens on loopback in the command's own network and passes every connection on to a socket.
+"""The forwarder inside a sandbox: passes connections to a port of loopback on to the proxy's Unix socket.
 
     forward.py SOCKET PORT COMMAND...
 
-It leaves a process behind that forwards and becomes the command itself. That process belongs to nobody the command knows (a
-second fork), and ends with the sandbox.
+It starts the forwarding process and then becomes the command itself. A second fork makes that process no
+child of the command's; it ends with the sandbox.
 """
 
 import _thread
@@ -15,7 +15,7 @@ CHUNK = 1 << 16
 
 
 def main() -> None:
-    """Listen, leave the forwarder behind, become the command."""
+    """Listen, start the forwarding process, become the command."""
     path, port, *command = sys.argv[1:]
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

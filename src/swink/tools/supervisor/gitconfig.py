@@ -1,12 +1,13 @@
-"""git's configuration files, as far as one must read them to know what git would obey."""
+"""git's configuration files: their settings, and which of them are harmless."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HARMLESS = {
-    "core": "repositoryformatversion filemode bare logallrefupdates symlinks ignorecase precomposeunicode autocrlf eol safecrlf "
-    "sparsecheckout sparsecheckoutcone longpaths worktree quotepath abbrev bigfilethreshold",
+    "core": "repositoryformatversion filemode bare logallrefupdates symlinks ignorecase precomposeunicode "
+    "autocrlf eol safecrlf sparsecheckout sparsecheckoutcone longpaths worktree quotepath abbrev "
+    "bigfilethreshold",
     "extensions": "objectformat refstorage compatobjectformat partialclone",
     "remote": "url pushurl fetch push tagopt promisor partialclonefilter prune mirror skipfetchall",
     "branch": "remote merge rebase pushremote description",
@@ -56,7 +57,7 @@ def is_harmless(key: str, value: str) -> bool:
 
 
 def _lines(text: str) -> "Iterator[str]":
-    """The lines, put together where one goes on: after a backslash that is neither escaped nor in a comment."""
+    """The lines, joined after a backslash that is neither escaped nor in a comment."""
     parts: list[str] = []
     quoted = False
     for line in text.split("\n"):

@@ -1,9 +1,9 @@
-"""The program between swink and an isolated tool: it starts the tool's interpreter and ends everything that comes of it.
+"""The program between swink and an isolated tool: it starts the tool's interpreter and ends its process tree.
 
-    argv    the lifeline, a descriptor; then the command. A byte on the lifeline, or its end, means: end the command
-    stdin, stdout, stderr and the exit code are the command's own; one that a signal ended shows as killed
+    argv    a file descriptor, then the command; a byte on that descriptor, or its end, ends the command
+    stdin, stdout, stderr and the exit code are the command's own; one ended by a signal shows as killed
 
-Run by path, like `start.py`: it imports nothing it does not need.
+Run by path, like `start.py`: imports cost time at every call.
 """
 
 import os
@@ -40,7 +40,7 @@ def main() -> None:
             os.execv(sys.argv[2], sys.argv[2:])
         finally:
             os._exit(127)
-    for own in (0, 1):  # the command's: their end is for the other side to see
+    for own in (0, 1):  # the command alone holds them, so that the other side sees when it closes them
         os.close(own)
     _wait(child, lifeline, wake)
     tree.end(child, 0, 0)

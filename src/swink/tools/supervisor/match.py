@@ -1,14 +1,14 @@
-"""A regular expression at work in a process of its own, where a pattern that takes forever can be killed.
+"""Regular expressions matched in a process of their own, which can be killed when a pattern takes forever.
 
-Python's `re` holds the interpreter while it matches, so a bad pattern would freeze the whole program around it.
+Python's `re` holds the interpreter while it matches, so a bad pattern would freeze the whole program.
 
-    stdin   the pattern and its flags; then blocks of text: (encoding, errors, bytes), or commands: (argv, directory)
-    stdout  per block the indices of the lines that match; per command its exit code and output
+    stdin   the pattern and its flags; then texts (encoding, errors, bytes) or commands (argv, directory)
+    stdout  for a text the indices of the lines that match; for a command its exit code and output
 
-A command (ripgrep) is run from here so that it ends with us; and we end when the program around us does, because stdin ends
-then, or at the latest when an alarm goes off in the middle of a match.
+A command (ripgrep) is run from here so that it ends with this process. This process ends when the program
+does, because its stdin is closed then; in the middle of a match an alarm ends it.
 
-Every item is marshalled, its length before it. Run by path, like `start.py`: it imports nothing it does not need.
+Items are marshalled, each with its length before it. Run by path, like `start.py`, with few imports.
 """
 
 import marshal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ALARM = 15
-"""Seconds after which a block is given up, in case nobody is there any more to give it up for us."""
+"""Seconds a block may take, in case the program that would stop us is gone."""
 COMMAND_ALARM = 90
 
 
@@ -60,7 +60,7 @@ def _run(argv: list[str], directory: str) -> tuple[int, bytes]:
     output = b""
     while True:
         ready, _, _ = select.select([read, 0], [], [])
-        if 0 in ready:  # nobody speaks to us now, so nobody is there any more
+        if 0 in ready:  # nothing is sent during a command, so this is the end of stdin: the program is gone
             os.killpg(0, signal.SIGKILL)  # our own group: the command, what it started, and us
         data = os.read(read, 1 << 16)
         if not data:

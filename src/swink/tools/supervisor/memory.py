@@ -1,4 +1,4 @@
-"""What the processes of a command hold in memory, in their own pages and in shared ones that may be in none of them."""
+"""The memory a command uses: pages of its processes, and shared memory that none of them maps."""
 
 import os
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
 
 
 def exceeds(pids: "Iterable[int]", limit: int, shared_before: int) -> bool:
-    """Whether the processes together hold more than so many bytes.
+    """Whether the processes together use more bytes than the limit.
 
-    Shared memory need not be mapped by anybody (a memfd, a file in a tmpfs), so it is counted by how much more of it there
-    is than before the command began.
+    Shared memory need not be mapped by a process (a memfd, a file in a tmpfs), so the growth of all shared
+    memory since the command began counts as the command's.
     """
     pids = list(pids)
     grown = max(0, shared() - shared_before)
     if sum(map(_resident, pids)) + grown <= limit:
         return False
-    # Resident sizes count shared pages once per process; the exact sum is dear, so it is asked for only here.
+    # Resident sizes count shared pages once per process; the exact sum is expensive, hence only here.
     total = mapped = 0
     for pid in pids:
         proportional, of_shared = _proportional(pid)
@@ -27,7 +27,7 @@ def exceeds(pids: "Iterable[int]", limit: int, shared_before: int) -> bool:
 
 
 def shared() -> int:
-    """Bytes of shared memory in our control group, which keeps other people's out; or else on the machine."""
+    """Bytes of shared memory in our control group, or without one on the whole machine."""
     for path, name, unit in ((_own_group(), b"shmem ", 1), ("/proc/meminfo", b"Shmem:", 1024)):
         try:
             with open(path, "rb") as file:

@@ -1,9 +1,9 @@
-"""Names kept for nobody: a command finds something read-only where git or an editor would obey what it could put there.
+"""Reserved names: placeholders where a command could otherwise put files that git or an editor acts on later.
 
-A mount needs something to stand on, so an empty directory (or a small file that says nothing new) is made for as long as
-commands run and removed afterwards. Several commands may share one: each holds a lock on it, the last takes it away. It is
-known by its time stamp, which anybody's use of it changes; one that a crash has left means nothing to git and is taken over
-and removed by the next command.
+A read-only mount needs a mount point, so an empty directory (or a file that changes nothing) is made while
+commands run and removed afterwards. Commands share a placeholder: each holds a lock on it, and the last one
+removes it. It is recognised by its modification time, which any use changes. One that a crash left behind
+means nothing to git; the next command takes it over and removes it.
 """
 
 import fcntl
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MARK = 86_400_000_000_000 + 575_757
-"""The modification time, in nanoseconds, of what stands for nothing."""
+"""The modification time of placeholders, in nanoseconds."""
 
 _held: list[tuple[int, str]] = []
 
 
 def reserve(places: "Sequence[tuple[str, bytes | None]]") -> list[str]:
-    """Have something at each path, a directory or a file with this content; returns those that are there now and no links.
+    """Make a placeholder at each path, a directory or a file with this content. Returns the paths with one.
 
-    What cannot be made by us cannot be made by the command either.
+    Where we cannot make one, the command cannot make anything either.
     """
     return [path for path, content in places if _reserve(path, content)]
 
 
 def release() -> None:
-    """Remove what was made, unless another command needs it or somebody has begun to use it."""
+    """Remove the placeholders, except those that another command holds or somebody has used."""
     while _held:
         fd, path = _held.pop()
         try:
@@ -55,7 +55,7 @@ def _reserve(path: str, content: "bytes | None") -> bool:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
-            continue  # the last user of it has just taken it away
+            continue  # its last holder has just removed it
         except OSError:
             return False
         found = os.fstat(fd)
@@ -65,7 +65,7 @@ def _reserve(path: str, content: "bytes | None") -> bool:
         try:  # noqa: SIM105  contextlib would be an import more
             fcntl.flock(fd, fcntl.LOCK_SH)
         except OSError:
-            pass  # a file system without locks: nobody else can know either
+            pass  # a file system without locks
         if _is_at(found, path):
             _held.append((fd, path))
             return True
@@ -74,26 +74,26 @@ def _reserve(path: str, content: "bytes | None") -> bool:
 
 
 def _make(path: str, content: "bytes | None") -> None:
-    """The thing with its mark; a file gets its name when it is ready, a directory its mark a moment after its name."""
+    """Make a placeholder. A file is marked before it gets its name, a directory a moment after."""
     if content is None:
         os.mkdir(path)
         os.utime(path, ns=(MARK, MARK))
         return
     if os.path.lexists(path):
         raise FileExistsError
-    fresh = f"{path}.{os.getpid()}.new"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    temporary = f"{path}.{os.getpid()}.new"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         os.write(fd, content)
         os.utime(fd, ns=(MARK, MARK))
-        os.link(fresh, path)
+        os.link(temporary, path)
     finally:
         os.close(fd)
-        os.unlink(fresh)
+        os.unlink(temporary)
 
 
 def _is_ours(fd: int, found: os.stat_result) -> bool:
-    """Whether this is marked; what is empty and was made this second is about to be, so it gets the mark from us."""
+    """Whether this is a placeholder; an empty directory of this second is one, not marked yet: mark it."""
     if found.st_mtime_ns == MARK:
         return True
     if not stat.S_ISDIR(found.st_mode) or os.listdir(fd) or abs(time.time() - found.st_ctime) > 1:

@@ -1,6 +1,6 @@
-"""Files and directories as values: read without following a link, so that they can be compared and put back.
+"""Files and directories as values: read without following links, to be compared and put back.
 
-Used by swink before a command and by the supervisor after it, hence without any import of swink's.
+swink uses it before a command and the supervisor after it, so it imports nothing of swink.
 """
 
 import os
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Tree = Any
-    """None where nothing is; (kind, mode, content) with a link's target, a file's bytes or a directory's trees by name."""
+    """None, or (kind, mode, content): a link's target, a file's bytes, or a directory's trees by name."""
 
 MAX_BYTES = 16 << 20
 """Bytes of what is held in memory at a time."""

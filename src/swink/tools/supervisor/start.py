@@ -1,18 +1,18 @@
-"""The program between swink and a command: it starts the command, watches its limits, and ends the whole tree of it.
+"""The program that runs a command for swink: starts it, watches its limits and ends its process tree.
 
     guardian ──fork──▶ supervisor ──fork, exec──▶ command ─┬─▶ child ─▶ …
 
-    stdin   the launch, a marshalled dict; then silence. A byte more, or the end of it, means: end the command
+    stdin   the launch, a marshalled dict; then nothing. Another byte, or its end, means: end the command
     stdout  the command's own stdout and stderr
     stderr  the ending, a marshalled dict
 
-It is run by path in an isolated interpreter (`python -I -S supervisor/start.py`) and is part of the price of every command,
-so it imports nothing of swink and as little of the standard library as it can (json and typing alone cost 10 ms). Being a
-process of its own it can be the subreaper of the command's orphans, and set limits and filters between fork and exec,
-without touching the program that uses swink. It outlives that program only to clean up.
+It is run by path in an isolated interpreter (`python -I -S supervisor/start.py`). Its start adds to every
+command, so it imports nothing of swink and little of the standard library (json and typing alone cost 10 ms).
+A separate process can adopt the command's orphans (as a subreaper) and set limits and filters between fork
+and exec without affecting the program that uses swink. It outlives that program only to clean up.
 
-A command that is not sandboxed can kill or stop the supervisor. The guardian, a fork of it one generation up, sees that,
-ends the tree and reports; the supervisor in turn ends the tree when the guardian is gone.
+A command that is not sandboxed can kill or stop the supervisor. Its parent, the guardian, notices, ends the
+tree and reports; the supervisor in turn ends the tree when the guardian is gone.
 """
 
 import marshal
@@ -53,7 +53,7 @@ def main() -> None:
     guardian = os.getpid()
     try:
         tree.adopt_orphans()
-        kept = aftermath.Kept(launch["watch"]) if launch["watch"] else None
+        originals = aftermath.Originals(launch["watch"]) if launch["watch"] else None
         launch["argv"] = _with_reserved(launch)
     except OSError as error:
         reservation.release()
@@ -61,17 +61,17 @@ def main() -> None:
     supervisor = os.fork()
     if supervisor:
         os.close(news_write)
-        _guard(supervisor, news_read, kept)
+        _guard(supervisor, news_read, originals)
     os.close(news_read)
     try:
-        _supervise(launch, guardian, news_write, kept)
+        _supervise(launch, guardian, news_write, originals)
     except Exception as error:
         # A command may have taken away our descriptors or memory: whatever it is, the guardian ends the tree.
         os.write(news_write, repr(error).encode())
         os._exit(1)
 
 
-def _guard(supervisor: int, news: int, kept: "aftermath.Kept | None") -> "NoReturn":
+def _guard(supervisor: int, news: int, originals: "aftermath.Originals | None") -> "NoReturn":
     """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
     os.close(1)
     _, status = os.waitpid(supervisor, os.WUNTRACED)
@@ -83,7 +83,7 @@ def _guard(supervisor: int, news: int, kept: "aftermath.Kept | None") -> "NoRetu
     except BlockingIOError:
         child = ""
     left = tree.end(int(child) if child.isdigit() else 0, 0, 0)
-    notes = _put_right(kept)
+    notes = _put_right(originals)
     if not child.isdigit():
         _report(error=f"its supervisor failed: {child or status}")
     _report(
@@ -91,7 +91,9 @@ def _guard(supervisor: int, news: int, kept: "aftermath.Kept | None") -> "NoRetu
     )
 
 
-def _supervise(launch: "Launch", guardian: int, news: int, kept: "aftermath.Kept | None") -> "NoReturn":
+def _supervise(
+    launch: "Launch", guardian: int, news: int, originals: "aftermath.Originals | None"
+) -> "NoReturn":
     wake_read, wake_write = os.pipe()
     for end in (wake_read, wake_write):
         os.set_blocking(end, False)
@@ -119,12 +121,12 @@ def _supervise(launch: "Launch", guardian: int, news: int, kept: "aftermath.Kept
         cpu=cpu,
         left=left,
         directory=_last_directory(directory_read),
-        notes=_put_right(kept),
+        notes=_put_right(originals),
     )
 
 
 def _with_reserved(launch: "Launch") -> list[str]:
-    """The command line with bubblewrap's options for what is reserved, each path covered by something read-only, before its `--`."""
+    """The command line with a read-only mount for each reserved path, before bubblewrap's `--`."""
     covers = {path: cover for path, _, cover in launch["reserved"]}
     there = reservation.reserve([(path, content) for path, content, _ in launch["reserved"]])
     options = [word for path in there for word in ("--ro-bind", covers[path] or path, path)]
@@ -132,10 +134,10 @@ def _with_reserved(launch: "Launch") -> list[str]:
     return [*launch["argv"][:at], *options, *launch["argv"][at:]]
 
 
-def _put_right(kept: "aftermath.Kept | None") -> tuple[str, ...]:
-    """When the last process is gone: take away what was reserved, and put right what the command has left."""
+def _put_right(originals: "aftermath.Originals | None") -> tuple[str, ...]:
+    """When the last process is gone: remove the reserved names, and undo what the command may not change."""
     reservation.release()
-    return tuple(kept.put_right()) if kept else ()
+    return tuple(originals.put_right()) if originals else ()
 
 
 def _start(launch: "Launch", directory_write: int) -> int:
@@ -261,7 +263,7 @@ def _received(fd: int) -> "Launch":
     while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "big"):
         chunk = os.read(fd, 1 << 20)
         if not chunk:
-            sys.exit(0)  # whoever started this is gone already
+            sys.exit(0)  # the program that started this is gone
         data += chunk
     return marshal.loads(data[8:])
 
@@ -285,7 +287,7 @@ def _last_directory(fd: int) -> str:
 def _report(**ending: object) -> "NoReturn":
     data = marshal.dumps(ending)
     os.write(2, len(data).to_bytes(8, "big") + data)
-    os._exit(0)  # the interpreter's own farewell would take longer than the rest
+    os._exit(0)  # the interpreter's shutdown takes longer than everything else here
 
 
 if __name__ == "__main__":

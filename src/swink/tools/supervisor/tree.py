@@ -1,4 +1,4 @@
-"""The processes below the supervisor: who they are, and their end."""
+"""The processes below the supervisor: listing and ending them."""
 
 import os
 import signal
@@ -25,11 +25,11 @@ def adopt_orphans() -> None:
 
 
 def run_first() -> None:
-    """Get the processor before a thousand forks do, where we may ask for that; children are ordinary again."""
+    """Get the processor even if a command forks without end, where that is allowed; not inherited."""
     try:  # noqa: SIM105  contextlib would be an import more
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     except (OSError, AttributeError):
-        pass  # not root, or not Linux: the limit of processes holds there
+        pass  # not root, or not Linux; the limit of processes still holds
 
 
 def reap() -> None:
@@ -50,7 +50,7 @@ def has_ended(child: int) -> bool:
 
 
 def outcome(child: int) -> tuple[int, float]:
-    """Exit code (negative: the signal) and processor seconds of a child; one that cannot be ended counts as killed."""
+    """Exit code (negative: the signal) and CPU seconds of a child; killed if it could not be ended."""
     if child not in _reaped:
         return -signal.SIGKILL, 0.0
     status, usage = _reaped[child]
@@ -58,10 +58,10 @@ def outcome(child: int) -> tuple[int, float]:
 
 
 def end(child: int, guards: int, grace: float) -> int:
-    """End every descendant: TERM and a grace, if there is one, then KILL until none is left. Returns how many withstood.
+    """End every descendant: TERM, after `grace` KILL until none is left. Returns how many are still alive.
 
-    `guards` is the number of generations at the top that belong to the sandbox: they get no TERM, because their end is
-    everybody's KILL.
+    `guards` is the number of generations at the top that belong to the sandbox. They get no TERM, because
+    their end kills all the others at once.
     """
     reap()
     if grace:
@@ -72,7 +72,7 @@ def end(child: int, guards: int, grace: float) -> int:
         _gone_within(grace, child, guards)
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
-        # Killed on sight, parents first: who is dead forks no more, and its children are ours to find next time.
+        # Each is killed when seen, parents first: a dead parent forks no more, and we adopt its children.
         for pid in _found(child):
             _send(pid, signal.SIGKILL)
         if _gone_within(0, child, 0):
@@ -82,7 +82,7 @@ def end(child: int, guards: int, grace: float) -> int:
 
 
 def descendants(leader: int = 0) -> dict[int, int]:
-    """Every process below this one with its depth, and where orphans cannot be adopted the leader's process group."""
+    """Every process below this one with its depth; if orphans are not adopted, also the leader's group."""
     return dict(_found_with_depth(leader))
 
 
@@ -131,12 +131,8 @@ def _children(pid: int) -> list[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found += [int(child) for child in file.read().split()]
-    except (
-        FileNotFoundError,
-        ProcessLookupError,
-        PermissionError,
-    ):  # it ended while we looked: its children are ours now
-        pass
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        pass  # it ended while we looked: we have adopted its children
     return found
 
 

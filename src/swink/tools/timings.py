@@ -1,4 +1,4 @@
-"""What the tools cost: functions for a benchmark to call."""
+"""How long the tools take: functions for a benchmark to call."""
 
 import random
 import subprocess
@@ -39,7 +39,7 @@ async def command_seconds(root: str | Path, level: Level, *, repeat: int = 10) -
 
 
 def make_tree(root: str | Path, files: int = 50_000, *, needles: int = 50) -> None:
-    """Lay out source files of some twenty lines in nested directories; `needles` of them have a line with `needle_here`."""
+    """Make nested source files of twenty lines; `needles` of them have a line with `needle_here`."""
     chance = random.Random(files)
     top = Path(root)
     top.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """fetch_url: a page or file from the public internet, as text.
 
-Every address is checked where the connection is made: what the name resolves to, what a redirect points at, and an address
-written out in the URL, in whatever spelling. The connection goes to the very address that was checked, so a name that
-resolves differently the second time gains nothing. No proxy, no cookies, no credentials. Unpacking and reading a page count
-against the time limit too, and happen off the event loop.
+Every address is checked where the connection is made: what the name resolves to, what a redirect points at,
+and an address written out in the URL, in any spelling. The connection goes to the address that was checked,
+so a name that resolves differently the second time does not help an attacker. No proxy, no cookies, no
+credentials. Decompressing and converting a page count against the timeout too, and happen off the event loop.
 """
 
 import asyncio
@@ -32,10 +32,11 @@ MAX_BODY = 2 << 20
 MAX_TEXT = 50_000
 MAX_REDIRECTS = 5
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.I)
-# Python's own codecs include some that take time quadratic in their input (punycode, idna) or are no charset of the web.
+# Other codecs of Python take quadratic time (punycode, idna) or are no charsets of the web.
 _CHARSETS = re.compile(
-    r"ascii|utf-?(?:8|16|32)(?:-sig|-[lb]e)?|iso8859-\d+|cp(?:125[0-8]|874|866|932|949|950)|koi8-[rut]|tis-620|mac-\w+"
-    r"|shift_jis\w*|euc_(?:jp|kr|jis_2004|jisx0213)|iso2022_(?:jp|kr)\w*|gb2312|gbk|gb18030|hz|big5\w*|johab"
+    r"ascii|utf-?(?:8|16|32)(?:-sig|-[lb]e)?|iso8859-\d+|cp(?:125[0-8]|874|866|932|949|950)|koi8-[rut]"
+    r"|tis-620|mac-\w+|shift_jis\w*|euc_(?:jp|kr|jis_2004|jisx0213)|iso2022_(?:jp|kr)\w*|gb2312|gbk|gb18030"
+    r"|hz|big5\w*|johab"
 )
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -56,12 +57,12 @@ class Page(Struct, frozen=True):
     is_cut: bool
 
 
-class Refused(ToolError):
+class UrlRefused(ToolError):
     """The URL leads somewhere that is not fetched."""
 
 
 def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) -> list[Tool]:
-    """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8 for a local server."""
+    """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8."""
     fetcher = Fetcher(networks(allowed), resolve or _resolve)
 
     @tool(requires_approval=True, idempotent=True)
@@ -102,7 +103,7 @@ class Fetcher:
         raise ToolError(f"more than {MAX_REDIRECTS} redirects; the last led to {url}")
 
     async def _get(self, url: str) -> Page | str:
-        """One request: the page, or where it is said to be instead."""
+        """One request: the page, or the location it redirects to."""
         import aiohttp
 
         connector = aiohttp.TCPConnector(
@@ -138,7 +139,7 @@ class Fetcher:
                 )
         except (aiohttp.ClientError, ValueError, OSError) as error:
             cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, Refused):
+            while cause is not None and not isinstance(cause, UrlRefused):
                 cause = cause.__cause__ or cause.__context__
             raise cause or ToolError(
                 f"{url} could not be fetched: {type(error).__name__}: {error}"
@@ -147,7 +148,7 @@ class Fetcher:
     async def addresses(self, host: str, port: int) -> list[str]:
         """What a name resolves to; refused if any of it is not to be fetched from."""
         if is_metadata_name(host):
-            raise Refused(f"{host} is a cloud's metadata service, which is not fetched from")
+            raise UrlRefused(f"{host} is a cloud's metadata service, which is not fetched from")
         try:
             found = list(await self._resolve_name(host, port))
         except OSError as error:
@@ -157,7 +158,7 @@ class Fetcher:
         return found
 
     def _socket(self, info: Any) -> socket.socket:
-        """The last gate: every connection, to a resolved address or one from the URL, gets its socket here."""
+        """Check the address once more: the socket of every connection is made here, resolved or not."""
         family, kind, protocol, _, address = info
         self._check(address[0], address[0])
         return socket.socket(family, kind, protocol)
@@ -166,7 +167,7 @@ class Fetcher:
         address = parse(text)
         if address is None or not is_allowed(address, self._allowed):
             where = host if host == text else f"{host} ({text})"
-            raise Refused(f"{where} is not an address of the public internet, so it is not fetched")
+            raise UrlRefused(f"{where} is not an address of the public internet, so it is not fetched")
 
 
 def _checked(url: str) -> str:
@@ -175,13 +176,13 @@ def _checked(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise Refused(f"{url!r} is not a URL: {error}") from error
+        raise UrlRefused(f"{url!r} is not a URL: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise Refused(f"{url!r} is not fetched; give a URL that begins with http:// or https://")
+        raise UrlRefused(f"{url!r} is not fetched; give a URL that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise Refused("a URL with a user name or password in it is not fetched")
+        raise UrlRefused("a URL with a user name or password in it is not fetched")
     if re.search(r"[\x00-\x20\x7f]", url):
-        raise Refused("a URL with white space or control characters in it is not fetched; encode them")
+        raise UrlRefused("a URL with white space or control characters in it is not fetched; encode them")
     return url
 
 
@@ -225,8 +226,8 @@ async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
     return bytes(body), False
 
 
-def _unpacked(page: Page, heed: Callable[[], None]) -> tuple[bytes, bool]:
-    """The body up to the cap, unpacked if the server packs it without being asked; and whether it is cut."""
+def _unpacked(page: Page, check_stop: Callable[[], None]) -> tuple[bytes, bool]:
+    """The body up to the cap, decompressed if the server compressed it unasked; and whether it is cut."""
     if page.packing not in _PACKINGS:
         return page.body, page.is_cut
     body = bytearray()
@@ -235,7 +236,7 @@ def _unpacked(page: Page, heed: Callable[[], None]) -> tuple[bytes, bool]:
     while data and len(body) <= MAX_BODY:  # a packed body may have several parts, one after another
         unpack = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
         while data and not unpack.eof and len(body) <= MAX_BODY:
-            heed()
+            check_stop()
             try:
                 body += unpack.decompress(data, _STEP)
             except zlib.error as error:
@@ -253,11 +254,11 @@ def _has_header(data: bytes) -> bool:
 
 
 def _result(page: Page, stopped: threading.Event) -> ToolResult:
-    def heed() -> None:
+    def check_stop() -> None:
         if stopped.is_set():
             raise ToolError("cancelled")
 
-    body, is_cut = _unpacked(page, heed)
+    body, is_cut = _unpacked(page, check_stop)
     details = {
         "url": page.url,
         "status": page.status,
@@ -276,7 +277,7 @@ def _result(page: Page, stopped: threading.Event) -> ToolResult:
     if media_type in ("text/html", "application/xhtml+xml") or (
         not media_type and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))
     ):
-        title, text = html_to_text(text, page.url, limit=8 * MAX_TEXT, heed=heed)
+        title, text = html_to_text(text, page.url, limit=8 * MAX_TEXT, check_stop=check_stop)
         head += f"\n{title}\n" if title else ""
     cut = len(text) - MAX_TEXT
     if cut > 0:
@@ -287,7 +288,7 @@ def _result(page: Page, stopped: threading.Event) -> ToolResult:
 
 
 def _decoded(body: bytes, content_type: str) -> str | None:
-    """The text, in the charset the server names, or the page itself, or else as it looks; None if it is none."""
+    """The text, in the charset of header or page, or else a detected one; None if it is not text."""
     encoding = detect(body)
     if encoding is not None and encoding.bom:
         return printable(encoding.decode(body))

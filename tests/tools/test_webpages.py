@@ -15,8 +15,8 @@ from calling import call, complaint
 from swink.messages import Image
 from swink.tool import Tool
 from swink.tools.addresses import is_allowed, networks, parse
-from swink.tools.fetch import MAX_BODY, Fetcher, Refused, fetch_tools
 from swink.tools.html_text import html_to_text
+from swink.tools.webpages import MAX_BODY, Fetcher, UrlRefused, fetch_tools
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 Serve = Callable[..., Awaitable[str]]
@@ -445,7 +445,7 @@ async def test_a_name_that_resolves_differently_the_second_time_gains_nothing(se
 async def test_the_gate_is_where_the_socket_is_made():
     """Even if the check of names were skipped, no socket is made for a forbidden address."""
     fetcher = Fetcher()
-    with pytest.raises(Refused):
+    with pytest.raises(UrlRefused):
         fetcher._socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80)))
 
 

@@ -1,7 +1,7 @@
-"""Which shell commands may run without asking: well-known ones that only look, inside the workspace.
+"""Which shell commands may run without approval: well-known ones that only look at files of the workspace.
 
-Nothing here keeps a command from doing harm: that is the sandbox's work. It spares a person the questions whose answer is
-always yes. Whatever is not understood completely asks.
+This does not keep a command from doing harm; the sandbox does. It spares people questions whose answer is
+always yes. A command that is not understood completely needs approval.
 """
 
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from msgspec import Struct
 from swink.tools.expressions import find_only_lists
 from swink.tools.gitviews import git_only_looks
 from swink.tools.place import Place
-from swink.tools.syntax import Command, Word, read_commands
+from swink.tools.syntax import SimpleCommand, Word, read_commands
 from swink.tools.viewers import BUILTINS, VIEWERS, is_version_question
 
 MAX_COMMANDS = 30
 
 _LOOK_AT_LINKS = frozenset({"ls", "du", "find", "stat", "echo"})
-"""Programs all of whose operands are of one kind, and that can look at a link itself."""
+"""Programs whose operands are all of one kind, and that can look at a link itself."""
 
 
 def only_looks(line: str, place: Place) -> bool:
-    """Whether every command of a line for bash, run at that place, does nothing but look at what is inside the workspace."""
+    """Whether every command of a line for bash, run at that place, only looks at files of the workspace."""
     if not (line.isascii() or place.reads_bytes_as_text()) or not place.has_trusted_environment():
         return False
     commands = read_commands(line)
@@ -54,7 +54,7 @@ class _Outcome(Struct, frozen=True):
                 return _distinct((*self.succeeded, *self.failed))
 
     def then(self, link: str, after: "_Outcome") -> "_Outcome":
-        """The outcome with the next command, which has run or was passed over."""
+        """The outcome with the next command, which was run or skipped."""
         match link:
             case "&&":
                 return _Outcome(after.succeeded, _distinct((*self.failed, *after.failed)))
@@ -68,8 +68,8 @@ def _distinct(places: Iterable[Place]) -> tuple[Place, ...]:
     return tuple({place.directory: place for place in places}.values())
 
 
-def _run(command: Command, places: tuple[Place, ...], piped: bool) -> _Outcome | None:
-    """Where the shell may be after a command, if that only looks wherever it may start; None if it does more."""
+def _run(command: SimpleCommand, places: tuple[Place, ...], piped: bool) -> _Outcome | None:
+    """Where the shell may be after a command that only looks; None if it does more at one of the places."""
     if [word.text for word in command.words[:1]] == ["cd"]:
         entered = [] if piped or command.inputs else [_enter(command.words[1:], place) for place in places]
         moved = tuple(place for place in entered if place is not None)
@@ -89,7 +89,7 @@ def _enter(words: tuple[Word, ...], place: Place) -> Place | None:
     return place.enter(words[0].text)
 
 
-def _is_harmless(command: Command, place: Place) -> bool:
+def _is_harmless(command: SimpleCommand, place: Place) -> bool:
     program, *rest = command.words
     if program.wild or program.varies or not all(place.inside(word.text) for word in command.inputs):
         return False
@@ -98,7 +98,7 @@ def _is_harmless(command: Command, place: Place) -> bool:
     words: list[str] = []
     for word in rest:
         expanded = place.expand(word)
-        # How bash sorts them is the locale's choice, so that any of them may be any operand.
+        # bash sorts the names by locale, so any of them may become any operand.
         if expanded is None or (
             word.wild and program.text not in _LOOK_AT_LINKS and not all(map(place.inside, expanded))
         ):
