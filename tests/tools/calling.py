@@ -5,8 +5,8 @@ from typing import Any
 
 from swink.messages import ToolResult
 from swink.tool import Tool, ToolContext, ToolError, as_result
-from swink.tools.process import HeadAndTail, Launch, Limits, run
-from swink.tools.sandbox import Sandbox, shell_argv
+from swink.tools.process import HeadAndTail, Launch, Limits, run, shell_argv
+from swink.tools.sandbox import Sandbox
 
 
 def named(tools: list[Tool], name: str) -> Tool:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swink.tools.sandbox import Backend, Sandbox, SandboxUnavailable
+from swink.tools.backends import Backend
+from swink.tools.sandbox import Sandbox, SandboxUnavailable
 
 
 def _trouble(backend: Backend) -> str:

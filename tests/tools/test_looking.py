@@ -16,7 +16,7 @@ from swink.tools import gitviews
 from swink.tools.bash import bash_tools
 from swink.tools.options import OptionTable
 from swink.tools.sandbox import Sandbox
-from swink.tools.syntax import Command, read_commands
+from swink.tools.syntax import SimpleCommand, read_commands
 from swink.tools.viewers import VIEWERS
 from swink.tools.workspace import Workspace
 
@@ -51,7 +51,7 @@ def passed_by_bash(line: str, directory: Path) -> list[list[str]]:
     return sorted(calls)
 
 
-def judged(commands: list[Command]) -> list[list[str]]:
+def judged(commands: list[SimpleCommand]) -> list[list[str]]:
     return sorted([word.text for word in command.words[1:]] for command in commands)
 
 

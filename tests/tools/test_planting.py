@@ -11,8 +11,8 @@ import pytest
 from calling import call, eventually, named, shell
 
 from swink.tools import coding_tools
-from swink.tools.process import run
-from swink.tools.sandbox import Sandbox, shell_argv
+from swink.tools.process import run, shell_argv
+from swink.tools.sandbox import Sandbox
 from swink.tools.supervisor.reservation import MARK
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")

@@ -17,8 +17,8 @@ from calling import eventually
 
 from swink.tools import process
 from swink.tools.environment import clean_environment
-from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run
-from swink.tools.sandbox import Level, Sandbox, shell_argv
+from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run, shell_argv
+from swink.tools.sandbox import Level, Sandbox
 
 PLACES: list[tuple[Level, str]] = [("none", "none"), ("workspace", "bubblewrap"), ("workspace", "landlock")]
 places = pytest.mark.parametrize(("level", "backend"), PLACES, ids=[backend for _, backend in PLACES])

@@ -7,6 +7,8 @@ unless the user names the single address.
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
+from swink.errors import InvalidInput
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -66,7 +68,12 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 def networks(names: Iterable[str]) -> tuple[Network, ...]:
     """Networks from their names, such as 127.0.0.0/8."""
-    return tuple(ipaddress.ip_network(name) for name in names)
+    if isinstance(names, str):
+        raise InvalidInput(f"networks are a list, so write [{names!r}]")
+    try:
+        return tuple(ipaddress.ip_network(name) for name in names)
+    except ValueError as error:
+        raise InvalidInput(f"{error}; write a network such as 127.0.0.0/8 or ::1/128") from error
 
 
 def parse(text: str) -> Address | None:

@@ -11,8 +11,8 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.command import run_command
 from swink.tools.inspection import only_looks
 from swink.tools.place import Place
-from swink.tools.process import Limits
-from swink.tools.sandbox import Sandbox, shell_argv
+from swink.tools.process import Limits, shell_argv
+from swink.tools.sandbox import Sandbox
 from swink.tools.workspace import Workspace
 
 SECONDS = 120.0

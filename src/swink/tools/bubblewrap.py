@@ -1,9 +1,21 @@
 """Bubblewrap arguments: a command in its own namespaces, the rest of the machine read-only or absent."""
 
 import os
+import secrets
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from msgspec.structs import replace
+
+from swink.tools import landlock, seccomp
+from swink.tools.addresses import Network
+from swink.tools.egress import DomainApproval, Egress
+from swink.tools.environment import git_identity
 from swink.tools.guarded import Guard
+from swink.tools.process import CannotStart, Launch, shell_path
+from swink.tools.scene import Scene
 from swink.tools.view import SYSTEM, View, is_beneath
 
 GUARDS = 2
@@ -11,6 +23,56 @@ GUARDS = 2
 SECCOMP_FD = 9
 SHARED_MEMORY = 64 << 20
 FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
+
+_FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
+_PROXY_PORT = 3128
+_PROXY_VARIABLES = {
+    **{
+        name: f"http://127.0.0.1:{_PROXY_PORT}"
+        for word in ("http", "https", "all")
+        for name in (f"{word}_proxy", f"{word}_proxy".upper())
+    },
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+    "NODE_USE_ENV_PROXY": "1",
+}
+
+
+def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable_userns: bool) -> Launch:
+    """A launch with the user's rights as one in bubblewrap; `private` as in `arguments`."""
+    view = scene.view
+    options = arguments(view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns)
+    scoped = landlock.abi() >= landlock.MINIMUM_ABI
+    families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
+    if not network or scoped:  # else abstract sockets of the whole machine would be in reach
+        families.append(seccomp.AF_UNIX)
+    home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
+    return replace(
+        plain,
+        argv=(str(shutil.which("bwrap")), *options, *_counted(plain)),
+        cwd="/",
+        env={**git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home},
+        guards=GUARDS,
+        landlock=landlock.scopes() if scoped else None,
+        seccomp=seccomp.program(families, namespaces=True),
+        seccomp_fd=SECCOMP_FD,
+        reserved=tuple(reservations(view, scene.guard, private)),
+        watch=scene.watch(scene.guard.kept),
+    )
+
+
+def with_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
+    """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
+    path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
+    if len(path) > 100:
+        raise CannotStart(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+    options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at + 1 :]
+    forwarder = (os.path.realpath(sys.executable), "-I", "-S", FORWARDER, PROXY, str(_PROXY_PORT))
+    return replace(
+        launch,
+        argv=(*_with_mounts(options, _FORWARD, path), "--", *forwarder, *command),
+        env={**launch.env, **_PROXY_VARIABLES},
+        egress=lambda: Egress(path, approval, networks),
+    )
 
 
 def arguments(
@@ -42,7 +104,7 @@ def arguments(
     ]
 
 
-def with_way_out(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
+def _with_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
     """The options with forwarder and proxy mounted, before the root becomes read-only."""
     at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
     return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
@@ -102,3 +164,11 @@ def _bound(option: str, paths: Sequence[str]) -> Iterator[str]:
 
 def _in_system(path: str) -> bool:
     return any(is_beneath(path, top) for top in SYSTEM)
+
+
+def _counted(launch: Launch) -> tuple[str, ...]:
+    """The command with a limit of processes, set inside since it counts per user namespace; not for root."""
+    if os.getuid() == 0:
+        return launch.argv
+    limit = f'ulimit -u {launch.limits.processes} 2>/dev/null; exec "$@"'
+    return (shell_path(), "-c", limit, "sh", *launch.argv)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.engine.waiting import call_later
 from swink.messages import Text
 from swink.tool import ToolContext, ToolResult
 from swink.tools.process import ExitStatus, HeadAndTail, Limits, run
@@ -29,18 +30,12 @@ class Completed(Struct, frozen=True):
 
     def result(self, *notes: str) -> ToolResult:
         """What the model gets: the output and, in brackets, how it ended."""
+        status = self.status
         text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
-        is_error = self.status.code != 0 or self.status.reason is not None
-        return ToolResult(
-            (
-                Text(
-                    text
-                    + "\n".join([_describe(self.status, self.details["timeout"]), *self.status.notes, *notes])
-                ),
-            ),
-            self.details,
-            is_error,
-        )
+        alive = [f"[{status.left} of its processes could not be ended]"] if status.left else []
+        lines = [_describe(status, self.details["timeout"]), *alive, *status.notes, *notes]
+        is_error = status.code != 0 or status.reason is not None
+        return ToolResult((Text(text + "\n".join(lines)),), self.details, is_error)
 
 
 async def run_command(
@@ -106,7 +101,8 @@ class _Live:
             self._waiting += self._decoder.decode(data[:room])
         self._size += len(data)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TICK if self._waiting else 1.0, self._flush)
+            loop = asyncio.get_running_loop()
+            self._timer = call_later(loop, TICK if self._waiting else 1.0, self._flush)
 
     def _flush(self) -> None:
         self._timer = None

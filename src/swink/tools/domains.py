@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 
 PORTS = (80, 443)
 """What a name without a port allows."""
@@ -60,7 +60,7 @@ def _parsed(entry: str) -> Domain:
     below = text.startswith("*.")
     name = canonical(text.removeprefix("*.") if below else text)
     if name is None or (colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
-        raise MisuseError(
+        raise InvalidInput(
             f"{entry!r} is no domain; write a name such as docs.example.org, *.example.com or localhost:8080"
         )
     return Domain(name, below, (int(port),) if colon else PORTS)

@@ -9,6 +9,7 @@ command.
 
 import asyncio
 import inspect
+import logging
 import os
 import re
 import socket
@@ -18,8 +19,11 @@ from contextlib import suppress
 from types import TracebackType
 from urllib.parse import urlsplit
 
+from swink.engine.waiting import resolve
 from swink.tools.addresses import Network, is_allowed, parse
 from swink.tools.domains import PORTS, Domains, canonical
+
+log = logging.getLogger("swink.tools")
 
 ApproveDomain = Callable[[str], bool | Awaitable[bool]]
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -70,8 +74,9 @@ class DomainApproval:
             if inspect.iscoroutinefunction(approve):
                 return await approve(name) is True
             answer = await asyncio.to_thread(approve, name)  # it may wait for a person
-            return (await answer if inspect.isawaitable(answer) else answer) is True
-        except Exception:  # somebody else's code: what fails has not approved
+            return await resolve(answer) is True
+        except Exception:  # somebody else's code: a failure is no approval
+            log.warning("approve_domain failed, so %s is not reached", name, exc_info=True)
             return False
 
 

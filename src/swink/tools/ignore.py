@@ -19,7 +19,7 @@ MAX_BRANCHES = 500
 """Patterns that a glob with braces may stand for."""
 
 _CLASSES = {
-    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r"\s",
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r" \t-\r",
     "blank": r" \t", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f",
     "graph": "!-~", "print": " -~",
 }  # fmt: skip
@@ -45,7 +45,7 @@ class IgnoreFile:
         rules: list[_Rule] = []
         for line in lines:
             check_stop()
-            if (rule := _rule(line)) is not None:
+            if (rule := _rule(_as_bytes(line))) is not None:
                 rules.append(rule)
         self._keeps = [rule.negated for rule in rules]
         self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], check_stop)
@@ -55,6 +55,8 @@ class IgnoreFile:
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
         """True: ignored. False: kept in spite of an earlier rule. None: not mentioned."""
+        if not path.isascii():
+            path, name = _as_bytes(path), _as_bytes(name)
         index = max(self._names.last(name, is_directory), self._paths.last(path, is_directory))
         return None if index < 0 else not self._keeps[index]
 
@@ -140,6 +142,11 @@ def _compiled(
     return groups
 
 
+def _as_bytes(text: str) -> str:
+    """The text with one character per byte of UTF-8: git's `?` and `[…]` match bytes, so that `?` is not `é`."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
 def glob_regex(pattern: str) -> "re.Pattern[str]":
     """A glob for paths: without a slash it is about the name at any depth; `{a,b}` stands for either."""
     if len(pattern) > MAX_PATTERN:
@@ -170,7 +177,7 @@ def _rule(line: str) -> _Rule | None:
     return _Rule(pattern, negated, by_name, directory_only) if pattern else None
 
 
-_DOUBLE_STAR = re.compile(r"(?:(?<=^)|(?<=/))\*\*(?=/|$)")
+_DOUBLE_STAR = re.compile(r"(?:(?<=^)|(?<=/))\*{2,}(?=/|$)")
 
 
 def _translate(pattern: str, *, is_path: bool) -> str:

@@ -11,6 +11,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from swink.tools import seccomp
+from swink.tools.environment import git_identity
+from swink.tools.process import Launch
+from swink.tools.scene import Scene
+from swink.tools.view import View
+
 MINIMUM_ABI = 6
 """The first that keeps signals inside, without which a command could kill its supervisor."""
 
@@ -25,6 +33,33 @@ DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
 
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _CREATE_RULESET = 444
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_TOOL_HOMES = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "NVM_DIR": ".nvm",
+    "SDKMAN_DIR": ".sdkman",
+}
+
+
+def confine(plain: Launch, scene: Scene, private: str, *, network: bool) -> Launch:
+    """A launch with the user's rights as one under Landlock; `private` holds its temp files and home."""
+    view = scene.view
+    temp, home = f"{private}/tmp", f"{private}/home"
+    rules = [(path, READ) for path in (*view.readable, "/proc")]
+    rules += [(path, DEVICE) for path in _DEVICES]
+    rules += [(path, WRITE) for path in (view.root, temp, home)]
+    families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
+    return replace(
+        plain,
+        env={**git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": temp, "HOME": home},
+        landlock=ruleset(rules, view.hidden),
+        seccomp=seccomp.program(families, namespaces=False),
+        drop_privileges=True,
+        watch=scene.watch(scene.guard.everything),
+    )
 
 
 def abi() -> int:
@@ -74,3 +109,9 @@ def _is_directory(path: str) -> bool:
         return stat.S_ISDIR(os.stat(path).st_mode)
     except OSError:
         return False
+
+
+def _tool_homes(view: View) -> dict[str, str]:
+    """Where tool chains are that look for themselves in the home directory."""
+    places = {name: os.path.join(view.home, place) for name, place in _TOOL_HOMES.items()}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}

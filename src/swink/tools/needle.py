@@ -7,14 +7,10 @@ match, whatever the pattern says.
 """
 
 import re
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
-
-try:
-    from re import _parser as _sre  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
-except ImportError:  # a Python that hides its parser: every file is read
-    _sre = None
 
 _RAW = r"(?-u:[\x80-\xff])"  # a byte above ASCII, whatever it means: files need not be in UTF-8
 _ANY_CHARACTER = f"(?:.|{_RAW})"
@@ -31,16 +27,10 @@ _MAX_REPEAT = 50
 
 def ripgrep_pattern(pattern: str, *, ignore_case: bool) -> str | None:
     """A pattern for ripgrep that no line of a match can fail; None if nothing useful can be said."""
-    if _sre is None:
-        return None
-    try:
-        tree = _sre.parse(pattern, re.IGNORECASE if ignore_case else 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    except (re.error, RecursionError, OverflowError):
-        return None
-    flags: int = tree.state.flags  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    nodes, flags = _parse(pattern, ignore_case)
     if flags & (re.VERBOSE | re.LOCALE):
         return None
-    wide = _wide(list(tree))  # pyright: ignore[reportUnknownArgumentType]
+    wide = _wide(nodes)
     if not wide.replace(_ANYTHING, "").replace(_ANY_CHARACTER, ""):
         return None
     return f"(?i:{wide})" if flags & re.IGNORECASE else wide
@@ -59,22 +49,26 @@ class Literal(Struct, frozen=True):
 
 def required_literal(pattern: str, *, ignore_case: bool) -> Literal:
     """The longest text that the pattern requires as it stands."""
-    if _sre is None:
-        return Literal()
-    try:
-        tree = _sre.parse(pattern, re.IGNORECASE if ignore_case else 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    except (re.error, RecursionError, OverflowError):
-        return Literal()
-    flags: int = tree.state.flags  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    folds = bool(flags & re.IGNORECASE)  # pyright: ignore[reportUnknownArgumentType]
+    nodes, flags = _parse(pattern, ignore_case)
+    folds = bool(flags & re.IGNORECASE)
     best = run = ""
-    for name, value in _named(list(tree)):  # pyright: ignore[reportUnknownArgumentType]
+    for name, value in _named(nodes):
         if name == "LITERAL" and value < 128 and not (folds and chr(value) in _CASES_BEYOND_ASCII):
             run += chr(value)
             best = max(best, run, key=len)
         elif name != "AT":
             run = ""
     return Literal(best.lower().encode() if folds else best.encode(), folds)
+
+
+def _parse(pattern: str, ignore_case: bool) -> tuple[list[Any], int]:
+    """The nodes of a pattern and its flags; no nodes if it cannot be parsed."""
+    try:
+        # Private to the standard library: if a later Python moves it, every file is read, which is slower.
+        tree = import_module("re._parser").parse(pattern, re.IGNORECASE if ignore_case else 0)
+    except (ImportError, re.error, RecursionError, OverflowError):
+        return [], 0
+    return list(tree), tree.state.flags
 
 
 def _wide(nodes: list[Any]) -> str:

@@ -14,6 +14,7 @@ too.
 import asyncio
 import marshal
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from swink.engine.waiting import outlast
 from swink.tool import ToolError
 from swink.tools.strays import end_marked, new_mark
 
@@ -96,6 +98,22 @@ class ExitStatus(Struct, frozen=True):
 
 class CannotStart(ToolError):
     """The command could not be started at all."""
+
+
+def shell_argv(command: str) -> list[str]:
+    """The command line for a shell command."""
+    shell = shell_path()
+    if shell.endswith("bash"):
+        return [shell, "--noprofile", "--norc", "-c", command]
+    return [shell, "-c", command]
+
+
+def shell_path() -> str:
+    """The shell that runs commands: bash, or else sh."""
+    found = shutil.which("bash") or shutil.which("sh")
+    if found is None:
+        raise CannotStart("there is no shell on the PATH")
+    return os.path.realpath(found)
 
 
 class HeadAndTail:
@@ -220,10 +238,16 @@ class _Supervisor:
         self._lifeline = -1
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)  # in case the command has stopped it
-        cancelled = await _uncancelled(self._status.closed, self._loop.time() + GRACE + MARGIN)
-        if not self._is_complete() and self._mark:
-            strays = self._loop.run_in_executor(None, end_marked, self._mark)
-            cancelled = await _uncancelled(strays, self._loop.time() + MARGIN) or cancelled
+        try:
+            await outlast(self._status.closed, timeout=GRACE + MARGIN)
+        finally:
+            try:
+                if not self._is_complete() and self._mark:
+                    await outlast(self._loop.run_in_executor(None, end_marked, self._mark), timeout=MARGIN)
+            finally:
+                self._close()
+
+    def _close(self) -> None:
         self._status.close()
         self._output.close()
         try:
@@ -231,8 +255,6 @@ class _Supervisor:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if cancelled is not None:
-            raise cancelled
 
     def _hear(self, data: bytes) -> None:
         self._answer += data
@@ -279,18 +301,6 @@ class _Reader:
             self._fd = -1
         if not self.closed.done():
             self.closed.set_result(None)
-
-
-async def _uncancelled(future: "asyncio.Future[Any]", until: float) -> asyncio.CancelledError | None:
-    """Wait for a future up to a point in time; a cancellation is returned, for the caller to raise when it is ready."""
-    loop = asyncio.get_running_loop()
-    cancelled = None
-    while not future.done() and (left := until - loop.time()) > 0:
-        try:
-            await asyncio.wait([future], timeout=left)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled
 
 
 def _as_plain(launch: Launch) -> dict[str, Any]:

@@ -18,6 +18,7 @@ whatever it contains.
 
 import asyncio
 import json
+import logging
 import os
 import re
 import shutil
@@ -31,8 +32,10 @@ from msgspec import Struct
 from swink.errors import InvalidTool
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
-from swink.tools.process import Limits
-from swink.tools.sandbox import Sandbox, is_in_workspace, shell_argv
+from swink.tools.process import Limits, shell_argv
+from swink.tools.sandbox import Sandbox, is_in_workspace
+
+log = logging.getLogger("swink.tools")
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -49,6 +52,7 @@ class BadScript(Struct, frozen=True):
 class ScriptTools(Sequence[Tool]):
     """The tools of a directory, as a sequence that follows it; `bad` says which files were skipped.
 
+    `on_bad` is called once for each of those; by default a warning is logged.
     `Agent(tools=scripts)` takes the tools as they are now; assign `agent.tools = scripts` after a change.
     """
 
@@ -58,7 +62,7 @@ class ScriptTools(Sequence[Tool]):
         self.directory = Path(directory)
         self.bad: tuple[BadScript, ...] = ()
         self._sandbox = sandbox
-        self._on_bad = on_bad
+        self._on_bad = on_bad or _warn
         self._seen: dict[str, tuple[int, int, int]] | None = None
         self._tools: tuple[Tool, ...] = ()
 
@@ -70,7 +74,7 @@ class ScriptTools(Sequence[Tool]):
             self._tools, self.bad = self._load(sorted(seen))
             self._seen = seen
             for bad in self.bad:
-                if self._on_bad is not None and bad not in known:
+                if bad not in known:
                     self._on_bad(bad)
         return self._tools
 
@@ -179,6 +183,10 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
     return Tool.raw(
         data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written
     )
+
+
+def _warn(bad: BadScript) -> None:
+    log.warning("%s is no script tool: %s", bad.path, bad.reason)
 
 
 def _argv(command: Any, schema: dict[str, Any]) -> list[str]:

@@ -1,11 +1,14 @@
 """Processes of a command whose supervisor and guardian are gone, found by their mark."""
 
+import logging
 import os
 import secrets
 import signal
 import sys
 import time
 from contextlib import suppress
+
+log = logging.getLogger("swink.tools")
 
 _RLIMIT_LOCKS = 10
 _LINE = b"Max file locks"
@@ -30,6 +33,7 @@ def end_marked(mark: int, seconds: float = 2.0) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
+            log.warning("processes of a command could not be ended: %s", ", ".join(map(str, found)))
             return
         time.sleep(0.005)
 

@@ -8,16 +8,18 @@ import os
 import stat
 import threading
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 from swink.tool import ToolError
 from swink.tools.credentials import Readable, holds_credentials, how_to_allow, suspicion
 from swink.tools.secrets import secret_paths
 from swink.tools.view import is_beneath
+
+T = TypeVar("T")
 
 MAX_LINKS = 40
 _DIRECTORY = (
@@ -94,13 +96,15 @@ class Workspace:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
         if not self.root.is_dir():
-            raise MisuseError(f"the workspace {self.root} is not a directory")
-        self._given_hidden = [os.path.join(self.root, os.path.expanduser(path)) for path in hidden]
+            raise InvalidInput(f"the workspace {self.root} is not a directory")
+        self._given_hidden = [
+            os.path.join(self.root, os.path.expanduser(path)) for path in as_tuple("hidden", hidden)
+        ]
         self._known_hidden = frozenset(
             path for path in secret_paths(missing=True) if is_beneath(path, str(self.root))
         )
         self._hidden = self._known_hidden
-        self._readable = Readable(self.root, readable)
+        self._readable = Readable(self.root, as_tuple("readable", readable))
 
     @contextmanager
     def at(
@@ -264,6 +268,13 @@ class _Trail:
     def close(self) -> None:
         for fd in self.fds:
             os.close(fd)
+
+
+def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
+    """The values of an option that takes several; a single text would silently be taken letter by letter."""
+    if isinstance(values, str | bytes | os.PathLike):
+        raise InvalidInput(f"{name} is a list, so write {name}=[{values!r}]")
+    return tuple(values)
 
 
 class _PathLock:

@@ -1,0 +1,60 @@
+"""A scene: a workspace as a command finds it, with what the sandbox hides and protects in it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.tools.guarded import Guard, guard_of
+from swink.tools.survey import Findings, Survey
+from swink.tools.view import View, is_beneath, view_of
+
+
+class Scene(Struct, frozen=True):
+    """What a command sees, what it may not change, and what a survey of the workspace found."""
+
+    view: View
+    guard: Guard = Guard()
+    findings: Findings | None = None
+    before: Mapping[str, Any] = {}
+
+    @property
+    def mounts(self) -> int:
+        """How many mounts bubblewrap needs to hide and protect all of it."""
+        guard = self.guard
+        return sum(map(len, (self.view.hidden_in_root, guard.read_only, guard.steady, guard.reserved)))
+
+    def watch(self, kept: Sequence[str]) -> dict[str, object] | None:
+        """What the supervisor compares when the command has ended."""
+        if self.findings is None:
+            return None
+        return {
+            "root": self.view.root,
+            "kept": sorted({*kept, *self.before}, key=len),
+            "before": dict(self.before),
+            "directories": self.findings.directories,
+            "repositories": list(self.findings.repositories),
+            "pointers": list(self.findings.pointers),
+        }
+
+    def how_to_allow(self, *paths: str) -> str:
+        """What a refusal says about those of the paths that are hidden for their credentials."""
+        named = [os.path.relpath(path, self.view.root) for path in paths if path in self.view.credentials]
+        return f" (it may hold credentials; to allow it: readable={named})" if named else ""
+
+
+def survey_scene(
+    root: Path, survey: Survey, readable: Sequence[str | Path] = (), hidden: Sequence[str | Path] = ()
+) -> Scene:
+    """The workspace as it is now; raises `TooLarge`."""
+    view = view_of(root, readable, hidden)
+    findings = survey.look()
+    places = view.hidden_in_root
+    credentials = tuple(
+        path for path in findings.credentials if not any(is_beneath(path, place) for place in places)
+    )
+    view = replace(view, hidden=(*view.hidden, *credentials), credentials=credentials)
+    return Scene(view, guard_of(view, findings), findings)
