@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from calling import call, complaint, named
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.tool import Tool, ToolContext
 from swink.tools import coding_tools
 from swink.tools.bash import bash_tools
-from swink.tools.command import MAX_OUTPUT
-from swink.tools.process import Limits
+from swink.tools.command import MAX_OUTPUT, Completed
+from swink.tools.process import ExitStatus, Limits
 from swink.tools.sandbox import Sandbox
 from swink.tools.workspace import Workspace
 
@@ -163,6 +163,41 @@ async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(
     assert not (tmp_path / "ran").exists()
     await call(named(tools, "write_file"), path="a", content="works")
     assert (await call(named(tools, "read_file"), path="a")).text == "works"
+
+
+def test_the_tools_that_change_nothing_are_read_only(tmp_path: Path):
+    """A request by GET changes nothing either, though it needs approval; the task list is state that is saved."""
+    expected = {"read_file", "list_files", "find_files", "search_text", "fetch_url"}
+    assert {tool.name for tool in coding_tools(tmp_path) if tool.read_only} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"net": "docs.example.org", "sandbox": "workspace+net"}, "net=['docs.example.org']"),
+        ({"readable": ".env"}, "readable=['.env']"),
+        ({"hidden": Path("store")}, "hidden=["),
+        ({"fetch_from": "127.0.0.0/8"}, "write ['127.0.0.0/8']"),
+        ({"fetch_from": ["localhost"]}, "write a network such as 127.0.0.0/8"),
+        ({"net": ["https://a.example"], "sandbox": "workspace+net"}, "write a name such as"),
+        ({"net": ["a.example"]}, "choose sandbox='workspace+net'"),
+        ({"sandbox": "open"}, "there are none, workspace, workspace+net"),
+    ],
+)
+def test_wrong_options_are_refused_with_what_to_write(tmp_path: Path, options: dict, expected: str):
+    with pytest.raises(InvalidInput) as refusal:
+        coding_tools(tmp_path, **options)
+    assert expected in str(refusal.value)
+
+
+def test_an_unknown_backend_is_refused(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="there are none, bubblewrap, landlock"):
+        Sandbox(tmp_path, backends=("docker",))  # type: ignore[arg-type]
+
+
+def test_processes_that_could_not_be_ended_are_reported():
+    completed = Completed(ExitStatus(0, left=2), "output", {"timeout": 1.0})
+    assert completed.result().text == "output\n[exit code 0]\n[2 of its processes could not be ended]"
 
 
 def test_the_bundle_has_the_tools_of_the_specification(tmp_path: Path):

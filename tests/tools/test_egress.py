@@ -212,6 +212,17 @@ async def test_a_new_domain_is_asked_about_once(tmp_path: Path, kind: str):
     assert asked == [f"good.test:{port}", f"bad.test:{port}"]
 
 
+async def test_an_approval_that_fails_is_logged_and_approves_nothing(caplog: pytest.LogCaptureFixture):
+    def fail(name: str) -> bool:
+        raise LookupError("no answer")
+
+    assert not await DomainApproval(Domains([]), fail).allows("docs.test", 443)
+    (record,) = [record for record in caplog.records if record.name == "swink.tools"]
+    assert record.getMessage() == "approve_domain failed, so docs.test is not reached"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
+
+
 async def test_slow_and_long_requests_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(egress, "HEAD_TIMEOUT", 0.2)
     monkeypatch.setattr(egress, "MAX_CONNECTIONS", 3)

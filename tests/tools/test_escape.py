@@ -252,6 +252,25 @@ async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(
     assert not marker.exists()
 
 
+async def test_a_weaker_backend_is_reported_once(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    need("landlock")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "sh"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(programs))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert await Sandbox(tmp_path / name).backend() == "landlock"
+    warnings = [record.getMessage() for record in caplog.records if record.name == "swink.tools"]
+    assert warnings == [
+        "commands are sandboxed with landlock, which is weaker: "
+        "bubblewrap: bwrap is not installed (package bubblewrap)"
+    ]
+
+
 async def test_a_bubblewrap_that_cannot_disable_user_namespaces_is_still_tight(
     tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
 ):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swink.tools.ignore import IgnoreFile, glob_regex
+from swink.tools.ignore import MAX_COMPLEX, IgnoreFile, glob_regex
 from swink.tools.walk import walk
 from swink.tools.workspace import Workspace
 
@@ -96,6 +96,10 @@ ignore_files = st.lists(patterns, max_size=6).map("\n".join)
 @example(["build/x", "a/build/y", "foo.py"], "build/\n!a/build\n", {"a": "build\n"})
 @example(["a/b/c", "a/c", "x"], "a/**/c", {})
 @example(["foo/a", "foo/b/c"], "foo/*\n!foo/b\n", {})
+@example(
+    ["caf\u00e9", "caf\u00e9s/x", "k\u00e9"], "caf?\ncaf??s\nk[\u00e9]\n", {}
+)  # of bytes, not of characters
+@example(["log", "a/log", "a/b/log"], "***/log", {})  # any run of stars from two on
 def test_the_same_files_as_git(
     tmp_path_factory: pytest.TempPathFactory, paths: list[str], ignored: str, nested: dict[str, str]
 ):
@@ -121,10 +125,36 @@ def test_a_real_ignore_file(tmp_path: Path):
     assert found == git_files(tmp_path)
 
 
-def test_walking_from_inside_heeds_what_is_above(tmp_path: Path):
+def test_walking_from_inside_respects_what_is_above(tmp_path: Path):
     lay_out(tmp_path, ["a/b/x.log", "a/b/y.txt", "a/b/z.tmp"], {"": "*.log", "a": "*.tmp"})
     assert [entry.path for entry in walk(Workspace(tmp_path), "a/b")] == ["a/b/y.txt"]
     assert len(list(walk(Workspace(tmp_path), "a/b", ignored=True))) == 3
+
+
+def test_an_ignore_file_with_too_many_rules_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    rules = [f"a*{number}*b" for number in range(MAX_COMPLEX + 1)]
+    lay_out(tmp_path, ["sub/x"], {"sub": "\n".join(rules)})
+    for _ in range(2):
+        list(walk(Workspace(tmp_path)))
+    (record,) = [record for record in caplog.records if record.name == "swink.tools"]
+    where = tmp_path / "sub/.gitignore"
+    assert record.getMessage().startswith(f"{where} is too long: only its first 1,048,576 bytes")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read everything")
+def test_an_unreadable_directory_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    lay_out(tmp_path, ["closed/x", "open"], {})
+    (tmp_path / "closed").chmod(0)
+    try:
+        for _ in range(2):
+            assert files(tmp_path) == ["open"]
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+    (record,) = [record for record in caplog.records if record.name == "swink.tools"]
+    where = tmp_path / "closed"
+    assert record.getMessage() == f"{where} is left out when tools list and search: Permission denied"
 
 
 def test_links_are_listed_and_not_followed(tmp_path: Path):

@@ -220,6 +220,14 @@ def test_a_bad_file_is_reported_and_skipped(tmp_path: Path, text: str, reason: s
     assert len(reported) == 1, "reported once, not at every look"
 
 
+def test_a_bad_file_is_logged_once_if_nobody_asks_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / "bad.toml").write_text('description = "Nothing."')
+    scripts = script_tools(tmp_path)
+    assert (len(scripts), len(script_tools(tmp_path))) == (0, 0)
+    (record,) = [record for record in caplog.records if record.name == "swink.tools"]
+    assert record.getMessage().startswith(f"{tmp_path / 'bad.toml'} is no script tool: command must be")
+
+
 def test_bytes_that_are_no_text_are_a_bad_file(tmp_path: Path):
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
     scripts = script_tools(tmp_path)

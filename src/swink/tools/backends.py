@@ -3,7 +3,6 @@
 Each is tried once per program: in a scratch workspace, a command writes a file inside and tries one outside.
 """
 
-import logging
 import os
 import shutil
 import sys
@@ -16,11 +15,10 @@ from msgspec import Struct
 from swink.tools import bubblewrap, landlock, seccomp
 from swink.tools.credentials import Readable
 from swink.tools.environment import command_environment
+from swink.tools.logs import log
 from swink.tools.process import CannotStart, Launch, Limits, run, shell_path
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey
-
-log = logging.getLogger("swink.tools")
 
 Backend = Literal["none", "bubblewrap", "landlock"]
 

@@ -9,7 +9,6 @@ command.
 
 import asyncio
 import inspect
-import logging
 import os
 import re
 import socket
@@ -22,8 +21,7 @@ from urllib.parse import urlsplit
 from swink.engine.waiting import resolve
 from swink.tools.addresses import Network, is_allowed, parse
 from swink.tools.domains import PORTS, Domains, canonical
-
-log = logging.getLogger("swink.tools")
+from swink.tools.logs import log
 
 ApproveDomain = Callable[[str], bool | Awaitable[bool]]
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]

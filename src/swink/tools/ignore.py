@@ -19,9 +19,9 @@ MAX_BRANCHES = 500
 """Patterns that a glob with braces may stand for."""
 
 _CLASSES = {
-    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r" \t-\r",
-    "blank": r" \t", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f",
-    "graph": "!-~", "print": " -~",
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z",
+    "space": r" \t-\r", "blank": r" \t", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f",
+    "cntrl": r"\x00-\x1f\x7f", "graph": "!-~", "print": " -~",
 }  # fmt: skip
 _NEVER = r"(?!)"
 _SPECIAL = re.compile(r"[*?\[\\]")
@@ -39,7 +39,7 @@ class _Rule(Struct, frozen=True):
 class IgnoreFile:
     """The rules of one .gitignore, for paths relative to its directory; the last match decides."""
 
-    __slots__ = ("_keeps", "_names", "_paths")
+    __slots__ = ("_keeps", "_names", "_paths", "unused")
 
     def __init__(self, lines: Iterable[str], check_stop: Callable[[], None] = lambda: None) -> None:
         rules: list[_Rule] = []
@@ -47,11 +47,11 @@ class IgnoreFile:
             check_stop()
             if (rule := _rule(_as_bytes(line))) is not None:
                 rules.append(rule)
+        numbered = list(enumerate(rules))
         self._keeps = [rule.negated for rule in rules]
-        self._names = _Rules([(index, rule) for index, rule in enumerate(rules) if rule.by_name], check_stop)
-        self._paths = _Rules(
-            [(index, rule) for index, rule in enumerate(rules) if not rule.by_name], check_stop
-        )
+        self._names = _Rules([item for item in numbered if item[1].by_name], check_stop)
+        self._paths = _Rules([item for item in numbered if not item[1].by_name], check_stop)
+        self.unused = self._names.unused + self._paths.unused
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
         """True: ignored. False: kept in spite of an earlier rule. None: not mentioned."""
@@ -64,12 +64,13 @@ class IgnoreFile:
 class _Rules:
     """Many patterns: the last of them, in the order of the file, that matches."""
 
-    __slots__ = ("_complex", "_whole", "_with_prefix", "_with_suffix")
+    __slots__ = ("_complex", "_whole", "_with_prefix", "_with_suffix", "unused")
 
     def __init__(self, rules: list[tuple[int, _Rule]], check_stop: Callable[[], None]) -> None:
         self._whole = _Lookup()
         self._with_suffix = _Lookup()
         self._with_prefix = _Lookup()
+        self.unused = 0
         others: list[tuple[int, _Rule]] = []
         for index, rule in rules:
             check_stop()
@@ -82,6 +83,8 @@ class _Rules:
                 self._with_prefix.add(rule.pattern[:-1], index, rule)
             elif len(others) < MAX_COMPLEX:
                 others.append((index, rule))
+            else:
+                self.unused += 1
         self._complex = _compiled(others[::-1], check_stop)
 
     def last(self, text: str, is_directory: bool) -> int:
@@ -143,7 +146,7 @@ def _compiled(
 
 
 def _as_bytes(text: str) -> str:
-    """The text with one character per byte of UTF-8: git's `?` and `[…]` match bytes, so that `?` is not `é`."""
+    """The text with one character per byte of UTF-8: git's `?` and `[…]` match bytes, not characters."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 

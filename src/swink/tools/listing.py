@@ -18,7 +18,7 @@ MAX_ENTRIES = 1000
 def list_tools(workspace: Workspace) -> list[Tool]:
     """list_files and find_files for a workspace."""
 
-    @tool(idempotent=True)
+    @tool(idempotent=True, read_only=True)
     def list_files(
         ctx: ToolContext,
         path: str = ".",
@@ -41,7 +41,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             "the directory is empty",
         )
 
-    @tool(idempotent=True)
+    @tool(idempotent=True, read_only=True)
     def find_files(pattern: str, ctx: ToolContext, path: str = ".", ignored: bool = False) -> ToolResult:
         """Find files by name. What git ignores is left out.
 

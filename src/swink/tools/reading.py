@@ -33,7 +33,7 @@ MAX_IMAGE = 5 << 20
 def read_tools(workspace: Workspace) -> list[Tool]:
     """read_file for a workspace."""
 
-    @tool(idempotent=True)
+    @tool(idempotent=True, read_only=True)
     def read_file(
         path: str,
         ctx: ToolContext,

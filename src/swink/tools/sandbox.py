@@ -9,7 +9,6 @@ does not work. Where neither works the level is refused with the reasons.
 """
 
 import asyncio
-import logging
 import os
 import shutil
 import tempfile
@@ -32,18 +31,16 @@ from swink.tools.domains import Domains
 from swink.tools.egress import ApproveDomain, DomainApproval
 from swink.tools.environment import command_environment
 from swink.tools.guarded import guard_of
+from swink.tools.logs import warn_once
 from swink.tools.process import Launch, Limits
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey, TooLarge
 from swink.tools.view import is_beneath, view_of
 from swink.tools.workspace import as_tuple
 
-log = logging.getLogger("swink.tools")
-
 Level = Literal["none", "workspace", "workspace+net"]
 
 _sandboxes: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
-_warned: set[str] = set()
 
 
 class SandboxUnavailable(ToolError):
@@ -177,7 +174,8 @@ class Sandbox:
                 continue
             verdict = await judge(backend, scene, network=self._has_network)
             if not verdict.trouble:
-                _warn_of_fallback(backend, reasons)
+                if reasons:
+                    warn_once(f"commands are sandboxed with {backend}, which is weaker: {'; '.join(reasons)}")
                 return verdict
             reasons.append(f"{backend}: {verdict.trouble}")
         raise SandboxUnavailable(
@@ -211,10 +209,3 @@ def is_in_workspace(path: str | Path) -> bool:
     """Whether commands of some sandbox of this program may write a file, or what it links to."""
     spellings = {os.path.abspath(path), os.path.realpath(path)}
     return any(is_beneath(spelling, str(box.root)) for box in list(_sandboxes) for spelling in spellings)
-
-
-def _warn_of_fallback(backend: Backend, reasons: list[str]) -> None:
-    """Log once per reason that a weaker backend is used than the one that was wanted."""
-    if reasons and (text := "; ".join(reasons)) not in _warned:
-        _warned.add(text)
-        log.warning("commands are sandboxed with %s, which is weaker (%s)", backend, text)

@@ -18,7 +18,6 @@ whatever it contains.
 
 import asyncio
 import json
-import logging
 import os
 import re
 import shutil
@@ -32,10 +31,9 @@ from msgspec import Struct
 from swink.errors import InvalidTool
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
+from swink.tools.logs import warn_once
 from swink.tools.process import Limits, shell_argv
 from swink.tools.sandbox import Sandbox, is_in_workspace
-
-log = logging.getLogger("swink.tools")
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -186,7 +184,7 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
 
 
 def _warn(bad: BadScript) -> None:
-    log.warning("%s is no script tool: %s", bad.path, bad.reason)
+    warn_once(f"{bad.path} is no script tool: {bad.reason}")
 
 
 def _argv(command: Any, schema: dict[str, Any]) -> list[str]:

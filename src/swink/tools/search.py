@@ -16,6 +16,7 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.ignore import glob_regex
 from swink.tools.listing import shown
+from swink.tools.logs import warn_once
 from swink.tools.matching import Matcher
 from swink.tools.needle import Literal, required_literal, ripgrep_pattern
 from swink.tools.text import SAMPLE, Encoding, detect, printable, read_past_holes
@@ -65,7 +66,7 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
     """search_text for a workspace; `ripgrep` is the program, by default the one on the PATH, "" for none."""
     program = shutil.which("rg") if ripgrep is None else ripgrep
 
-    @tool(idempotent=True)
+    @tool(idempotent=True, read_only=True)
     def search_text(
         pattern: str,
         ctx: ToolContext,
@@ -235,7 +236,9 @@ def _blocks(spot: Spot, literal: Literal, check_stop: StopCheck) -> Iterator[tup
     check_stop()
     try:
         fd = spot.open_file()
-    except ToolError:
+    except ToolError as error:
+        if isinstance(error.__cause__, PermissionError):
+            warn_once(f"{spot.path} is not searched: permission denied")
         return
     with os.fdopen(fd, "rb") as file, suppress(OSError):
         data = file.read(BLOCK)

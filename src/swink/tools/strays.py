@@ -1,6 +1,5 @@
 """Processes of a command whose supervisor and guardian are gone, found by their mark."""
 
-import logging
 import os
 import secrets
 import signal
@@ -8,7 +7,7 @@ import sys
 import time
 from contextlib import suppress
 
-log = logging.getLogger("swink.tools")
+from swink.tools.logs import log
 
 _RLIMIT_LOCKS = 10
 _LINE = b"Max file locks"

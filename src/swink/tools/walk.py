@@ -9,7 +9,8 @@ from contextlib import suppress
 from msgspec import Struct
 
 from swink.tool import ToolContext, ToolError
-from swink.tools.ignore import IgnoreFile
+from swink.tools.ignore import MAX_COMPLEX, IgnoreFile
+from swink.tools.logs import warn_once
 from swink.tools.workspace import Workspace
 
 _DIRECTORY = (
@@ -87,9 +88,13 @@ def _below(
     ignored: bool,
     check_stop: StopCheck,
 ) -> Iterator[Entry]:
-    found = _entries(directory, check_stop)
+    try:
+        found = _entries(directory, check_stop)
+    except OSError as error:
+        _warn(workspace, prefix, error)
+        return
     if not ignored and any(name == ".gitignore" and is_file for name, _, _, is_file in found):
-        rules = (*rules, *_read_rules(directory, ".gitignore", len(prefix), check_stop))
+        rules = (*rules, *_read_rules(workspace, directory, prefix + ".gitignore", len(prefix), check_stop))
     for number, (name, is_directory, is_link, is_file) in enumerate(found):
         if not number % _OFTEN:
             check_stop()
@@ -104,7 +109,8 @@ def _below(
         if is_directory and depth > 1:
             try:
                 inside = os.open(name, _DIRECTORY, dir_fd=directory)
-            except OSError:
+            except OSError as error:
+                _warn(workspace, path, error)
                 continue
             try:
                 yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored, check_stop)
@@ -115,21 +121,13 @@ def _below(
 def _entries(directory: int, check_stop: StopCheck) -> list[tuple[str, bool, bool, bool]]:
     """Name, and whether it is a directory, a link, a regular file; in the order of names."""
     found: list[tuple[str, bool, bool, bool]] = []
-    try:
-        with os.scandir(directory) as entries:
-            for number, entry in enumerate(entries):
-                if not number % _OFTEN:
-                    check_stop()
-                found.append(
-                    (
-                        entry.name,
-                        entry.is_dir(follow_symlinks=False),
-                        entry.is_symlink(),
-                        entry.is_file(follow_symlinks=False),
-                    )
-                )
-    except OSError:
-        return []  # unreadable: there is nothing to show
+    with os.scandir(directory) as entries:
+        for number, entry in enumerate(entries):
+            if not number % _OFTEN:
+                check_stop()
+            is_directory = entry.is_dir(follow_symlinks=False)
+            is_file = entry.is_file(follow_symlinks=False)
+            found.append((entry.name, is_directory, entry.is_symlink(), is_file))
     return sorted(found)
 
 
@@ -149,7 +147,7 @@ def _inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rul
     for name, start in ((".git/info/exclude", 0), *((start + ".gitignore", len(start)) for start in starts)):
         try:
             with workspace.at(name) as spot:
-                rules += _read_rules(spot.directory, spot.name, start, check_stop)
+                rules += _read_rules(workspace, spot.directory, spot.path, start, check_stop)
         except TooLong:
             raise
         except ToolError:
@@ -157,18 +155,29 @@ def _inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rul
     return rules
 
 
-def _read_rules(directory: int, name: str, start: int, check_stop: StopCheck) -> _Rules:
+def _read_rules(workspace: Workspace, directory: int, path: str, start: int, check_stop: StopCheck) -> _Rules:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        fd = os.open(
-            name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), dir_fd=directory
-        )
-    except OSError:
+        fd = os.open(path.rpartition("/")[2], flags, dir_fd=directory)
+    except OSError as error:
+        _warn(workspace, path, error)
         return ()
     data = b""
     with os.fdopen(fd, "rb") as file, suppress(OSError):
         if stat.S_ISREG(os.fstat(fd).st_mode):
             data = file.read(MAX_RULES + 1)
-    if len(data) > MAX_RULES:
+    is_cut = len(data) > MAX_RULES
+    if is_cut:
         data = data[: data.rfind(b"\n") + 1]  # half a rule would mean something else
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-    return ((start, IgnoreFile(lines, check_stop)),)
+    rules = IgnoreFile(lines, check_stop)
+    if is_cut or rules.unused:
+        used = f"only its first {MAX_RULES:,} bytes and {MAX_COMPLEX} wildcards are used"
+        warn_once(f"{workspace.root / path} is too long: {used}")
+    return ((start, rules),)
+
+
+def _warn(workspace: Workspace, path: str, error: OSError) -> None:
+    """Report what we may not read; a file that is gone meanwhile is not worth a report."""
+    if isinstance(error, PermissionError):
+        warn_once(f"{workspace.root / path} is left out when tools list and search: {error.strerror}")

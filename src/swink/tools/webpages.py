@@ -65,7 +65,7 @@ def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) 
     """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8."""
     fetcher = Fetcher(networks(allowed), resolve or _resolve)
 
-    @tool(requires_approval=True, idempotent=True)
+    @tool(requires_approval=True, idempotent=True, read_only=True)
     async def fetch_url(url: str, timeout: Annotated[float, Meta(gt=0, le=300)] = 30.0) -> ToolResult:
         """Fetch a page or file from the internet by HTTP and give its text. HTML becomes plain text.
 
