@@ -1,8 +1,8 @@
 """A connection to one MCP server.
 
 The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in
-its own task; calls come from anywhere in the same event loop. After a connection is lost, the next call connects
-again; the call that was under way is not repeated, since nobody knows how far it came.
+its own task; calls come from anywhere in the same event loop. After a connection is lost, the next call makes
+a new one; the call that was under way is not repeated, since nobody knows how far it came.
 """
 
 import asyncio

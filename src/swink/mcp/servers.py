@@ -28,7 +28,7 @@ class _Server(Struct, frozen=True, kw_only=True):
     tools: Sequence[str] = ("*",)
     """Names (or globs) of the tools to use."""
     required: bool = True
-    """Whether a server that cannot be reached at the start is an error; if not, it is reported and left out."""
+    """Whether a server that cannot be reached at the start is an error; otherwise it is left out."""
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is wanted."""
@@ -101,7 +101,7 @@ Server = StdioServer | HttpServer
 
 
 def servers_from(config: Mapping[str, Any]) -> list[Server]:
-    """Servers from the usual JSON, `{"mcpServers": {name: {"command": …} or {"url": …}}}`; our fields work too."""
+    """Servers from the usual JSON, `{"mcpServers": {name: {"command": …}}}`; our own fields work too."""
     listed = cast("Mapping[str, Any]", config.get("mcpServers", config))
     servers: list[Server] = []
     for name, item in listed.items():

@@ -1,4 +1,4 @@
-"""Names that clients may use: what a server was set up to serve, and nothing that leads elsewhere on it or upstream."""
+"""Which models a client may ask for: those the server was set up to serve, and no paths or downloads."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ _MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")
 
 
 def is_name(model: ModelSpec) -> bool:
-    """Whether a model can be called so: by nothing that a server could take for a path out of where it keeps its models."""
+    """Whether this can be the name of a model, and not a path that leads out of a provider's models."""
     segments = model.model_id.split("/")
     return bool(
         _PROVIDER.fullmatch(model.provider)
@@ -22,9 +22,9 @@ def is_name(model: ModelSpec) -> bool:
 
 
 async def is_served(stream_fn: StreamFn, model: ModelSpec, listed: bool) -> bool:
-    """Whether a client may ask for the model; `listed` if whoever runs the server wrote out its name.
+    """Whether a client may ask for the model; `listed` if the server's configuration names it in full.
 
-    A local model is a name that was chosen here, never a path or a download of a client's.
+    A local model must be one that the server has or names: clients can cause no downloads and read no paths.
     """
     in_process = type(stream_fn).__module__.startswith("swink.local")
     if model.provider != "local" and not in_process:

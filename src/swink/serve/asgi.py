@@ -1,4 +1,4 @@
-"""Any small ASGI application on aiohttp, for those who have no ASGI server at hand."""
+"""A small ASGI server on aiohttp, for programs that bring none of their own."""
 
 import asyncio
 import ssl
@@ -30,8 +30,8 @@ async def serve_app(
 ) -> AsyncGenerator[str, None]:
     """Serve an ASGI application while the block runs; gives the base URL it is reached at.
 
-    A client that goes away cancels the application's call, and one that does not read its answer is dropped. Leaving the
-    block closes every connection.
+    A client that disconnects cancels the application's call; one that does not read its answer is dropped.
+    Leaving the block closes every connection.
     """
     connections = connections or Connections()
 
@@ -61,7 +61,7 @@ async def serve_app(
 
 
 class _Exchange:
-    """One request and its answer, in ASGI's words."""
+    """One request and its answer, translated to ASGI."""
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
@@ -87,8 +87,8 @@ class _Exchange:
 
     async def receive(self) -> Message:
         if self._read_all:
-            # aiohttp tells of a disconnect by cancelling the call; until then there is nothing more to receive.
-            return await _never()
+            # Nothing more comes; when the client disconnects, aiohttp cancels the call.
+            return await asyncio.get_running_loop().create_future()
         chunk = await self._request.content.readany()
         self._read_all = self._request.content.at_eof()
         return {"type": "http.request", "body": chunk, "more_body": not self._read_all}
@@ -118,7 +118,3 @@ class _Exchange:
 
     async def finish(self) -> web.StreamResponse:
         return self._response or web.Response(status=500)
-
-
-async def _never() -> Message:
-    return await asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Connections: how many a server holds at once, and how long each may take until it has said what it wants."""
+"""Connections: how many a server holds at once, and how long each may take to send its first request."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ MOST_CONNECTIONS = 1000
 
 
 class Connections:
-    """The open connections of one server. One that sends no whole request head in time, or is one too many, is dropped."""
+    """The open connections of one server; one too many is dropped, and one whose first request is late."""
 
     def __init__(self, most: int = MOST_CONNECTIONS, head_seconds: float = HEAD_SECONDS) -> None:
         self._most = most
@@ -25,7 +25,7 @@ class Connections:
         return _Watched(cast(asyncio.Protocol, server()), self)
 
     def opened(self, protocol: Any, transport: asyncio.Transport) -> None:
-        """Count a connection, and the seconds until its first request."""
+        """Count a connection, and start the timer for its first request."""
         self._open += 1
         if self._open > self._most:
             transport.abort()
@@ -35,7 +35,7 @@ class Connections:
             )
 
     def began(self, protocol: Any) -> None:
-        """The head of a request is there."""
+        """The head of a request has arrived."""
         if (timer := self._waiting.pop(protocol, None)) is not None:
             timer.cancel()
 
@@ -46,7 +46,7 @@ class Connections:
 
 
 class Site(web.BaseSite):
-    """An address that a server listens at."""
+    """An address that a server listens on."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Site(web.BaseSite):
 
 
 class _Watched(asyncio.Protocol):
-    """A protocol of aiohttp's, which itself waits for the first request of a connection for ever."""
+    """aiohttp's protocol with a timer; by itself it would wait for the first request for ever."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner

@@ -1,8 +1,8 @@
-"""The proxy server: any stream functions, offered to clients that hold a token instead of the providers' keys.
+"""The proxy server: shares models by token, without sharing the providers' API keys.
 
     app = proxy_app({"anthropic": AnthropicStreamFn()}, {"a-long-token": ["anthropic:claude-sonnet-4-6"]})
 
-`app` runs under any ASGI server; `serve_proxy` runs it on aiohttp. The protocol is that of `swink.providers.proxywire`.
+`app` runs under any ASGI server; `serve_proxy` runs it on aiohttp. The protocol: `swink.providers.proxywire`.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import AgentError, ModelError, NetworkError, StreamError
+from swink.engine.waiting import close
+from swink.errors import AgentError, InvalidInput, MisuseError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
 from swink.redact import describe_error, redact_text
@@ -37,11 +37,11 @@ def proxy_app(
 ) -> App:
     """An ASGI application that answers `POST /v1/stream`.
 
-    `stream_fns` maps a provider, or "provider:model" for one model, to its stream function. `tokens` maps each bearer
-    token to the models it may use, as "provider:model" with `*` for any part.
+    `stream_fns` maps a provider, or "provider:model" for one model, to its stream function. `tokens` maps a
+    bearer token to the models it may use, as "provider:model" with `*` for any part.
     """
     if any(len(token) < 8 for token in tokens):
-        raise ValueError("a token of fewer than 8 characters protects nothing")
+        raise InvalidInput("a token needs at least 8 characters; take a long random one")
     return _Proxy(stream_fns, tokens, max_body)
 
 
@@ -96,7 +96,7 @@ class _Proxy:
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         else:
-            raise RuntimeError(f"the proxy speaks HTTP only, not {scope['type']}")
+            raise MisuseError(f"the proxy answers HTTP only, not {scope['type']}")
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
@@ -108,7 +108,7 @@ class _Proxy:
                 await _stream_until_gone(job, receive, send)
 
     async def _accept(self, scope: Message, receive: Receive) -> _Job | None:
-        """The job that a request asks for; None if the client left before it had said it."""
+        """The job that a request asks for; None if the client left before its request was complete."""
         if scope["path"] != "/v1/stream":
             raise _Refused(404, "the proxy answers POST /v1/stream only")
         if scope["method"] != "POST":
@@ -129,7 +129,7 @@ class _Proxy:
         for (
             digest,
             models,
-        ) in self._tokens:  # all of them, whichever fits: the time says nothing about the token
+        ) in self._tokens:  # all of them, so that the time taken says nothing about the token
             if hmac.compare_digest(digest, given):
                 found = models
         return found if scheme.lower() == "bearer" else None
@@ -205,7 +205,7 @@ class _Proxy:
 
 
 async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
-    """Send the reply; a client that goes away stops the stream function."""
+    """Send the reply; a client that disconnects cancels the stream function."""
     reply = asyncio.ensure_future(_send_reply(job, send))
     gone = asyncio.ensure_future(_disconnected(receive))
     try:
@@ -237,7 +237,7 @@ async def _send_reply(job: _Job, send: Send) -> None:
 async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
     """The stream function's events, ended by a terminal whatever it does; its own secrets stay here."""
     started = False
-    stream = cast(Any, job.stream_fn(job.model, job.context, job.options))
+    stream = job.stream_fn(job.model, job.context, job.options)
     try:
         async for event in stream:
             if not started and not isinstance(event, Start):
@@ -252,12 +252,11 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
     except AgentError as error:
         failure = error
     except Exception as error:
-        # A stream function is somebody else's code; what it raises is for those who run the server.
+        # A stream function is somebody else's code; its error is for the server's log, not for clients.
         logger.warning("%s: the stream function failed: %s", job.model, describe_error(error))
         failure = NetworkError("the server failed while it asked the model")
     finally:
-        if hasattr(stream, "aclose"):
-            await stream.aclose()
+        await close(stream)
     if not started:
         yield Start()
     message = failure.message if isinstance(failure, ModelError) else str(failure)
