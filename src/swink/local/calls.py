@@ -1,8 +1,8 @@
-"""Tool calls of models that know none: how a call is asked for, written, and read back as it arrives.
+"""Tool calls for models whose chat template has none: their grammar, their text, and their parser.
 
     {"tool":"weather","arguments":{"city":"Oslo"}}
 
-The grammar fixes every character but the arguments, so reading is a matter of counting brackets.
+The grammar fixes every character but the arguments, so the parser only has to count brackets.
 """
 
 import re
@@ -21,7 +21,7 @@ _HEAD = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\
 
 
 class CallGrammar(Struct, frozen=True):
-    """The grammar of one call to any of some tools; the arguments for `unsure` ones have to be checked afterwards."""
+    """The grammar of a call to one of several tools; the arguments of `unsure` tools must be checked."""
 
     text: str
     unsure: frozenset[str]
@@ -42,12 +42,12 @@ def call_grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
 
 
 def call_text(call: ToolCall) -> str:
-    """A call of the history, letter by letter as the model wrote it, so that the prompt cache still fits."""
+    """A call of the history exactly as the model wrote it, so that the prompt cache still matches."""
     return f'{{"tool":{compact(call.name)},"arguments":{compact(call.arguments)}}}'
 
 
 class CallParser:
-    """A call on its way in: `name` once it is known; `feed` gives back what is new of the arguments' JSON."""
+    """A call that arrives in pieces: `name` once it is known; `feed` returns what is new of the arguments."""
 
     def __init__(self) -> None:
         self.name: str | None = None

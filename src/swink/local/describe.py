@@ -1,4 +1,4 @@
-"""Tools in a few words, for models whose chat template knows none: every word is read before the first one is written.
+"""Short descriptions of tools, for models whose chat template has none: each token costs reading time.
 
 - weather(city: string (Name of the city.), unit?: "celsius"|"fahrenheit"): Current weather.
 """
@@ -45,7 +45,7 @@ def _parameters(schema: Schema) -> str:
 
 
 def _type(schema: Schema, root: Schema, depth: int = 0) -> str:
-    """A schema in the fewest words that still tell a model what to write."""
+    """A schema, as short as a model can understand it."""
     if depth > 3:
         return "any"
     if "$ref" in schema:

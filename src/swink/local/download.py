@@ -23,7 +23,7 @@ Report = Callable[[Downloading], None]
 
 
 class Download(Struct, frozen=True):
-    """A download somebody asked for: of which model, who hears of its progress, and the event that stops it."""
+    """A download: of which model, who is told of its progress, and the event that stops it."""
 
     model: str
     report: Report

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Sequence
 from math import sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
-from swink.errors import ContextWindowOverflow, StreamError
+from swink.errors import ContextWindowOverflow, InvalidInput, StreamError
 from swink.local.gguf import read_head
-from swink.local.lifetime import in_thread, own
+from swink.local.lifetime import call_in_thread, close_at_exit
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import LlamaServer, Settings, open_embedder, require_runtime
@@ -34,19 +34,23 @@ class LocalEmbedder:
         threads: int | None = None,
         batch: int = 32,
     ) -> None:
+        if batch < 1:
+            raise InvalidInput(f"batch is {batch}; it has to be at least 1")
         self.model_id = model_id
         self._settings = Settings(context, threads, parallel=1)
         self._batch = batch
         self._server: LlamaServer | None = None
         self._lock = threading.Lock()
-        own(self)
+        close_at_exit(self)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text. Cancelling stops after the batch at hand."""
+        """One vector per text. Cancelling stops it after the current batch."""
+        if isinstance(texts, str):
+            raise InvalidInput("embed() takes a list of texts; for a single one pass [text]")
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self._batch):
             portion = list(texts[start : start + self._batch])
-            vectors += await in_thread("swink-local-embed", lambda portion=portion: self._embed(portion))
+            vectors += await call_in_thread("swink-local-embed", lambda portion=portion: self._embed(portion))
         return vectors
 
     def close(self) -> None:
@@ -54,7 +58,7 @@ class LocalEmbedder:
         self._server = None
 
     def servers(self) -> list[LlamaServer]:
-        """What it holds of llama.cpp."""
+        """The llama.cpp servers that are in memory."""
         return [] if self._server is None else [self._server]
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
@@ -63,13 +67,19 @@ class LocalEmbedder:
                 require_runtime()
                 path = pull(self.model_id, progress=say_on_stderr())
                 server = self._server = open_embedder(path, read_head(path), self._settings)
-            # llama.cpp embeds no empty text; a blank stands for it
-            answer = server.handle_embeddings({"input": [text or " " for text in texts]})
+            answer: dict[str, Any]
+            try:
+                # llama.cpp refuses an empty text; a blank takes its place
+                answer = server.handle_embeddings({"input": [text or " " for text in texts]})
+            except (
+                ValueError,
+                RuntimeError,
+            ) as error:  # what xllamacpp raises when llama.cpp refuses a request
+                answer = {"error": {"message": str(error)}}
         if "error" in answer:
             message = str(answer["error"].get("message", "llama.cpp failed"))
-            kind = (
-                ContextWindowOverflow if "too large" in message or "context size" in message else StreamError
-            )
+            is_overflow = "too large" in message or "context size" in message
+            kind = ContextWindowOverflow if is_overflow else StreamError
             raise kind(f"a text cannot be embedded: {message}", model=f"local:{self.model_id}")
         rows = sorted(answer["data"], key=lambda row: int(row["index"]))
         return [_normalised(row["embedding"]) for row in rows]
@@ -77,7 +87,9 @@ class LocalEmbedder:
 
 def similarity(one: Sequence[float], other: Sequence[float]) -> float:
     """The cosine of two vectors of length 1."""
-    return sum(a * b for a, b in zip(one, other, strict=True))
+    if len(one) != len(other):
+        raise InvalidInput(f"vectors of {len(one)} and {len(other)} numbers; compare those of one model")
+    return sum(a * b for a, b in zip(one, other, strict=False))
 
 
 def _normalised(vector: Sequence[float]) -> list[float]:

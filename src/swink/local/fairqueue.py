@@ -1,8 +1,8 @@
-"""Taking turns: a fair queue in front of a model, shared by agents in any thread and event loop.
+"""A fair queue in front of a model, shared by agents in any thread and event loop.
 
     waiting   a: ▢ ▢ ▢      b: ▢      c: ▢ ▢        served   a b c a c a
 
-Whoever asks for much waits behind its own requests, not in front of everybody else's.
+An agent with many requests waits behind its own, and does not hold up the others.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class _Ticket:
 
 
 class FairQueue:
-    """At most `places` at a time; those who wait are served in turns, one key after the other."""
+    """At most `places` requests at a time; those that wait are served round-robin by key."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -31,7 +31,7 @@ class FairQueue:
         self._waiting: OrderedDict[Hashable, deque[_Ticket]] = OrderedDict()
 
     async def take(self, key: Hashable) -> None:
-        """Wait for a place. Whoever got one gives it back with `give_back`, from any thread."""
+        """Wait for a place; the caller must return it with `give_back`, from any thread."""
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -49,7 +49,7 @@ class FairQueue:
             raise
 
     def give_back(self) -> None:
-        """Leave a place to whoever is next."""
+        """Pass the place on to the next request."""
         with self._lock:
             while self._waiting:
                 ticket = self._next()

@@ -1,7 +1,7 @@
 """Grammars as values, and their text in llama.cpp's notation (GBNF).
 
-A node stands for a finite set of texts: every repetition has an upper bound, so a model under a grammar always comes to an
-end. `NEVER` stands for no text at all; `seq`, `alt` and `repeat` carry it upwards and drop the branches it kills.
+A node stands for a finite set of texts: every repetition has an upper bound, so a model under a grammar comes
+to an end. `NEVER` matches nothing at all; `seq`, `alt` and `repeat` drop the branches that contain it.
 """
 
 from msgspec import Struct
@@ -104,7 +104,7 @@ def grammar_text(root: Node) -> str:
 
 
 class _Rules:
-    """What is repeated gets a rule of its own: llama.cpp multiplies the repetitions inside a repeated group, and gives up."""
+    """Named rules for repeated groups: llama.cpp multiplies nested repetitions, and gives up."""
 
     def __init__(self) -> None:
         self._names: dict[Node, str] = {}

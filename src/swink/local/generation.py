@@ -1,4 +1,4 @@
-"""One generation in a thread of its own: llama.cpp calls back for every chunk, the chunks go to the event loop that asked."""
+"""One generation in its own thread; llama.cpp calls back for every chunk."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from swink.local.runtime import LlamaServer
 
 
 class Generation:
-    """One generation in its thread: chunks go to the event loop that asked, until it is stopped."""
+    """One generation: its chunks go to the event loop that asked for it, until it is stopped."""
 
     def __init__(
         self, server: LlamaServer, request: Mapping[str, Any], ended: Callable[["Generation"], None]
@@ -25,17 +25,14 @@ class Generation:
         self.silent = False
 
     def start(self) -> None:
-        """Begin; `ended` is called in the thread when it is over, whatever happens."""
+        """Start the thread; `ended` is called in it at the end, whatever happens."""
         start_thread("swink-local-generate", self._run)
 
     def _run(self) -> None:
         end: Exception | None = None
         try:
             self._server.handle_chat_completions(self._request, self._take)
-        except (
-            ValueError,
-            RuntimeError,
-        ) as error:  # what xllamacpp raises for requests that llama.cpp refuses
+        except (ValueError, RuntimeError) as error:  # what xllamacpp raises when llama.cpp refuses a request
             end = error
         finally:
             del self._server

@@ -1,4 +1,4 @@
-"""The head of a GGUF file: what has to be known about a model before it is loaded."""
+"""The head of a GGUF file: facts about a model that are needed before it is loaded."""
 
 import mmap
 import struct
@@ -9,11 +9,11 @@ from msgspec import Struct
 from swink.local.modelerrors import LoadFailed
 
 _EARLY, _LATE = 1 << 20, 64 << 20
-"""How far a key is looked for: the numbers stand before the vocabulary, the chat template behind it."""
+"""How far a key is searched for: the numbers are before the vocabulary, the chat template is behind it."""
 
 
 class Head(Struct, frozen=True):
-    """What a model says about itself."""
+    """What a model file says about its model."""
 
     architecture: str = ""
     context_length: int | None = None
@@ -22,12 +22,12 @@ class Head(Struct, frozen=True):
 
     @property
     def knows_tools(self) -> bool:
-        """Whether the chat template has a place for tools."""
+        """Whether the chat template takes tools."""
         return "tools" in self.chat_template
 
     @property
     def has_channels(self) -> bool:
-        """Whether every reply has to keep a format of its own, so that a grammar of ours would break it."""
+        """Whether replies have a format of their own that a grammar of ours would break."""
         return "<|channel" in self.chat_template or ">>>all" in self.chat_template
 
     @property
@@ -59,7 +59,7 @@ def read_head(path: Path) -> Head:
 
 
 def _find(data: mmap.mmap, key: str, end: int) -> tuple[int, int] | None:
-    """Type and place of a value. Walking over all entries would visit every word of the vocabulary; a search does not."""
+    """Type and position of a value; a search is faster than a walk over the whole vocabulary."""
     needle = struct.pack("<Q", len(key)) + key.encode()
     at = data.find(needle, 0, end)
     if at < 0:

@@ -1,7 +1,7 @@
 """JSON Schema as a grammar: what a model writes under it parses, comes to an end, and fits the schema.
 
-The grammar covers a part of what the schema allows: compact JSON, strings, arrays and nesting of bounded size, properties in
-the order of the schema. Where a keyword cannot be said in a grammar, `exact` is False and the value has to be checked.
+The grammar covers part of what the schema allows: compact JSON; strings, arrays and nesting of bounded size;
+properties in the order of the schema. If it cannot express a keyword, `exact` is False: check the value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from swink.local.formats import FORMATS
 from swink.local.gbnf import EMPTY, NEVER, Chars, Node, alt, chars, lit, maybe, repeat, seq
 from swink.local.numbers import integer, number
 from swink.local.regex import pattern_node
-from swink.local.subschemas import ANNOTATIONS, merge, resolve
+from swink.local.subschemas import ANNOTATIONS, follow_reference, merge
 
 Schema = Mapping[str, Any] | bool
 
@@ -92,7 +92,7 @@ class _Reading:
             return NEVER
         self._path.append(name)
         rest = {key: value for key, value in schema.items() if key != "$ref" and key not in ANNOTATIONS}
-        node = self.value(self._merged(rest, resolve(self._root, name)))
+        node = self.value(self._merged(rest, follow_reference(self._root, name)))
         self._path.pop()
         return node
 
@@ -116,9 +116,8 @@ class _Reading:
                     del self._path[outside:]
                     return NEVER
                 self._path.append(name)
-                branch = self._merged(
-                    {key: value for key, value in branch.items() if key != "$ref"}, resolve(self._root, name)
-                )
+                siblings = {key: value for key, value in branch.items() if key != "$ref"}
+                branch = self._merged(siblings, follow_reference(self._root, name))
             rest = self._merged(rest, branch)
         node = self.value(rest)
         del self._path[outside:]
@@ -178,7 +177,7 @@ class _Reading:
         elif schema.get("format") in FORMATS:
             self.exact = self.exact and "minLength" not in schema and "maxLength" not in schema
             return seq(lit('"'), FORMATS[schema["format"]], lit('"'))
-        # A lower limit than the schema's would be enough to end; this one also keeps a rambling model short.
+        # Any limit would make it end; this one also cuts a rambling model short.
         return seq(lit('"'), repeat(_CHAR, low, min(high, max(MAX_STRING, low))), lit('"'))
 
     def _number(self, schema: Mapping[str, Any], *, whole: bool) -> Node:
@@ -254,12 +253,12 @@ class _Reading:
 
 
 def compact(value: Any) -> str:
-    """JSON without blanks: the form that grammars write, and that histories repeat so that the prompt cache fits."""
+    """JSON without blanks, as grammars write it; histories repeat it so that the prompt cache matches."""
     return msgspec.json.encode(value).decode()
 
 
 def _members(members: list[tuple[bool, Node]]) -> Node:
-    """Object members in order; those that are not needed may be left out, with the comma that belongs to them."""
+    """Object members in order; an optional one may be left out, together with its comma."""
     first = next((index for index, (needed, _) in enumerate(members) if needed), None)
     if first is None:
         starts = [

@@ -1,18 +1,17 @@
-"""A local model behind llama.cpp's own HTTP server, which speaks the OpenAI and Anthropic protocols, on loopback."""
+"""A local model behind llama.cpp's own HTTP server, which speaks the OpenAI and Anthropic protocols."""
 
 from types import TracebackType
 
 from swink.errors import MisuseError
+from swink.hosts import is_loopback
 from swink.local.download import Report
 from swink.local.gguf import read_head
-from swink.local.lifetime import own
+from swink.local.lifetime import close_at_exit
 from swink.local.modelerrors import LoadFailed
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import Listen, LlamaServer, Settings, open_http, require_runtime
 from swink.local.weights import DEFAULT_MODEL
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class ServedModel:
@@ -22,16 +21,16 @@ class ServedModel:
         self._server: LlamaServer | None = server
         self.address = server.listening_address
         self.name = name
-        own(self)
+        close_at_exit(self)
 
     @property
     def openai_base_url(self) -> str:
-        """What an OpenAI client takes as base URL."""
+        """The base URL for an OpenAI client."""
         return f"{self.address}/v1"
 
     @property
     def anthropic_base_url(self) -> str:
-        """What an Anthropic client takes as base URL."""
+        """The base URL for an Anthropic client."""
         return self.address
 
     def stop(self) -> None:
@@ -41,7 +40,7 @@ class ServedModel:
     close = stop
 
     def servers(self) -> list[LlamaServer]:
-        """What it holds of llama.cpp."""
+        """The llama.cpp servers that are in memory."""
         return [] if self._server is None else [self._server]
 
     def __enter__(self) -> "ServedModel":
@@ -64,11 +63,12 @@ def serve_model(
     parallel: int = 2,
     progress: Report | None = None,
 ) -> ServedModel:
-    """Load a model and serve it; returns when it answers. Port 0 takes a free one; any address but loopback needs an `api_key`.
+    """Load a model and serve it; returns when it answers.
 
-    Blocking: call it from a thread where an event loop runs.
+    Port 0 takes a free one; any address but loopback needs an `api_key`. Blocking: where an event loop runs,
+    call it in a thread.
     """
-    if host not in _LOOPBACK and not api_key:
+    if not api_key and not is_loopback(host):
         raise MisuseError(
             f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1"
         )

@@ -1,7 +1,7 @@
-"""How long things live: a thread for each load and each generation, none in between, and nothing left at exit.
+"""Threads and models at exit and after a fork: a thread per load and per generation, and none left at exit.
 
-llama.cpp's own threads have to be gone before the interpreter is. A forked child has none of them: there, closing a model
-would wait for ever, so it is given up as it is.
+llama.cpp's own threads must have ended before the interpreter does. A forked child does not have them, and
+closing a model there would wait for ever, so it is never closed.
 """
 
 import asyncio
@@ -15,20 +15,21 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from swink.errors import AgentError
+from swink.local.modelerrors import LocalModelError
 from swink.local.runtime import LlamaServer
 
 T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """Whoever holds servers of llama.cpp's."""
+    """An object that holds llama.cpp servers."""
 
     def close(self) -> None:
-        """Stop everything and let go of the servers."""
+        """Stop everything and drop the servers."""
         ...
 
     def servers(self) -> list[LlamaServer]:
-        """Those it holds."""
+        """The servers that are in memory."""
         ...
 
 
@@ -36,13 +37,13 @@ _running: set[threading.Thread] = set()
 _owners: "weakref.WeakSet[Owner]" = weakref.WeakSet()
 
 
-def own(owner: Owner) -> None:
-    """Have it closed at exit."""
+def close_at_exit(owner: Owner) -> None:
+    """Close the object when the interpreter exits, if it still exists then."""
     _owners.add(owner)
 
 
 def start_thread(name: str, target: Callable[[], None]) -> None:
-    """Run something in a thread that is waited for at exit, once its owner has been closed."""
+    """Run a function in a thread; the exit waits for it after its owner has been closed."""
 
     def run() -> None:
         try:
@@ -50,7 +51,7 @@ def start_thread(name: str, target: Callable[[], None]) -> None:
         finally:
             _running.discard(thread)
 
-    # A daemon, as the interpreter would otherwise wait for a generation before it gets to stop it.
+    # A daemon: otherwise the interpreter would wait for a generation to end before it could stop it.
     thread = threading.Thread(target=run, name=name, daemon=True)
     _running.add(thread)
     try:
@@ -60,14 +61,14 @@ def start_thread(name: str, target: Callable[[], None]) -> None:
         raise
 
 
-async def in_thread(name: str, function: Callable[[], T]) -> T:
-    """Run something blocking in a thread of its own; whoever is cancelled does not wait for its end."""
+async def call_in_thread(name: str, function: Callable[[], T]) -> T:
+    """Call a blocking function in a thread; a caller that is cancelled does not wait for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
     def run() -> None:
         settle = future.set_exception
-        outcome: Any = RuntimeError(f"{name} broke off")
+        outcome: Any = LocalModelError(f"{name} broke off; the traceback is on stderr")
         try:
             outcome, settle = function(), future.set_result
         except (AgentError, OSError, ValueError, RuntimeError) as error:

@@ -1,12 +1,12 @@
-"""A model in this process: loaded once, shared by whoever asks for it, gone when it is unloaded or the process ends.
+"""A model in this process: loaded once, shared by all callers, until it is unloaded or the process ends.
 
     Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready
         ▲            │            │         │
-        │            ╰─▶ Failed ◀─╯         │        the next caller tries again
+        │            ╰─▶ Failed ◀─╯         │        the next request tries again
         ╰──────────── unload() ◀────────────╯
 
-Callers in any thread and event loop wait for the one load. Nothing runs between requests: each load and each generation has
-a thread of its own that ends with it.
+Callers in any thread and event loop wait for the same load. Nothing runs between requests: each load and each
+generation has a thread that ends with it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from swink.errors import AgentError, StreamError
 from swink.local.fairqueue import FairQueue
 from swink.local.generation import Generation
 from swink.local.gguf import Head, read_head
-from swink.local.lifetime import own, start_thread
+from swink.local.lifetime import close_at_exit, start_thread
 from swink.local.modelerrors import LoadCancelled, LocalModelError
 from swink.local.pull import pull
 from swink.local.runtime import LlamaServer, Settings, open_model, require_runtime
@@ -43,14 +43,14 @@ class LoadedModel(Struct, frozen=True):
 
 
 class _Waiter:
-    """A caller waiting for the load; its listener hears of the progress in its own event loop."""
+    """A caller that waits for the load; its listener is called in its own event loop."""
 
     def __init__(self, listener: Listener | None) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[LoadedModel] = self.loop.create_future()
         self.listener = listener
 
-    def hear(self, state: State) -> None:
+    def notify(self, state: State) -> None:
         if self.listener is not None:
             self._soon(self.listener, state)
 
@@ -60,12 +60,12 @@ class _Waiter:
     def _soon(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
             self.loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:  # its event loop is closed, nobody waits there any more
+        except RuntimeError:  # its event loop is closed: nobody waits there any more
             return
 
 
 class _Load:
-    """One attempt: who waits for it, and the event that tells it to give up."""
+    """One attempt to load: who waits for it, and the event that stops it."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -73,37 +73,41 @@ class _Load:
 
 
 class LocalModel:
-    """One model with one set of settings. Get it from `local_model`, which gives everybody the same one."""
+    """One model with one set of settings. Get it from `local_model`, so that all callers share it."""
 
     def __init__(self, model_id: str, settings: Settings) -> None:
         self.model_id = model_id
         self.settings = settings
+        self._name = f"local:{model_id}"
         self._lock = threading.Lock()
         self._state: State = Unloaded()
-        self._opened: LoadedModel | None = None
+        self._loaded: LoadedModel | None = None
         self._load: _Load | None = None
-        self._turns = FairQueue(settings.parallel)
-        self._working: set[Generation] = set()
+        self._queue = FairQueue(settings.parallel)
+        self._generations: set[Generation] = set()
 
     @property
     def state(self) -> State:
-        """Where the model is on its way to `Ready`."""
+        """The state of the model, from `Unloaded` to `Ready`."""
         return self._state
 
     @property
     def generating(self) -> int:
         """How many generations are running."""
-        return len(self._working)
+        return len(self._generations)
 
     async def ready(self, listener: Listener | None = None) -> LoadedModel:
-        """The model, loaded if need be; `listener` hears of the progress. When the last one who waits leaves, the load stops."""
+        """The model, loaded first if necessary; `listener` is called with each state.
+
+        When every caller that waits for a load is cancelled, the load stops.
+        """
         waiter = _Waiter(listener)
         with self._lock:
-            if self._opened is not None:
-                return self._opened
-            load = self._load or self._begin()
+            if self._loaded is not None:
+                return self._loaded
+            load = self._load or self._start_load()
             load.waiters.append(waiter)
-        waiter.hear(self._state)
+        waiter.notify(self._state)
         try:
             return await waiter.future
         except asyncio.CancelledError:
@@ -112,102 +116,94 @@ class LocalModel:
                     load.waiters.remove(waiter)
                 abandoned = not load.waiters
             if waiter.future.done() and not waiter.future.cancelled():
-                waiter.future.exception()  # it came together with the cancellation: asyncio shall not call it unheard
+                waiter.future.exception()  # retrieved, so that asyncio does not log it
             if abandoned:
                 self._cancel(load)
             raise
 
     def cancel_load(self) -> None:
-        """Give up the load under way, if any; whoever waits for it gets `LoadCancelled` at once."""
+        """Stop the load under way, if any; callers that wait for it get `LoadCancelled` at once."""
         if (load := self._load) is not None:
             self._cancel(load)
 
     def unload(self) -> None:
-        """Free the memory. Generations under way are stopped and end with an error; the next request loads again."""
+        """Free the memory. Running generations end with an error; the next request loads the model again."""
         self.cancel_load()
         with self._lock:
-            opened, self._opened, self._state = self._opened, None, Unloaded()
-            working = list(self._working)
-        del opened  # closing takes a moment: not under the lock
-        for work in working:
-            work.unloaded = True
-            work.stop.set()
+            loaded, self._loaded, self._state = self._loaded, None, Unloaded()
+            generations = list(self._generations)
+        del loaded  # closing takes a moment, so not under the lock
+        for generation in generations:
+            generation.unloaded = True
+            generation.stop.set()
 
     def close(self) -> None:
-        """At exit: let go of everything, and tell nobody; whoever still waits ends with the process."""
+        """At exit: stop everything without telling the callers, which end with the process."""
         load, self._load = self._load, None
         if load is not None:
             load.stop.set()
-        for work in list(self._working):
-            work.silent = True
-            work.stop.set()
-        self._opened = None
+        for generation in list(self._generations):
+            generation.silent = True
+            generation.stop.set()
+        self._loaded = None
 
     def servers(self) -> list[LlamaServer]:
-        """What it holds of llama.cpp."""
-        return [] if self._opened is None else [self._opened.server]
+        """The llama.cpp servers that are in memory."""
+        return [] if self._loaded is None else [self._loaded.server]
 
     async def generate(
         self, request: Mapping[str, Any], key: Hashable, listener: Listener | None = None
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one reply; close the generator to stop it. Requests with different keys take turns."""
-        work = await self._begin_work(request, key, listener)
+        """The chunks of one reply; close the generator to stop it. Requests of different keys take turns."""
+        generation = await self._start_generation(request, key, listener)
         try:
-            while (item := await work.chunks.get()) is not None:
+            while (item := await generation.chunks.get()) is not None:
                 if isinstance(item, Exception):
-                    raise StreamError(
-                        f"llama.cpp refused the request: {item}", model=f"local:{self.model_id}"
-                    ) from item
+                    raise StreamError(f"llama.cpp refused the request: {item}", model=self._name) from item
                 yield item
-            if work.unloaded:
-                raise StreamError(
-                    "the model was unloaded while it was answering", model=f"local:{self.model_id}"
-                )
+            if generation.unloaded:
+                raise StreamError("the model was unloaded while it was answering", model=self._name)
         finally:
-            work.stop.set()
+            generation.stop.set()
 
-    async def _begin_work(
+    async def _start_generation(
         self, request: Mapping[str, Any], key: Hashable, listener: Listener | None
     ) -> Generation:
-        opened = await self.ready(listener)
-        await self._turns.take(key)
+        loaded = await self.ready(listener)
+        await self._queue.take(key)
         try:
-            if self._opened is not opened:  # unloaded while this request was in line
-                opened = await self.ready(listener)
+            if self._loaded is not loaded:  # unloaded while this request was waiting
+                loaded = await self.ready(listener)
         except BaseException:
-            self._turns.give_back()
+            self._queue.give_back()
             raise
-        work = Generation(opened.server, request, self._done)
+        generation = Generation(loaded.server, request, self._done)
         with self._lock:
-            self._working.add(work)
+            self._generations.add(generation)
         try:
-            work.start()
+            generation.start()
         except RuntimeError as error:
-            self._done(work)
-            raise StreamError(
-                f"no thread could be started: {error}", model=f"local:{self.model_id}"
-            ) from error
-        return work
+            self._done(generation)
+            raise StreamError(f"no thread could be started: {error}", model=self._name) from error
+        return generation
 
-    def _done(self, work: Generation) -> None:
+    def _done(self, generation: Generation) -> None:
         with self._lock:
-            self._working.discard(work)
-        self._turns.give_back()
+            self._generations.discard(generation)
+        self._queue.give_back()
 
-    def _begin(self) -> _Load:
+    def _start_load(self) -> _Load:
         """Start a load; the lock is held."""
         load = _Load()
         try:
             start_thread("swink-local-load", lambda: self._run(load))
         except RuntimeError as error:
-            raise LocalModelError(
-                f"no thread could be started: {error}", model=f"local:{self.model_id}"
-            ) from error
+            raise LocalModelError(f"no thread could be started: {error}", model=self._name) from error
         self._load, self._state = load, Loading(self.model_id)
         return load
 
     def _run(self, load: _Load) -> None:
-        # Whoever waits is told in any case, even if this thread dies of something unforeseen.
+        # The callers get a result even if this thread dies of an unexpected error.
         result: LoadedModel | AgentError = LocalModelError(
             f"loading {self.model_id} broke off; the traceback is on stderr"
         )
@@ -224,70 +220,63 @@ class LocalModel:
         require_runtime()  # before anything is downloaded for it
         path = locate(self.model_id)
         if path is None:
-            path = pull(self.model_id, progress=lambda state: self._tell(load, state), stop=load.stop)
+            path = pull(self.model_id, progress=lambda state: self._notify(load, state), stop=load.stop)
         head = read_head(path)
         if self.settings.chat_template is not None:
             head = replace(head, chat_template=self.settings.chat_template)
-        self._warm(load, path)
+        self._read_once(load, path)
         server = open_model(path, head, self.settings)
         return LoadedModel(server, head, path)
 
-    def _warm(self, load: _Load, path: Path) -> None:
-        """Read the file once, into the system's cache: this part can be watched and stopped, llama.cpp's own loading cannot."""
+    def _read_once(self, load: _Load, path: Path) -> None:
+        """Read the file into the system's cache: llama.cpp's own loading cannot be watched or stopped."""
         total = path.stat().st_size
         done = 0
         with path.open("rb", buffering=0) as file:
             buffer = bytearray(_CHUNK)
             while total < _memory() // 2 and (count := file.readinto(buffer)):
                 done += count
-                self._tell(load, Loading(self.model_id, done, total))
+                self._notify(load, Loading(self.model_id, done, total))
                 if load.stop.is_set():
                     raise LoadCancelled(f"loading {self.model_id} was cancelled")
 
-    def _tell(self, load: _Load, state: State) -> None:
+    def _notify(self, load: _Load, state: State) -> None:
         with self._lock:
             if self._load is not load:
                 return
             self._state = state
             waiters = list(load.waiters)
         for waiter in waiters:
-            waiter.hear(state)
+            waiter.notify(state)
 
     def _finish(self, load: _Load, result: LoadedModel | AgentError) -> None:
         with self._lock:
-            if (
-                self._load is not load
-            ):  # cancelled meanwhile: whoever waited has been told, and the model is dropped
+            if self._load is not load:  # it was cancelled: the callers know, and the model is dropped
                 return
             self._load = None
             if isinstance(result, LoadedModel):
-                self._opened = result
+                self._loaded = result
                 self._state = Ready(self.model_id, result.path)
             else:
                 self._state = Failed(result, getattr(result, "again", False))
             state, waiters = self._state, load.waiters
         for waiter in waiters:
-            waiter.hear(state)
+            waiter.notify(state)
             waiter.settle(result)
 
     def _cancel(self, load: _Load) -> None:
         load.stop.set()
-        self._finish(
-            load,
-            LoadCancelled(
-                f"loading {self.model_id} was cancelled; the next request starts it again",
-                model=f"local:{self.model_id}",
-            ),
-        )
+        text = f"loading {self.model_id} was cancelled; the next request starts it again"
+        self._finish(load, LoadCancelled(text, model=self._name))
 
 
 def local_model(model_id: str, settings: Settings | None = None) -> LocalModel:
-    """The one model of this process for a name and its settings; it is loaded when it is first used."""
+    """The model of this process for a name and its settings; it is loaded when it is first used."""
     key = (model_id, settings or Settings())
     with _registry_lock:
         if key not in _registry:
             _registry[key] = LocalModel(*key)
-            own(_registry[key])
+            close_at_exit(_registry[key])
         return _registry[key]
 
 

@@ -1,10 +1,10 @@
 """Why a local model cannot be used.
 
 ModelError
-└── LocalModelError      the message says what to do; `again` tells whether the same call may simply be made again
+└── LocalModelError      the message says what to do; `again` is True if the same call may be repeated
     ├── ExtraMissing     an optional package is not installed; the message holds the install command
     ├── PullFailed       the weights did not arrive whole
-    ├── LoadFailed       llama.cpp does not take the file
+    ├── LoadFailed       llama.cpp cannot load the file
     └── LoadCancelled    somebody cancelled the load that this caller was waiting for
 """
 
@@ -26,12 +26,12 @@ class ExtraMissing(LocalModelError):
 class PullFailed(LocalModelError):
     """The weights did not arrive whole."""
 
-    # Not `retryable`: pip and the hub client have already tried several times when this is raised.
+    # Not `retryable`: pip and the hub client have already tried several times.
     again = True
 
 
 class LoadFailed(LocalModelError):
-    """llama.cpp does not take the file."""
+    """llama.cpp cannot load the file."""
 
 
 class LoadCancelled(LocalModelError):

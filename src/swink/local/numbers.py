@@ -23,14 +23,17 @@ def integer(low: int | None, high: int | None) -> Node:
 def number(
     low: float | None, high: float | None, *, above: bool = False, below: bool = False
 ) -> tuple[Node, bool]:
-    """Decimal numbers from `low` to `high` (`above`, `below`: without the bound itself), and whether all of them are inside."""
+    """Decimal numbers from `low` to `high`, and whether all that the grammar allows are inside.
+
+    `above` and `below` exclude the bound itself.
+    """
     if low is None and high is None:
         whole = integer(None, None)
         return alt(seq(whole, maybe(_FRACTION)), seq(lit("-0"), _FRACTION)), True
     first = None if low is None else floor(low) + 1 if above else ceil(low)
     last = None if high is None else ceil(high) - 1 if below else floor(high)
     if first is not None and last is not None and first > last:
-        # Between two neighbouring integers: the digits after the point are left to the check that follows.
+        # Between two neighbouring integers; the digits after the point are checked afterwards.
         return (
             seq(lit(str(last)), _FRACTION)
             if last >= 0
@@ -49,7 +52,7 @@ def number(
 
 
 def _closed(low: int | None, high: int | None) -> tuple[int, int]:
-    """Both bounds, the missing one far away."""
+    """Both bounds; a missing one is set far away."""
     if low is None:
         low = min(-_LARGEST, (high or 0) - _LARGEST)
     return low, max(_LARGEST, low + _LARGEST) if high is None else high

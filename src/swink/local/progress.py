@@ -1,4 +1,4 @@
-"""Progress for people: a download as a bar on a terminal, as a few lines elsewhere."""
+"""Progress of a download for people: a bar on a terminal, a few lines elsewhere."""
 
 import sys
 import time
@@ -10,9 +10,9 @@ _WIDTH = 24
 
 
 def say_on_stderr(stream: TextIO | None = None) -> Listener:
-    """A listener that shows downloads, and nothing when there is none; `pull` takes it as well."""
+    """A listener that shows downloads and nothing else; `pull` takes it too."""
     shown = stream or sys.stderr
-    return _Bar(shown).hear if shown else lambda _: None  # a program without a console has no stderr
+    return _Bar(shown).show if shown else lambda _: None  # a program without a console has no stderr
 
 
 class _Bar:
@@ -23,13 +23,14 @@ class _Bar:
         self._drawn = 0.0
         self._quarter = 0
 
-    def hear(self, state: State) -> None:
+    def show(self, state: State) -> None:
         match state:
             case Downloading(step="waiting", model=model):
                 self._first(f"swink: waiting for another download of {model}")
             case Downloading(done=done, total=total, step="downloading") as download:
+                size = f" ({megabytes(total)})" if total else ""
                 self._first(
-                    f"swink: fetching local:{download.model}{f' ({megabytes(total)})' if total else ''}, once; it is kept for the next time"
+                    f"swink: fetching local:{download.model}{size}, once; it is kept for the next time"
                 )
                 if total and done:
                     self._advance(download)
@@ -62,7 +63,8 @@ def bar(download: Downloading) -> str:
     share = download.done / download.total if download.total else 0.0
     filled = round(share * _WIDTH)
     rate = f"  {megabytes(download.rate)}/s" if download.rate else ""
-    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {megabytes(download.done)} of {megabytes(download.total)}{rate}"
+    drawn = "#" * filled + "." * (_WIDTH - filled)
+    return f"[{drawn}] {share:4.0%}  {megabytes(download.done)} of {megabytes(download.total)}{rate}"
 
 
 def megabytes(count: float) -> str:

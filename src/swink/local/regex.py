@@ -1,7 +1,7 @@
 """Regular expressions of JSON Schema's `pattern` as grammars of JSON string content.
 
-What is supported: literals, classes, `.`, groups, alternation, quantifiers, and anchors at the two ends. JSON Schema looks for
-the pattern anywhere in the string; texts that match it from end to end are a part of those, and enough.
+Supported are literals, classes, `.`, groups, alternation, quantifiers, and anchors at both ends. JSON Schema
+searches the string for the pattern; the grammar allows only strings that match it from end to end.
 """
 
 from swink.local.gbnf import NEVER, Chars, Lit, Node, alt, repeat, seq
@@ -20,11 +20,11 @@ _PLAIN = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E))
 
 
 class _Unsupported(Exception):
-    """The pattern uses something that this reader does not know."""
+    """The pattern uses a feature that has no grammar here."""
 
 
 def pattern_node(pattern: str) -> Node | None:
-    """The grammar of a pattern, or None where it uses something unsupported."""
+    """The grammar of a pattern, or None if it uses an unsupported feature."""
     reader = _Reader(pattern)
     try:
         node = reader.alternation(at_edge=True)
@@ -152,7 +152,7 @@ def _char(char: str) -> Node:
 
 
 def _one_of(ranges: tuple[tuple[int, int], ...]) -> Node:
-    """One character out of the ranges, escaped where JSON wants it."""
+    """One character out of the ranges, escaped where JSON requires it."""
     plain = tuple(
         (max(low, start), min(high, end))
         for low, high in ranges
@@ -169,6 +169,6 @@ def _one_of(ranges: tuple[tuple[int, int], ...]) -> Node:
 
 
 def _outside(ranges: "list[tuple[int, int]] | tuple[tuple[int, int], ...]") -> tuple[tuple[int, int], ...]:
-    """Printable ASCII without the ranges: what a negated class has to offer."""
+    """Printable ASCII without the ranges: the characters of a negated class."""
     left = [code for code in range(32, 127) if not any(low <= code <= high for low, high in ranges)]
     return tuple((code, code) for code in left)

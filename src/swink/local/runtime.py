@@ -1,4 +1,4 @@
-"""The runtime: llama.cpp, through xllamacpp, imported when the first model is loaded and quiet unless asked not to be."""
+"""The runtime: llama.cpp through xllamacpp, imported when the first model is loaded, and quiet by default."""
 
 import ctypes
 import ctypes.util
@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.local.gguf import Head
 from swink.local.modelerrors import ExtraMissing, LoadFailed
 
@@ -23,7 +23,7 @@ _MAX_CONTEXT = 8192
 class Settings(Struct, frozen=True):
     """How a model is loaded; agents with equal settings share it.
 
-    `context` is in tokens and holds for each of the `parallel` conversations; None takes the model's own, at most 8192.
+    `context` is in tokens, for each of `parallel` conversations; None takes the model's own, at most 8192.
     """
 
     context: int | None = None
@@ -36,12 +36,12 @@ class Settings(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("context", "threads", "parallel", "batch"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise MisuseError(f"{name} is {value}; it has to be at least 1")
+            if value is not None and (type(value) is not int or value < 1):
+                raise InvalidInput(f"{name} is {value!r}; it has to be a whole number of at least 1")
 
 
 class LlamaServer(Protocol):
-    """What is used of xllamacpp's server object. It is closed by dropping the last reference to it."""
+    """The part of xllamacpp's server object that is used here; dropping the last reference closes it."""
 
     @property
     def listening_address(self) -> str: ...
@@ -52,7 +52,7 @@ class LlamaServer(Protocol):
 
 
 class Listen(Struct, frozen=True):
-    """Where llama.cpp's own server answers, and to whom."""
+    """Where llama.cpp's HTTP server listens, and the key it requires."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -66,7 +66,7 @@ def require_runtime() -> Any:
         return loaded
     policy = os.environ.get("OMP_WAIT_POLICY")
     try:
-        # OpenMP reads it once, while the library is loaded. Threads that spin on busy cores cost five sixths of the speed.
+        # OpenMP reads it while the library is loaded. Spinning threads on busy cores are six times slower.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         return importlib.import_module("xllamacpp")
     except ImportError as error:
@@ -77,8 +77,8 @@ def require_runtime() -> Any:
 
 
 def open_model(path: Path, head: Head, settings: Settings) -> LlamaServer:
-    """Load a model to talk to within this process. Blocking, and xllamacpp holds the interpreter lock for most of it."""
-    # xllamacpp opens its HTTP port in any case; a key that nobody knows keeps everybody else out.
+    """Load a model for use in this process. Blocking; xllamacpp mostly holds the interpreter lock."""
+    # xllamacpp opens an HTTP port in any case; a random key keeps others out.
     return _open(_parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32))), path)
 
 
@@ -98,7 +98,7 @@ def open_embedder(path: Path, head: Head, settings: Settings) -> LlamaServer:
 
 
 def thread_count(wanted: int | None = None) -> int:
-    """How many threads generate: as asked for, else SWINK_LOCAL_THREADS, else one less than there are physical cores."""
+    """How many threads to use: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
     if wanted is not None:
         return max(1, wanted)
     if text := os.environ.get("SWINK_LOCAL_THREADS"):
@@ -109,7 +109,7 @@ def thread_count(wanted: int | None = None) -> int:
 
 
 def physical_cores() -> int:
-    """The physical cores this process may use: hyper-threads, affinity and container limits are taken off."""
+    """The physical cores this process may use, within its affinity and container limits."""
     if sys.platform == "darwin":
         return _mac_cores() or os.cpu_count() or 1
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
@@ -126,7 +126,7 @@ def physical_cores() -> int:
 
 
 def _mac_cores() -> int:
-    """The fast cores: on a Mac with two kinds, a thread on a slow one holds all the others up."""
+    """The fast cores: on a Mac with two kinds, a thread on a slow one delays all the others."""
     library = ctypes.CDLL(ctypes.util.find_library("c"))
     for name in (b"hw.perflevel0.physicalcpu", b"hw.physicalcpu"):
         value, size = ctypes.c_int(0), ctypes.c_size_t(4)
@@ -153,7 +153,7 @@ def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> A
         settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
     ) * settings.parallel
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = thread_count(settings.threads)
-    # A request can be stopped between two batches: small ones on a processor, where large ones gain little.
+    # A request can be stopped between batches: small ones on a CPU, where large ones gain little.
     parameters.n_batch = settings.batch or (16 if on_cpu else 512)
     parameters.n_ubatch = min(parameters.n_batch, 512)
     parameters.cache_ram_mib = 512
@@ -179,11 +179,11 @@ def _open(parameters: Any, path: Path) -> LlamaServer:
     parameters.endpoint_metrics = True
     try:
         server = runtime.Server(parameters)
-        # An answer means that its loop runs. A server that is closed before its loop has begun waits for ever.
+        # An answer means that its loop runs; a server that is closed before that waits for ever.
         server.handle_metrics()
         return cast(LlamaServer, server)
     except RuntimeError as error:
         raise LoadFailed(
-            f"llama.cpp could not load {path}: the file may be damaged, of a kind that xllamacpp {runtime.__version__} does not know, "
-            "or too large for the memory; SWINK_LOCAL_VERBOSE=1 shows its log"
+            f"llama.cpp could not load {path}: it may be damaged, too large for the memory, or of a kind "
+            f"that xllamacpp {runtime.__version__} does not know; SWINK_LOCAL_VERBOSE=1 shows its log"
         ) from error

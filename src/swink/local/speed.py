@@ -1,4 +1,4 @@
-"""What a local model does on this machine: `python -m swink.local.speed [model]`."""
+"""The speed of a local model on this machine: `python -m swink.local.speed [model]`."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ _PROMPT = "The quick brown fox jumps over the lazy dog. " * 6
 
 
 class Measurement(Struct, frozen=True):
-    """Seconds, tokens per second, and megabytes of resident memory (0 where the system does not tell)."""
+    """Seconds, tokens per second, and megabytes of resident memory (0 where it is unknown)."""
 
     threads: int
     load: float
@@ -28,13 +28,14 @@ class Measurement(Struct, frozen=True):
 
     def __str__(self) -> str:
         return (
-            f"{self.threads} thread(s): loaded in {self.load:.2f} s, reads {self.reading:.0f} and writes {self.writing:.0f} tokens/s, "
-            f"stops {self.abort * 1000:.0f} ms after an abort, {self.memory:.0f} MB resident"
+            f"{self.threads} thread(s): loaded in {self.load:.2f} s, reads {self.reading:.0f} and writes "
+            f"{self.writing:.0f} tokens/s, stops {self.abort * 1000:.0f} ms after an abort, "
+            f"{self.memory:.0f} MB resident"
         )
 
 
 async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = None) -> Measurement:
-    """Load the model and have it read and write a little."""
+    """Load the model, let it read and write a little, and abort it once."""
     settings = settings or Settings()
     model = local_model(model_id, settings)
     began = time.perf_counter()
@@ -44,7 +45,7 @@ async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = Non
     async with aclosing(model.generate(_request(32), "measure")) as chunks:
         async for chunk in chunks:
             timings = chunk.get("timings", timings)
-    abort = await _abort(model)
+    abort = await _measure_abort(model)
     return Measurement(
         thread_count(settings.threads),
         load,
@@ -55,8 +56,8 @@ async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = Non
     )
 
 
-async def _abort(model: LocalModel) -> float:
-    """How long the model goes on after nobody listens any more."""
+async def _measure_abort(model: LocalModel) -> float:
+    """Seconds that the model goes on after the request was closed."""
     async with aclosing(model.generate(_request(256), "measure")) as chunks:
         count = 0
         async for chunk in chunks:

@@ -1,4 +1,4 @@
-"""The states of a local model on its way into memory; whoever waits for it hears of each one.
+"""The states of a local model on its way into memory; listeners are called with each.
 
 Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready | Failed
 """
@@ -17,7 +17,7 @@ class Unloaded(Struct, frozen=True):
 
 
 class Downloading(Struct, frozen=True):
-    """The weights are on their way; `total` is 0 while nobody knows it, `rate` is in bytes per second."""
+    """The weights are being downloaded; `total` is 0 while it is unknown, `rate` is in bytes per second."""
 
     model: str
     done: int = 0
@@ -42,7 +42,7 @@ class Ready(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The last load did not succeed; `retryable` if the same load may well succeed the next time."""
+    """The last load failed; `retryable` if it may succeed the next time."""
 
     error: AgentError
     retryable: bool

@@ -1,4 +1,4 @@
-"""Schemas put together: local references followed, the members of `allOf` and the siblings of `anyOf` made one schema."""
+"""Parts of a schema joined into one: local references, members of `allOf`, siblings of `anyOf`."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,7 +14,7 @@ ANNOTATIONS = frozenset(
 """Keywords that say nothing about which values are valid."""
 
 
-def resolve(root: Schema, reference: str) -> Schema:
+def follow_reference(root: Schema, reference: str) -> Schema:
     """The schema that a local reference points to."""
     node: Any = root
     if reference != "#" and not reference.startswith("#/"):
@@ -29,7 +29,7 @@ def resolve(root: Schema, reference: str) -> Schema:
 
 
 def merge(one: Schema, other: Schema) -> tuple[Schema, bool]:
-    """A schema that allows what both allow, and whether nothing was lost on the way."""
+    """A schema that allows what both allow, and whether it expresses all of both."""
     if isinstance(one, bool) or isinstance(other, bool):
         if one is False or other is False:
             return False, True

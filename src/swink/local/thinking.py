@@ -1,7 +1,7 @@
-"""A reply that arrives in pieces, told apart into thinking and text.
+"""A reply that arrives in pieces, separated into thinking and text.
 
-Tags may be split anywhere: what could still become one is held back, and given out as it stands when it does not, or when the
-reply ends. A character split across pieces (UTF-8 bytes, or the halves of a surrogate pair) is joined.
+Tags may be split anywhere: what may be the start of one is held back until that is certain. A character that
+is split across pieces (UTF-8 bytes, or the halves of a surrogate pair) is joined.
 """
 
 import codecs
@@ -27,7 +27,7 @@ class Piece(Struct, frozen=True):
 
 
 class ReplyParser:
-    """Feed it pieces as they arrive, then `finish` it; it gives back thinking and text in order, nothing lost."""
+    """Feed it pieces as they arrive, then `finish` it; it returns all thinking and text, in order."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -37,7 +37,7 @@ class ReplyParser:
         self._at_start = False
 
     def feed(self, piece: str | bytes) -> list[Piece]:
-        """What is certain by now."""
+        """The pieces that are certain by now."""
         text = self._decoder.decode(piece) if isinstance(piece, bytes) else self._joined(piece)
         self._held += text
         pieces: list[Piece] = []
@@ -46,18 +46,18 @@ class ReplyParser:
         return pieces
 
     def finish(self) -> list[Piece]:
-        """The rest, as it stands: a tag that never came whole is text."""
+        """The rest; an incomplete tag is text."""
         self._held += self._decoder.decode(b"", True) + ("\ufffd" if self._half else "")
         self._half = ""
         pieces: list[Piece] = []
         while self._step(pieces, final=True):
             pass
-        self._give(pieces, self._held)
+        self._emit(pieces, self._held)
         self._held = ""
         return pieces
 
     def _step(self, pieces: list[Piece], *, final: bool) -> bool:
-        """Give out everything before the next tag and the tag's effect; False when no whole tag is left."""
+        """Emit everything before the next tag and apply the tag; False when no complete tag is left."""
         if self._at_start:
             # The line break after a tag belongs to the tag.
             stripped = self._held.lstrip("\r\n")
@@ -69,17 +69,17 @@ class ReplyParser:
         places = [(at, -len(tag), tag) for tag in tags for at in [self._held.find(tag)] if at >= 0]
         if not places:
             keep = 0 if final else max(_overlap(self._held, tag) for tag in tags)
-            self._give(pieces, self._held[: len(self._held) - keep])
+            self._emit(pieces, self._held[: len(self._held) - keep])
             self._held = self._held[len(self._held) - keep :]
             return False
         at, _, tag = min(places)
-        self._give(pieces, self._held[:at])
+        self._emit(pieces, self._held[:at])
         self._held = self._held[at + len(tag) :]
         self._closing = None if self._closing else dict(_TAGS).get(tag)
         self._at_start = True
         return True
 
-    def _give(self, pieces: list[Piece], text: str) -> None:
+    def _emit(self, pieces: list[Piece], text: str) -> None:
         if text:
             pieces.append(Piece("thinking" if self._closing else "text", text))
 

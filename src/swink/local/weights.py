@@ -1,4 +1,4 @@
-"""Weights: which models have a name, where their files are, what lies in the cache.
+"""Weights: the names of models, their files, and the cache.
 
 smollm2-135m           a known model: its package if installed, else the cache
 /path/model.gguf       a file of the user's
@@ -37,7 +37,7 @@ class KnownModel(Struct, frozen=True):
     context_window: int
     sampling: dict[str, float]
     system_prompt: str
-    """What it is told where the caller says nothing."""
+    """The system prompt if the caller gives none."""
 
     @property
     def requirement(self) -> str:
@@ -58,10 +58,10 @@ KNOWN: Mapping[str, KnownModel] = {
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             licence="Apache-2.0",
             context_window=8192,
-            # Greedy, as so small a model rarely has a good second choice; DRY keeps it from going round in circles. A penalty
-            # on single words would punish those of the question too.
+            # Greedy, as so small a model rarely has a good second choice; DRY keeps it from repeating itself,
+            # where a penalty on single words would also hit those of the question.
             sampling={"temperature": 0.0, "dry_multiplier": 0.8, "dry_allowed_length": 4},
-            # Under the introduction in its template it answers plain questions worse, some of them in French.
+            # With the system prompt of its template it answers plain questions worse, some in French.
             system_prompt="You are a helpful assistant.",
         ),
     )
@@ -111,13 +111,14 @@ def parse_name(model_id: str) -> KnownModel | HubName | Path:
                 return HubName(f"{owner}/{repo}", file)
             case _:
                 raise UnknownModel(
-                    f"local:{model_id}: write local:hf/<owner>/<repo>, optionally followed by /<file>.gguf or /<quantisation>"
+                    f"local:{model_id}: write local:hf/<owner>/<repo>, optionally followed by /<file>.gguf "
+                    "or /<quantisation>"
                 )
     if "/" in model_id or os.sep in model_id or model_id.endswith(".gguf") or model_id.startswith("~"):
         return Path(model_id).expanduser()
     near = get_close_matches(model_id.lower(), KNOWN, n=3, cutoff=0.4) or list(KNOWN)
     raise UnknownModel(
-        f"local:{model_id}: no local model of that name; there is {', '.join('local:' + name for name in near)}, "
+        f"local:{model_id}: no such local model; there is {', '.join('local:' + name for name in near)}, "
         "and local:/path/to/model.gguf, and local:hf/<owner>/<repo>"
     )
 
@@ -134,7 +135,7 @@ def locate(model_id: str) -> Path | None:
 
 
 def models() -> list[ModelFile]:
-    """The known models, whether or not they are here, and everything pulled from the hub."""
+    """The known models, whether or not they are on this machine, and everything pulled from the hub."""
     listed: list[ModelFile] = []
     for known in KNOWN.values():
         source, path = "absent", None
@@ -151,7 +152,7 @@ def models() -> list[ModelFile]:
 
 
 def remove(model_id: str) -> int:
-    """Delete a pulled model; the bytes that were freed. A user's own file and an installed package are never touched."""
+    """Delete a pulled model; returns the bytes freed. Your own files and installed packages stay."""
     match parse_name(model_id):
         case KnownModel() as known:
             file = cached_file(known)
@@ -160,7 +161,8 @@ def remove(model_id: str) -> int:
             freed += _remove_tree(pull_dir(known))
             if not freed and _in_package(known):
                 raise LocalModelError(
-                    f"{known.name} belongs to an installed package; remove it with: pip uninstall {known.package}"
+                    f"{known.name} belongs to an installed package; "
+                    f"remove it with: pip uninstall {known.package}"
                 )
         case HubName() as name:
             freed = _remove_from_hub(name)
@@ -172,12 +174,12 @@ def remove(model_id: str) -> int:
 
 
 def cached_file(known: KnownModel) -> Path:
-    """Where the weights of a known model are kept once pulled; under this name they are always whole."""
+    """The file of a known model once it is pulled; under this name it is always whole."""
     return cache_dir() / "models" / f"{known.name}.gguf"
 
 
 def pull_dir(known: KnownModel) -> Path:
-    """Where a pull works; nothing in here is ever loaded."""
+    """The working directory of a pull; nothing in it is ever loaded."""
     return cache_dir() / "pulls" / known.name
 
 
@@ -207,7 +209,7 @@ def _repo_dir(name: HubName) -> Path:
 
 
 def find_in_hub_cache(name: HubName) -> Path | None:
-    """The file of a hub model that was pulled before; of a model in several files, the first one, if all are there."""
+    """The file of a hub model that was pulled before; the first of several, if all are there."""
     files = sorted(path.as_posix() for path in _repo_dir(name).glob("snapshots/*/**/*.gguf"))
     chosen = choose_file(files, name.file)
     return Path(chosen) if chosen and all(os.path.exists(part) for part in with_parts(chosen)) else None
@@ -222,7 +224,7 @@ def with_parts(file: str) -> list[str]:
 
 
 def choose_file(files: list[str], wanted: str) -> str | None:
-    """The file meant by a file name or a quantisation; without either, Q4_K_M or what comes nearest to it."""
+    """The file that a file name or a quantisation means; without either, Q4_K_M or the nearest to it."""
     files = [file for file in files if file.endswith(".gguf") and "mmproj" not in file.lower()]
     if wanted.endswith(".gguf"):
         return next((file for file in files if file == wanted or file.endswith("/" + wanted)), None)
