@@ -41,7 +41,7 @@ def everything(tmp_path: Path) -> RecommendedPolicies:
     )
 
 
-async def test_each_policy_of_the_set_is_proven_to_bite(tmp_path: Path):
+async def test_each_policy_of_the_set_is_proven_to_work(tmp_path: Path):
     probes = await everything(tmp_path).verify()
     assert [item.policy for item in probes] == [
         "PiiRedactor",
@@ -56,7 +56,7 @@ async def test_each_policy_of_the_set_is_proven_to_bite(tmp_path: Path):
         "AuditLogger",
         "Checkpoint",
     ]
-    assert all(item.bites for item in probes)
+    assert all(item.ok for item in probes)
 
 
 SLOTS = (
@@ -85,7 +85,7 @@ async def test_a_policy_that_does_not_bite_is_named(tmp_path: Path, index: int):
         policy.path.write_bytes(b"not a log\n")
     with pytest.raises(UnprovenPolicy) as raised:
         await policies.verify()
-    assert [item.policy for item in raised.value.probes if not item.bites] == [type(policy).__name__]
+    assert [item.policy for item in raised.value.probes if not item.ok] == [type(policy).__name__]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ async def test_a_model_with_a_price_is_still_held_to_it(tmp_path: Path):
 
 async def test_verifying_spends_nothing_of_a_session_budget():
     budget = Budget(max_tokens=10, scope="session", reserve=False)
-    assert (await probe(budget)).bites
+    assert (await probe(budget)).ok
     assert budget.spent.usage.total == 0
 
 
@@ -201,9 +201,8 @@ class Toothless(PromptInjectionGuard):
     [
         (ToolAllowList("*"), "an unlisted tool ran"),
         (Toothless(), "reached the model"),
-        (PathGuard("/"), "only 'inside' is inside"),
         (ContentFilter(patterns=["x+"]), "patterns only"),
-        (ToolDenyList(), "no tool name"),
+        (ToolDenyList(re.compile(r"\d\s")), "no tool name"),
         (Policy(), "no probe"),
     ],
 )

@@ -3,7 +3,6 @@
 from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget, Spent
 from swink.policies.chain import Head, Verification
-from swink.policies.checkpoint import Checkpoint, CheckpointStore
 from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList
@@ -12,6 +11,7 @@ from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
 from swink.policies.probes import Probe, probe
 from swink.policies.recommended import RecommendedPolicies, UnprovenPolicy
+from swink.policies.saving import Checkpoint, CheckpointStore
 
 __all__ = [
     "AuditLogger",

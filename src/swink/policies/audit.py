@@ -14,9 +14,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from swink.codec import plain, to_builtins
-from swink.errors import AgentError
+from swink.errors import AgentError, InvalidInput, check_type
 from swink.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage, clean
 from swink.policies.chain import Chain, Head, Verification, verify
+from swink.policies.inputs import check_flag, check_number
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.redact import redact_value
 
@@ -34,14 +35,14 @@ class BrokenLog(AgentError):
 
 
 class AuditLogger(Policy):
-    """One line per turn and one per run, failed and aborted ones included: model, calls with arguments, results, usage, cost.
+    """One line per turn and per run, however it ended: model, calls with arguments, results, usage, cost.
 
     Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines that
-    verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere. Lines
-    that were cut out, and a log that was deleted, are found at the next append: a warning is logged, and a record with
-    the event "broken" is written. Several threads and processes may share a file. A log that cannot be written is
-    reported and the run goes on; `required=True` stops it instead, as it does when the log is found broken. Log and
-    anchor are readable by their owner alone.
+    verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere. The
+    next append finds out that lines were removed or the log was deleted: it logs a warning and writes a record with
+    the event "broken". Several threads and processes may share a file. If the log cannot be written, a warning is
+    logged and the run goes on; with `required=True` it stops, also when the log is found broken. Only their owner
+    can read log and anchor.
 
     >>> agent = Agent(model, policies=[AuditLogger("audit.jsonl", anchor="audit.head")])
     >>> AuditLogger.verify("audit.jsonl", head="audit.head").ok
@@ -57,47 +58,56 @@ class AuditLogger(Policy):
         label: str = "",
         required: bool = False,
     ) -> None:
+        check_type("AuditLogger(path=…)", path, (str, Path))
+        check_number("max_text", max_text, whole=True)
+        check_flag("required", required)
+        if key is not None and not key:
+            raise InvalidInput(
+                "key is empty, so anybody could write lines that verify: give a secret, or None"
+            )
+        if isinstance(anchor, str | Path):
+            anchor = Path(anchor)
+        elif anchor is not None and not callable(anchor):
+            raise InvalidInput(f"anchor={anchor!r}: give a path, or a function that takes the head")
         self.path = Path(path)
+        if anchor == self.path:
+            raise InvalidInput("anchor is the log itself: give another file, better on another machine")
         self.max_text = max_text
         self.label = label
-        self.fail_closed = required  # pyright: ignore[reportAttributeAccessIssue]
+        self.fail_closed = required
         self._key = key.encode() if isinstance(key, str) else key
-        self._chain = Chain(self.path, self._key, Path(anchor) if isinstance(anchor, str) else anchor)
+        self._chain = Chain(self.path, self._key, anchor)
         self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
         self._waiting: deque[tuple[dict[str, Any], Future[Head]]] = deque()
         self._writing = Lock()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
-        """Write the turn down."""
+        """Write the turn."""
         if ctx.run is not None:
             self._turns[ctx.run] = ctx.turn
         await self.write(self._turn(ctx, turn, ctx.fresh))
 
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
-        """Write down the turn in which the run ended, if it did not come to its end, and what the run came to."""
+        """Write the result of the run, and before it the last turn if the run ended in the middle of it."""
         cost = None if ctx.cost is None else ctx.cost.total
-        end: dict[str, Any] = {
-            "event": "end",
-            "turns": ctx.turn,
-            "usage": to_builtins(ctx.usage),
-            "cost": cost,
-        }
+        usage = to_builtins(ctx.usage)
+        end: dict[str, Any] = {"event": "end", "turns": ctx.turn, "usage": usage, "cost": cost}
         end |= {"stop_reason": ending.stop_reason, "reason": ending.reason, "error": ending.error}
         records = [end]
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
             records = [self._turn(ctx, ending.turn, _before(ctx.messages, ending.turn.message)), end]
         elif ctx.fresh:
             end["input"] = self._texts(ctx.fresh)
-        # Both are handed over before the first await: a run that is cancelled here has them written all the same.
-        for written in [self._hand_over(record) for record in records]:
-            await _waited(written)
+        # Both are queued before the first await: they are written even if the run is cancelled here.
+        for written in [self._queue(record) for record in records]:
+            await _wait_for(written)
 
     async def write(self, record: dict[str, Any]) -> None:
         """Append a record of your own; secrets in it are redacted."""
-        await _waited(self._hand_over(record))
+        await _wait_for(self._queue(record))
 
     def append(self, record: dict[str, Any]) -> Head:
-        """Append a record as it is; raises `BrokenLog`, after it is written, if the log is `required` and was found broken."""
+        """Append a record as it is; if the log is `required` and found broken, raise `BrokenLog` afterwards."""
         head, problem = self._chain.append(
             _savable(record), {"label": clean(self.label)} if self.label else {}
         )
@@ -115,6 +125,10 @@ class AuditLogger(Policy):
         )
         return twin
 
+    def check(self) -> Verification:
+        """Verify the log that this policy writes."""
+        return verify(self.path, key=self._key)
+
     @staticmethod
     def verify(
         path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None
@@ -122,20 +136,18 @@ class AuditLogger(Policy):
         """Read a log and report every place where it is not as it was written."""
         return verify(path, key=key, head=head)
 
-    def _hand_over(self, record: dict[str, Any]) -> "Future[Head]":
-        """Let a thread write a record; records are written in the order in which they were handed over."""
+    def _queue(self, record: dict[str, Any]) -> "Future[Head]":
+        """Let a thread write a record; records are written in the order in which they were queued."""
         written: Future[Head] = Future()
         self._waiting.append((record, written))
         try:
             asyncio.get_running_loop().run_in_executor(None, self._drain)
-        except (
-            RuntimeError
-        ):  # the executor is shut down: the program ends, and nothing else waits for this thread
+        except RuntimeError:  # the executor is shut down: the program ends, and this thread may as well wait
             self._drain()
         return written
 
     def _drain(self) -> None:
-        # One thread writes for all: those that would wait for a disk that hangs are everybody's, name look-ups included.
+        # One thread writes for all runs: a disk that hangs must not use up the threads that everybody shares.
         while self._waiting and self._writing.acquire(blocking=False):
             try:
                 while self._waiting:
@@ -143,7 +155,7 @@ class AuditLogger(Policy):
                     try:
                         written.set_result(self.append(redact_value(_savable(record))))
                     except BaseException as error:
-                        # Whoever handed it over is told, and the next record is still written.
+                        # It is raised where the record was queued; the next record is still written.
                         written.set_exception(error)
             finally:
                 self._writing.release()
@@ -165,23 +177,20 @@ class AuditLogger(Policy):
         return record | ({"error": self._cut(message.error_message or "")} if message.failed else {})
 
     def _call(self, call: ToolCall, result: ToolResultMessage | None) -> dict[str, Any]:
-        outcome: dict[str, Any] = (
+        record: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+        return record | (
             {} if result is None else {"is_error": result.is_error, "result": self._cut(result.text)}
         )
-        return {"id": call.id, "name": call.name, "arguments": call.arguments, **outcome}
 
     def _texts(self, messages: Sequence[Message]) -> list[str]:
         return [self._cut(item.text) for item in messages if item.text]
 
     def _cut(self, text: str) -> str:
-        return (
-            text
-            if len(text) <= self.max_text
-            else f"{text[: self.max_text]}[… {len(text) - self.max_text} more characters]"
-        )
+        more = len(text) - self.max_text
+        return text if more <= 0 else f"{text[: self.max_text]}[… {more} more characters]"
 
 
-async def _waited(written: "Future[Head]") -> None:
+async def _wait_for(written: "Future[Head]") -> None:
     async with asyncio.timeout(WRITTEN_WITHIN):
         await asyncio.shield(asyncio.wrap_future(written))
 
@@ -200,7 +209,7 @@ def _before(messages: Sequence[Message], reply: AssistantMessage) -> list[Messag
 
 
 def _savable(value: Any, depth: int = 0) -> Any:
-    """The value as JSON can hold it, whatever it is; nothing in a record may cost the record."""
+    """The value as JSON can hold it, whatever it is: no value may keep a record from being written."""
     match value:
         case None | bool() | float():
             return value

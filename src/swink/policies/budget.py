@@ -1,10 +1,10 @@
 """Budget: what a run, and everything it starts, may cost.
 
-Before each model call the cost of that call is estimated and held until the reply is there, so that one big call, or
-several sub-agents at once, cannot overshoot the limit. A run inside a run (a sub-agent) is a row below its parent's:
+Before each model call its cost is estimated and held until the reply is there, so that neither one big call nor
+several sub-agents at once can exceed the limit. A run inside a run (a sub-agent) has a row below its parent's:
 
     run  spent + held
-    ├── sub-agent  spent + held        counted here until its parent's own figures include it
+    ├── sub-agent  spent + held        counted here until the parent's own figures include it
     └── sub-agent  spent + held
 """
 
@@ -12,24 +12,27 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
+from copy import copy
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from swink import catalog
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
+from swink.policies.inputs import check_flag, check_number, check_word
 from swink.policies.scope import current_task
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, Turn, Verdict, enclosing
+from swink.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
 from swink.tokens import FRAME, estimate_tokens, json_size, text_size
 
 log = logging.getLogger("swink.policies.budget")
 
 EXPECTED_OUTPUT = 1_000
-"""Tokens that a reply is expected to take, thinking aside, if nobody says."""
+"""Tokens that a reply is expected to take, without thinking, unless an option says otherwise."""
 _THINKING = {"off": 0, "minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "extra_high": 24_576}
-_LEAST_ANSWER = 1_024  # what providers add to a limit on the output that leaves no room for the thinking
+_LEAST_ANSWER = 1_024
+"""Tokens that providers add for the answer where a limit on the output leaves no room beside the thinking."""
 
 
 class Spent(Struct, frozen=True):
@@ -46,12 +49,12 @@ class Spent(Struct, frozen=True):
 class Budget(Policy):
     """Stop when money or tokens run out; failed turns and sub-agents count.
 
-    `scope="run"` starts afresh with every run; `scope="session"` adds up every run this object sees, beginning with
-    what a restored history says it cost. The estimate of a call is what it would cost with the dearest of the model
-    and its fallbacks: messages, system prompt and tools at the full input price, plus the output: `expected_output`
-    tokens, or else the `max_tokens` that are asked for, or else 1,000 and the thinking budget (in any case as many as
-    the last reply had). `reserve=False` looks only at what was spent. With a cost limit, a model or fallback without a
-    known price stops the run, unless `unknown_price="warn"`.
+    `scope="run"` counts every run by itself; `scope="session"` adds up every run this object sees, beginning with
+    what a restored history says it cost. The estimate of a call is what it would cost with the most expensive of the
+    model and its fallbacks: messages, system prompt and tools at the full input price, plus the output:
+    `expected_output` tokens, or else the `max_tokens` that are asked for, or else 1,000 and the thinking budget (in
+    any case as many as the last reply had). `reserve=False` counts only what was spent. With a cost limit, a model or
+    fallback without a known price stops the run, unless `unknown_price="warn"`.
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """
@@ -71,33 +74,49 @@ class Budget(Policy):
         unknown_price: Literal["stop", "warn"] = "stop",
     ) -> None:
         limits = (max_cost, max_input_tokens, max_output_tokens, max_tokens)
+        names = ("max_cost", "max_input_tokens", "max_output_tokens", "max_tokens")
         if all(limit is None for limit in limits):
-            raise MisuseError(
-                "a Budget needs a limit: max_cost, max_input_tokens, max_output_tokens or max_tokens"
+            raise InvalidInput(
+                f"a Budget without a limit limits nothing: give {', '.join(names[:-1])} or max_tokens"
             )
+        for name, limit in (*zip(names, limits, strict=True), ("expected_output", expected_output)):
+            if limit is not None:
+                check_number(name, limit)
+        check_word("scope", scope, ("run", "session"))
+        check_word("unknown_price", unknown_price, ("stop", "warn"))
+        check_flag("reserve", reserve)
         self.max_cost, self.max_input_tokens, self.max_output_tokens, self.max_tokens = limits
         self.scope: Literal["run", "session"] = scope
         self.reserve = reserve
         self.expected_output = expected_output
         self.unknown_price: Literal["stop", "warn"] = unknown_price
+        self._forget()
+
+    def _forget(self) -> None:
         self._past = Spent()
         self._roots: list[_Row] = []
         self._of_run: WeakKeyDictionary[RunKey, _Row] = WeakKeyDictionary()
         self._used = False
         self._warned: set[str] = set()
 
+    def twin(self) -> "Budget":
+        """One with the same limits that has seen no run yet."""
+        twin = copy(self)
+        twin._forget()
+        return twin
+
     @property
     def spent(self) -> Spent:
         """What the session has spent so far; with `scope="run"` nothing is kept beyond a run."""
         return sum((row.total for row in self._roots), self._past)
 
-    def pre_turn(self, ctx: PolicyContext) -> Verdict:
+    def pre_turn(self, ctx: PolicyContext) -> RetryVerdict:
         """Stop if a limit is reached, or would be passed by this call; otherwise hold what the call may cost."""
         row = self._row(ctx)
         row.report(Spent(ctx.usage, ctx.cost))
         return self._hold(ctx, row)
 
-    def pre_retry(self, ctx: PolicyContext) -> Verdict:
+    def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
         """As before a turn, once what the failed request has cost is counted."""
         row = self._row(ctx)
         if ctx.attempt is not None and row.asked:
@@ -121,7 +140,7 @@ class Budget(Policy):
             row.report(Spent(ctx.usage, ctx.cost))
             row.ended = True
 
-    def _hold(self, ctx: PolicyContext, row: "_Row") -> Verdict:
+    def _hold(self, ctx: PolicyContext, row: "_Row") -> RetryVerdict:
         """Stop if the next request may pass a limit; otherwise hold what it may cost."""
         spent = self.spent if self.scope == "session" else row.root.total
         models = [(model, model.price or catalog.price_of(model)) for model in ctx.models or (ctx.model,)]
@@ -152,7 +171,7 @@ class Budget(Policy):
         return None
 
     def _unpriced(self, spent: Spent, models: "Sequence[tuple[ModelSpec, Price | None]]") -> ModelSpec | None:
-        """The model that makes a cost limit impossible to keep; without a price it is let pass with a warning, if so wished."""
+        """The model without a price that the run stops for; with `unknown_price="warn"` it only logs a warning."""
         # A provider that prices its own replies needs no price table, which shows once it has replied.
         prices_itself = spent.cost is not None and spent.cost.total > 0
         unknown = [model for model, price in models if price is None and not prices_itself]
@@ -163,24 +182,18 @@ class Budget(Policy):
                 return model
             if str(model) not in self._warned:
                 self._warned.add(str(model))
-                log.warning(
-                    "budget: the cost of %s is unknown; the cost limit of %g is not kept",
-                    model,
-                    self.max_cost,
-                )
+                problem = "budget: the cost of %s is unknown; the cost limit of %g is not kept"
+                log.warning(problem, model, self.max_cost)
         return None
 
     def _row(self, ctx: PolicyContext) -> "_Row":
         """This run's row; a run seen for the first time gets one, below the run it was started in."""
         above, task = self._current_row(), current_task()
-        known = (
-            self._of_run.get(ctx.run)
-            if ctx.run is not None
-            else above
-            if above is not None and above.task is task
-            else None
-        )
-        if known is not None and (ctx.run is not None or task is not None or ctx.turn > 0):
+        if ctx.run is not None:
+            known = self._of_run.get(ctx.run)
+        else:
+            known = above if above is not None and above.task is task and (task or ctx.turn) else None
+        if known is not None:
             return known
         row = _Row(task, above if above is not None and not above.over else None)
         if ctx.run is not None:
@@ -201,23 +214,6 @@ class Budget(Policy):
 
 class _Row:
     """What one run has spent and what is held for the call it is about to make; the runs inside it are below."""
-
-    __slots__ = (
-        "asked",
-        "below",
-        "cut",
-        "ended",
-        "held",
-        "inside",
-        "own",
-        "parent",
-        "price",
-        "reported",
-        "spent",
-        "task",
-        "uncharged",
-        "unreported",
-    )
 
     def __init__(self, task: "asyncio.Task[Any] | None", parent: "_Row | None") -> None:
         self.task = task
@@ -251,7 +247,7 @@ class _Row:
         return sum((row.total for row in self.below), own)
 
     def take(self, message: AssistantMessage) -> None:
-        """Count a reply; what arrived of one that was cut off was paid for, also where nobody says how much."""
+        """Count a reply; one that was cut off cost something too, estimated where the provider does not say."""
         usage, cost = message.usage, message.cost if message.usage.total else Cost()
         self.own += usage.total
         if message.failed and message.content and not usage.total:
@@ -262,7 +258,7 @@ class _Row:
         self.held, self.asked = Spent(), False
 
     def report(self, spent: Spent) -> None:
-        """Take the run's own figures; they include the runs inside it that have ended, if whoever started those charged it."""
+        """Take the run's own figures, which include ended runs inside it if those were charged to it."""
         for row in [row for row in self.below if row.over]:
             self.below.remove(row)
             self.inside += row.total
@@ -323,9 +319,8 @@ def _output(ctx: PolicyContext, model: ModelSpec, last: int, expected: int | Non
     if expected is None:
         thinking = model.thinking_budgets.get(model.thinking_level, _THINKING[model.thinking_level])
         expected = ctx.max_tokens or EXPECTED_OUTPUT
-        expected += (
-            0 if ctx.max_tokens is not None and ctx.max_tokens >= thinking + _LEAST_ANSWER else thinking
-        )
+        has_room = ctx.max_tokens is not None and ctx.max_tokens >= thinking + _LEAST_ANSWER
+        expected += 0 if has_room else thinking
     output = max(expected, last)
     return min(output, model.max_output or output)
 
@@ -337,16 +332,9 @@ def _written(price: Price, usage: Usage) -> Cost:
 
 def _recorded(ctx: PolicyContext) -> Spent:
     """What the messages before this run say they cost."""
-    fresh = {id(message) for message in ctx.fresh}
-    earlier = [
-        message
-        for message in ctx.messages
-        if isinstance(message, AssistantMessage) and id(message) not in fresh
-    ]
-    return sum(
-        (Spent(message.usage, message.cost if message.usage.total else Cost()) for message in earlier),
-        Spent(),
-    )
+    new = {id(message) for message in ctx.fresh}
+    replies = [item for item in ctx.messages if isinstance(item, AssistantMessage) and id(item) not in new]
+    return sum((Spent(item.usage, item.cost if item.usage.total else Cost()) for item in replies), Spent())
 
 
 def _input(usage: Usage) -> int:

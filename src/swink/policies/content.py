@@ -7,37 +7,28 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Message, Text, Thinking
-from swink.policies.disguises import spellings, turned, undisguised
-from swink.policy import Policy, PolicyContext, Replace, Stop, Turn, Verdict
+from swink.policies.disguises import respell, turn, undisguise
+from swink.policies.inputs import check_word, patterns_of, texts_of
+from swink.policy import KeepVerdict, Policy, PolicyContext, Replace, ReplyVerdict, Stop, Turn
 
+_PROFANITY = "fuck fucking fucked shit bullshit asshole bastard bitch cunt motherfucker"
 CATEGORIES: Mapping[str, Sequence[str]] = {
-    "profanity": (
-        "fuck",
-        "fucking",
-        "fucked",
-        "shit",
-        "bullshit",
-        "asshole",
-        "bastard",
-        "bitch",
-        "cunt",
-        "motherfucker",
-    ),
+    "profanity": tuple(_PROFANITY.split()),
     "self_harm": ("kill yourself", "kys", "how to kill myself", "commit suicide", "cut yourself"),
     "weapons": ("pipe bomb", "build a bomb", "make a bomb", "nerve agent", "improvised explosive"),
 }
-"""Words and phrases per category; a beginning, to be extended with `categories={"name": [...]}`."""
+"""Words and phrases per category; add your own with `categories={"name": [...]}`."""
 
 _LONG = 50_000
 
 
 class ContentFilter(Policy):
-    """Words (whole ones, in any case), regular expressions, and categories of words, in what the model says and thinks.
+    """Whole words in any case, regular expressions, and categories of words, in what the model says and thinks.
 
-    Words are found in disguise too: other alphabets, digits for letters, signs between or instead of letters, stretched,
-    encoded or reversed.
+    Words are found in disguise too: other alphabets, digits for letters, signs between or instead of letters,
+    stretched, encoded or reversed.
 
     `action="stop"` ends the run; `action="mask"` replaces what was found with `mask` and goes on. The reason names the
     rule, not the text.
@@ -56,42 +47,43 @@ class ContentFilter(Policy):
         action: Literal["stop", "mask"] = "stop",
         mask: str = "[filtered]",
     ) -> None:
+        check_word("action", action, ("stop", "mask"))
         self.action: Literal["stop", "mask"] = action
-        self.mask = mask
+        [self.mask] = texts_of("mask", [mask])
         self._rules: list[tuple[str, re.Pattern[str]]] = []
         self._long_rules: list[tuple[str, re.Pattern[str]]] = []
-        self.words = tuple(words)
+        self.words = texts_of("words", words)
         if self.words:
             self._list("a listed word", self.words)
-        for pattern in patterns:
-            self._rules.append(
-                ("a listed pattern", re.compile(pattern, re.I) if isinstance(pattern, str) else pattern)
-            )
+        self._rules += [("a listed pattern", pattern) for pattern in patterns_of("patterns", patterns)]
         lists = cast(
             "Mapping[str, Iterable[str]]", categories if isinstance(categories, Mapping) else CATEGORIES
         )
-        for name in categories:
-            listed = tuple(lists.get(name, ()))
+        for name in texts_of("categories", cast("Iterable[str]", categories)):
+            listed = texts_of(f"category {name!r}", lists.get(name, ()))
             if not listed:
-                raise MisuseError(
-                    f"unknown category {name!r}; known: {', '.join(CATEGORIES)}; or give its words in a mapping"
+                known = ", ".join(CATEGORIES)
+                raise InvalidInput(
+                    f"category {name!r} has no words; known: {known}; or give words in a mapping"
                 )
-            self.words += tuple(listed)
+            self.words += listed
             self._list(f"category {name}", listed)
         if not self._rules:
-            raise MisuseError("a ContentFilter needs words, patterns or categories")
+            raise InvalidInput(
+                "a ContentFilter without rules filters nothing: give words, patterns or categories"
+            )
 
     def _list(self, rule: str, words: Sequence[str]) -> None:
         self._rules.append((rule, _any_of(words)))
-        # A short word is often another one backwards.
+        # A short word read backwards is often another word.
         if long := [word for word in words if len(word) > 4]:
             self._long_rules.append((rule, _any_of(long)))
 
     def finds(self, text: str) -> str | None:
-        """The rule some text breaks in any reading of it, or None."""
+        """The rule that a text breaks, in any reading of it, or None."""
         for rules, views in (
-            (self._rules, (text, *spellings(text))),
-            (self._long_rules, turned(undisguised(text))),
+            (self._rules, (text, *respell(text))),
+            (self._long_rules, turn(undisguise(text))),
         ):
             for view in views:
                 for rule, pattern in rules:
@@ -99,7 +91,7 @@ class ContentFilter(Policy):
                         return rule
         return None
 
-    def pre_commit(self, message: Message) -> Verdict:
+    def pre_commit(self, message: Message) -> KeepVerdict:
         """Mask what breaks a rule in the text of an error, which no later slot sees."""
         if (
             not isinstance(message, AssistantMessage)
@@ -109,40 +101,33 @@ class ContentFilter(Policy):
             return None
         return Replace(replace(message, error_message=self._clean(message.error_message)))
 
-    async def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
+    async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop after, or mask, a reply that breaks a rule, in what it says or thinks."""
         said = turn.message.text, turn.message.thinking
-        # Long texts are searched in a thread: the event loop has other things to do.
-        found = (
-            await asyncio.to_thread(self._first, said) if sum(map(len, said)) > _LONG else self._first(said)
-        )
+        # Long texts are searched in a thread, so that the event loop is not held up.
+        is_long = sum(map(len, said)) > _LONG
+        found = await asyncio.to_thread(self._first, said) if is_long else self._first(said)
         if found is None:
             return None
-        return (
-            Stop(f"content filter: the reply contains {found}")
-            if self.action == "stop"
-            else Replace(self._masked(turn.message))
-        )
+        if self.action == "stop":
+            return Stop(f"content filter: the reply contains {found}")
+        return Replace(self._mask_reply(turn.message))
 
     def _first(self, texts: Iterable[str]) -> str | None:
         return next((rule for text in texts if text and (rule := self.finds(text)) is not None), None)
 
-    def _masked(self, message: AssistantMessage) -> AssistantMessage:
-        # Thinking that is changed loses its signature, and so its use.
-        blocks = [
-            block for block in message.content if not (isinstance(block, Thinking) and self.finds(block.text))
+    def _mask_reply(self, message: AssistantMessage) -> AssistantMessage:
+        # Thinking is dropped: a changed block no longer fits its signature, and providers refuse it.
+        kept = [
+            item for item in message.content if not (isinstance(item, Thinking) and self.finds(item.text))
         ]
-        masked = replace(
-            message,
-            content=tuple(
-                Text(self._mask(block.text)) if isinstance(block, Text) else block for block in blocks
-            ),
-        )
+        content = tuple([Text(self._mask(item.text)) if isinstance(item, Text) else item for item in kept])
+        masked = replace(message, content=content)
         if self.finds(masked.text) is None:
             return masked
-        # What spans blocks, or is disguised, cannot be cut out; nothing of the text stays.
+        # What spans blocks, or is disguised, cannot be cut out: the whole text is masked.
         return replace(
-            message, content=(Text(self.mask), *(block for block in blocks if not isinstance(block, Text)))
+            message, content=(Text(self.mask), *(item for item in kept if not isinstance(item, Text)))
         )
 
     def _clean(self, text: str) -> str:

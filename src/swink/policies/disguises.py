@@ -1,7 +1,7 @@
-"""Taking off disguises: one form of each character, nothing invisible, and what is written in another way decoded.
+"""Disguises removed: one form of each character, nothing invisible, and encoded parts decoded.
 
-`views` gives the readings of a text one after another, the plain one first. Each is as long as the text at most, and
-what is decoded is decoded once.
+`read_as` gives the readings of a text one after another, the plain one first. None is longer than the text, and what
+is encoded is decoded once.
 """
 
 import base64
@@ -14,20 +14,8 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 _MARKS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-_INVISIBLE = dict.fromkeys(
-    [
-        0x34F,
-        0x115F,
-        0x1160,
-        0x17B4,
-        0x17B5,
-        0x2800,
-        0x3164,
-        0xFFA0,
-        *range(0xFE00, 0xFE10),
-        *range(0xE0100, 0xE01F0),
-    ]
-)
+_SINGLE_INVISIBLE = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)
+_INVISIBLE = dict.fromkeys([*_SINGLE_INVISIBLE, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 # Letters in boxes have no compatibility form; tag characters are ASCII that nobody sees.
 _LETTERS = {
     **{first + offset: 65 + offset for first in (0x1F150, 0x1F170, 0x1F1E6) for offset in range(26)},
@@ -58,8 +46,8 @@ _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _DECODED = 20_000
 
 
-def undisguised(text: str) -> str:
-    """The text in one form of each character, without marks and invisible ones."""
+def undisguise(text: str) -> str:
+    """The text with one form of each character, without accents and invisible characters."""
     if text.isascii():
         return text
     composed = unicodedata.normalize("NFKC", text.translate(_LETTERS))
@@ -69,74 +57,69 @@ def undisguised(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", bare)))
 
 
-def unmasked(text: str) -> str:
-    """Undisguised text with letters of other alphabets that look Latin as Latin ones."""
+def unmask(text: str) -> str:
+    """Undisguised text with Latin letters in place of those of other alphabets that look alike."""
     return text if text.isascii() else text.translate(_LOOKALIKES)
 
 
-def views(text: str, stems: Sequence[str]) -> Iterator[str]:
-    """The text without disguise, then every other way to read it that may spell one of the stems."""
-    plain = undisguised(text)
+def read_as(text: str, stems: Sequence[str]) -> Iterator[str]:
+    """The text without disguise, then every other reading that may spell one of the stems."""
+    plain = undisguise(text)
     yield plain
     if not plain.isascii() and _LOOKALIKE.search(plain):
-        plain = unmasked(plain)
+        plain = unmask(plain)
         yield plain
-    yield from _decoded(plain)
+    yield from _decode(plain)
     lowered = plain.lower()
     for pattern, respell, table in _RESPELLINGS:
-        # A reading is worth the trouble if it spells a telling word more often.
+        # A reading is worth the time only if it spells a stem more often.
         respelled = lowered.translate(table)
         if any(respelled.count(stem) > lowered.count(stem) for stem in stems):
             yield pattern.sub(respell, plain)
 
 
-def spellings(text: str) -> Iterator[str]:
-    """Every reading of a text in which listed words are looked for: without disguise, decoded, and joined."""
-    plain = unmasked(undisguised(text))
-    for view in (plain, *map(unmasked, _decoded(plain))):
+def respell(text: str) -> Iterator[str]:
+    """Every reading of a text in which listed words are searched: without disguise, decoded, and joined."""
+    plain = unmask(undisguise(text))
+    for view in (plain, *map(unmask, _decode(plain))):
         yield view
-        for pattern, respell in (
-            (_TAG, ""),
-            (_LETTER_RUN, _joined),
-            (_SPLIT_WORD, _unsplit),
-            (_LEET_WORD, _unleet),
-        ):
-            if (other := pattern.sub(respell, view)) != view:
+        for pattern, change in _JOININGS:
+            if (other := pattern.sub(change, view)) != view:
                 yield other
-                yield from _unstretched(other)
-        yield from _unstretched(view)
+                yield from _unstretch(other)
+        yield from _unstretch(view)
 
 
-def _unstretched(text: str) -> Iterator[str]:
-    """The text with letters that are repeated thrice or more once, and twice."""
+def _unstretch(text: str) -> Iterator[str]:
+    """The text with letters that are repeated three times or more once, and twice."""
     if _STRETCHED.search(text):
         yield _STRETCHED.sub(r"\1", text)
         yield _STRETCHED.sub(r"\1\1", text)
 
 
-def turned(text: str) -> Iterator[str]:
-    """The text by the letters that stand thirteen places on, and read backwards."""
+def turn(text: str) -> Iterator[str]:
+    """The text in ROT13, and backwards."""
     yield codecs.encode(text, "rot13")
     yield text[::-1]
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decode(text: str) -> Iterator[str]:
     if "&" in text and _ENTITY.search(text):
-        yield undisguised(html.unescape(text))
+        yield undisguise(html.unescape(text))
     if "%" in text and _PERCENT.search(text):
-        yield undisguised(unquote(text, errors="ignore"))
+        yield undisguise(unquote(text, errors="ignore"))
     if "\\u" in text or "\\x" in text:
-        yield undisguised(_ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text))
+        yield undisguise(_ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text))
     parts = [*_from_base64(text), *_from_hex(text)]
     if parts:
-        yield undisguised("\n".join(parts))
+        yield undisguise("\n".join(parts))
 
 
 def _from_base64(text: str) -> Iterator[str]:
     room = _DECODED
     for match in _BASE64.finditer(text):
         word = match.group().replace("-", "+").replace("_", "/")
-        # The first bytes tell text from anything else.
+        # The first bytes show whether it is text.
         if room > 0 and _as_text(_base64(word[:12])) and (decoded := _as_text(_base64(word[:room]))):
             room -= len(decoded)
             yield decoded
@@ -144,9 +127,8 @@ def _from_base64(text: str) -> Iterator[str]:
 
 def _base64(word: str) -> bytes:
     try:
-        return base64.b64decode(
-            word[: len(word) // 4 * 4] if len(word) % 4 == 1 else word + "=" * (-len(word) % 4)
-        )
+        whole = word[: len(word) // 4 * 4] if len(word) % 4 == 1 else word + "=" * (-len(word) % 4)
+        return base64.b64decode(whole)
     except binascii.Error:
         return b""
 
@@ -155,23 +137,20 @@ def _from_hex(text: str) -> Iterator[str]:
     room = _DECODED
     for match in _HEX.finditer(text):
         digits = re.sub(r"[ :]", "", match.group())
-        if (
-            room > 0
-            and _as_text(bytes.fromhex(digits[:12]))
-            and (decoded := _as_text(bytes.fromhex(digits[: room * 2])))
-        ):
+        is_text = room > 0 and _as_text(bytes.fromhex(digits[:12]))
+        if is_text and (decoded := _as_text(bytes.fromhex(digits[: room * 2]))):
             room -= len(decoded)
             yield decoded
 
 
 def _as_text(data: bytes) -> str:
-    """Decoded bytes if they are text; a few odd bytes at the end are let pass."""
+    """Decoded bytes if they are text; a few odd bytes at the end are ignored."""
     text = data.decode("utf-8", "ignore")
     odd = sum(not char.isprintable() and char not in "\n\t\r" for char in text)
     return text if text and odd == 0 and len(text) >= len(data) - 3 and text.isascii() else ""
 
 
-def _joined(match: re.Match[str]) -> str:
+def _join(match: re.Match[str]) -> str:
     return match.group().replace(match[1], "")
 
 
@@ -185,9 +164,10 @@ def _unleet(match: re.Match[str]) -> str:
     return stripped.translate(_LEET) + word[len(stripped) :]
 
 
+_JOININGS = ((_TAG, ""), (_LETTER_RUN, _join), (_SPLIT_WORD, _unsplit), (_LEET_WORD, _unleet))
 _SPLITTERS = dict.fromkeys(map(ord, "-.*_|~'`\"^+\\/ "))
 _RESPELLINGS = (
-    (_LETTER_RUN, _joined, _SPLITTERS),
+    (_LETTER_RUN, _join, _SPLITTERS),
     (_SPLIT_WORD, _unsplit, _SPLITTERS),
     (_LEET_WORD, _unleet, _LEET),
 )

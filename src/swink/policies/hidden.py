@@ -20,7 +20,7 @@ _MARKDOWN_COMMENT = re.compile(
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{4,}")
 
 
-def hidden(text: str) -> Iterator[str]:
+def find_hidden(text: str) -> Iterator[str]:
     """The hidden parts of a text, each cut after a few thousand characters."""
     yield from _comments(text)
     if "<" in text and ("=" in text or "hidden" in text):

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 from swink.messages import ToolCall
-from swink.policy import Policy, PolicyContext, Skip, Stop, Verdict
+from swink.policies.inputs import check_number
+from swink.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, Skip, Stop
 from swink.structured import NAME as FINAL_OUTPUT
 
 Pattern = str | re.Pattern[str]
@@ -14,9 +15,9 @@ Pattern = str | re.Pattern[str]
 
 
 class MaxTurns(Policy):
-    """At most `limit` model calls in a run: every request counts, also one that failed and is sent again or to a fallback.
+    """At most `limit` model calls in a run; a request that is retried, or sent to a fallback, counts again.
 
-    A sub-agent's run counts by itself.
+    A sub-agent's run has a count of its own.
 
     >>> agent = Agent(model, policies=[MaxTurns(20)])
     """
@@ -24,16 +25,15 @@ class MaxTurns(Policy):
     fail_closed = True
 
     def __init__(self, limit: int) -> None:
-        if limit < 1:
-            raise MisuseError(f"MaxTurns({limit}) would stop every run; give at least 1")
+        check_number("limit", limit, 1, whole=True)
         self.limit = limit
 
-    def pre_turn(self, ctx: PolicyContext) -> Verdict:
+    def pre_turn(self, ctx: PolicyContext) -> RetryVerdict:
         """Stop once the calls are used up."""
         made = max(ctx.turn, ctx.requests)
         return Stop(f"max turns: {made} of {self.limit} model calls made") if made >= self.limit else None
 
-    def pre_retry(self, ctx: PolicyContext) -> Verdict:
+    def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
         """As before a turn."""
         return self.pre_turn(ctx)
 
@@ -47,9 +47,11 @@ class ToolDenyList(Policy):
     fail_closed = True
 
     def __init__(self, *patterns: Pattern | Iterable[Pattern]) -> None:
-        self.patterns = _flat(patterns)
+        self.patterns = _flatten(patterns)
+        if not self.patterns:
+            raise InvalidInput("ToolDenyList() denies nothing: name tools, or leave the policy out")
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict:
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """Skip a listed tool."""
         if any(matches(pattern, call.name) for pattern in self.patterns):
             return Skip(f"tool call not run: {call.name!r} is not allowed here; do without it")
@@ -67,28 +69,32 @@ class ToolAllowList(Policy):
     fail_closed = True
 
     def __init__(self, *patterns: Pattern | Iterable[Pattern]) -> None:
-        self.patterns = _flat(patterns)
+        self.patterns = _flatten(patterns)
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict:
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """Skip a tool that is not listed."""
         if call.name == FINAL_OUTPUT or any(matches(pattern, call.name) for pattern in self.patterns):
             return None
-        allowed = (
-            ", ".join(pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns)
-            or "none"
-        )
+        names = [pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns]
+        allowed = ", ".join(names) or "none"
         return Skip(f"tool call not run: {call.name!r} is not allowed here; allowed: {allowed}")
 
 
 def matches(pattern: Pattern, name: str) -> bool:
-    """Whether a tool's name is meant by a pattern."""
+    """Whether a pattern matches the name of a tool."""
     if isinstance(pattern, re.Pattern):
         return pattern.fullmatch(name) is not None
     return pattern == name or (any(char in pattern for char in "*?[") and fnmatchcase(name, pattern))
 
 
-def _flat(patterns: Iterable[Pattern | Iterable[Pattern]]) -> tuple[Pattern, ...]:
+def _flatten(patterns: Iterable[Pattern | Iterable[Pattern]]) -> tuple[Pattern, ...]:
     flat: list[Pattern] = []
     for pattern in patterns:
-        flat.extend([pattern] if isinstance(pattern, str | re.Pattern) else pattern)
+        if isinstance(pattern, Iterable) and not isinstance(pattern, str):
+            flat.extend(pattern)
+        else:
+            flat.append(pattern)
+    for pattern in flat:
+        if not isinstance(pattern, str | re.Pattern) or pattern == "":
+            raise InvalidInput(f"{pattern!r} names no tool: give its name, a glob or a compiled pattern")
     return tuple(flat)

@@ -1,4 +1,4 @@
-"""LoopDetection: a model that repeats itself is told once, then stopped."""
+"""LoopDetection: a model that repeats itself is nudged once, then stopped."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from swink.errors import MisuseError
 from swink.messages import AssistantMessage, ToolCall, ToolResultMessage, UserMessage, clean
-from swink.policy import Inject, Policy, PolicyContext, RunKey, Stop, Turn, Verdict
+from swink.policies.inputs import check_flag, check_number, check_word, texts_of
+from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, RunKey, Stop, Turn
 
 NUDGE = (
     "You have made the same tool calls several times in a row without getting further. "
@@ -21,11 +21,11 @@ _Signature = frozenset[tuple[str, ...]]
 class LoopDetection(Policy):
     """The same set of (tool, arguments) `repeats` turns in a row, or two sets in alternation `repeats` times.
 
-    Call ids, the order of calls and of keys, blanks, and arguments named in `ignore` make no difference. Only a message
-    that was sent to the agent (a prompt, steering, a follow-up) resets the count: turns without calls are passed over,
-    and so is what other policies inject, skip or replace. With `action="nudge"` the model is told first, and the run
-    stops if the very next turn goes on the same way; with `action="stop"` it stops at once. `same_results=True` lets a
-    tool be polled for as long as its answers change.
+    Call ids, the order of calls and of keys, blanks, and arguments named in `ignore` make no difference. Only a
+    message that was sent to the agent (a prompt, steering, a follow-up) resets the count; turns without calls, and
+    what other policies inject, skip or replace, do not. With `action="nudge"` the model first gets the text `nudge`,
+    and the run stops if the very next turn repeats the calls; with `action="stop"` it stops at once.
+    `same_results=True` lets a tool be polled for as long as its answers change.
 
     >>> agent = Agent(model, policies=[LoopDetection(repeats=3)])
     """
@@ -41,16 +41,17 @@ class LoopDetection(Policy):
         ignore: Iterable[str] = (),
         nudge: str = NUDGE,
     ) -> None:
-        if repeats < 2:
-            raise MisuseError(f"LoopDetection(repeats={repeats}) would stop every call; give at least 2")
+        check_number("repeats", repeats, 2, whole=True)
+        check_word("action", action, ("nudge", "stop"))
+        check_flag("same_results", same_results)
+        [self.nudge] = texts_of("nudge", [nudge])
         self.repeats = repeats
         self.action: Literal["nudge", "stop"] = action
         self.same_results = same_results
-        self.ignore = frozenset(ignore)
-        self.nudge = nudge
+        self.ignore = frozenset(texts_of("ignore", ignore))
         self._nudged: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> Verdict:
+    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Nudge, then stop."""
         if not turn.message.tool_calls:
             return None
@@ -70,7 +71,7 @@ class LoopDetection(Policy):
         return Inject(self.nudge)
 
     def _row(self, ctx: PolicyContext) -> tuple[list[_Signature], int | None]:
-        """The signatures of the newest turns, newest first, and how many turns ago the nudge came, if it is among them."""
+        """The signatures of the newest turns, newest first, and how many of those turns followed the nudge."""
         row: list[_Signature] = []
         results: dict[str, str] = {}
         injected = {id(message) for message in ctx.injected}
@@ -120,9 +121,8 @@ def _canonical(value: Any) -> Any:
     """The value with one spelling for equal numbers, and for texts that differ in blanks alone."""
     match value:
         case str() if "\n" in value.strip():
-            return "\n".join(
-                [line.rstrip() for line in clean(value).strip().splitlines()]
-            )  # indentation may be what is being tried
+            # Indentation stays: it may be what the model is trying out.
+            return "\n".join([line.rstrip() for line in clean(value).strip().splitlines()])
         case str():
             return " ".join(clean(value).split())
         case float() if value.is_integer():

@@ -2,10 +2,10 @@
 
 Names decide how much a string must look like a path, never whether it is judged at all:
 
-    kind    argument's name                      judged                                     refused
-    path    path, target_file, sourceDir, …      whole, every word, item and piece          outside, whether it exists or not
-    other   everything else                      whole, every item and piece of a list      outside, whether it exists or not
-    text    content, command, pattern, query, …  the whole, if it is one line               outside and there
+    kind    argument's name                      judged                                   refused if it is outside
+    path    path, target_file, sourceDir, …      whole, every word, item and piece        whether it exists or not
+    other   everything else                      whole, every item and piece of a list    whether it exists or not
+    text    content, command, pattern, query, …  the whole, if it is one line             and exists
 
 Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit), and only followed through links.
 """
@@ -20,12 +20,14 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from swink.errors import InvalidInput, check_type
 from swink.messages import ToolCall
-from swink.policies.spellings import Kind, explicit, kind_of, parts, spellings
-from swink.policy import Policy, PolicyContext, Skip, Verdict
+from swink.policies.inputs import texts_of
+from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
+from swink.policy import CallVerdict, Policy, PolicyContext, Skip
 
 _AT_ONCE, _EACH = 20_000, 200
-"""Characters that are judged at once, and what a string counts for besides its own; a call with more is judged in a thread."""
+"""A call with more characters than this is judged in a thread; every string counts for `_EACH` more."""
 _LONGEST = 8_192
 _MATCHES = 10_000
 _SHOWN = 200
@@ -43,12 +45,12 @@ class PathGuard(Policy):
     """A call that names something outside `root`, after `..` and symbolic links are resolved, is not run.
 
     Every string is judged, at any depth, keys included, whatever its argument is called. Absolute paths, `..`, `~`,
-    `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are seen also percent-encoded, in wide characters, in lists, after
-    `--output=` or `@`; a relative name is followed through links. What cannot be resolved is outside. Other URLs are
-    no paths. A text (`content`, `command`, `pattern`, …) is refused only if all of it is the path of something that
-    is there, and no other argument is called a path. `ignore` names arguments that are never paths, as `"route"` or
-    `"write_file.content"`. Relative paths are taken from `base` (default: the root), as tools bound to a root do. What
-    a shell command does is out of reach here: sandbox the tool itself.
+    `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are recognised, also percent-encoded, in wide characters, in
+    lists, after `--output=` or `@`; a relative name is followed through links. What cannot be resolved is outside.
+    Other URLs are no paths. A text (`content`, `command`, `pattern`, …) is refused only if all of it is the path of
+    something that exists, and no other argument is called a path. `ignore` names arguments that are never paths, such
+    as `"route"` or `"write_file.content"`. Relative paths start at `base` (default: the root), as for tools bound to
+    a root. What a shell command does cannot be judged here: sandbox the tool itself.
 
     >>> agent = Agent(model, tools=coding_tools("project"), policies=[PathGuard("project")])
     """
@@ -58,11 +60,20 @@ class PathGuard(Policy):
     def __init__(
         self, root: str | Path, *, base: str | Path | None = None, ignore: Iterable[str] = ()
     ) -> None:
+        check_type("PathGuard(root=…)", root, (str, Path))
         self.root = Path(os.path.realpath(root))
+        if self.root == Path(self.root.anchor):
+            raise InvalidInput(
+                f"PathGuard({str(root)!r}) refuses nothing, everything is inside: give a directory"
+            )
+        if self.root.exists() and not self.root.is_dir():
+            raise InvalidInput(
+                f"PathGuard({str(root)!r}): that is a file; give the directory to stay inside of"
+            )
         self.base = self.root if base is None else Path(os.path.realpath(base))
-        self.ignore = frozenset([ignore] if isinstance(ignore, str) else ignore)
+        self.ignore = frozenset(texts_of("ignore", [ignore] if isinstance(ignore, str) else ignore))
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict | Awaitable[Verdict]:
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict | Awaitable[CallVerdict]:
         """Skip a call that leads outside."""
         found: list[_Found] = []
         weight = 0
@@ -75,13 +86,13 @@ class PathGuard(Policy):
 
     def contains(self, path: str) -> bool:
         """Whether a path is inside the root, however a tool might read it."""
-        return not any(self._leads_outside(spelling) for spelling in spellings(path))
+        return not any(self._leads_outside(spelling) for spelling in spellings_of(path))
 
-    def _verdict(self, found: list[_Found]) -> Verdict:
+    def _verdict(self, found: list[_Found]) -> CallVerdict:
         found = [item for item in found if item.value]
         has_path = any(kind == "path" for _, kind, _ in found)
         for name, kind, text in found:
-            if kind == "text" and has_path and explicit(text.strip()):
+            if kind == "text" and has_path and is_explicit(text.strip()):
                 continue
             if (outside := self._outside(text, kind)) is not None:
                 shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
@@ -92,27 +103,25 @@ class PathGuard(Policy):
 
     def _outside(self, text: str, kind: Kind) -> str | None:
         """The part of a string that leads outside, if one does."""
-        for part in parts(text, kind):
-            for spelling in spellings(part.text, backslashes=kind != "text"):
-                if self._leads_outside(spelling) and (
-                    part.certain or self._is_there(spelling, new=kind != "text")
-                ):
+        for part in parts_of(text, kind):
+            for spelling in spellings_of(part.text, backslashes=kind != "text"):
+                if not self._leads_outside(spelling):
+                    continue
+                if part.certain or self._is_there(spelling, new=kind != "text"):
                     return part.text
         return None
 
     def _leads_outside(self, path: str) -> bool:
-        if not explicit(path):
+        if not is_explicit(path):
             first = path.lstrip("./").partition("/")[0]
             if not has_magic(first) and not os.path.lexists(os.path.join(self.base, first)):
-                return "\0" in path or _unencodable(
-                    path
-                )  # nothing of that name is there, so no link is on the way
+                # Nothing of that name exists, so that no link can lead outside.
+                return "\0" in path or _is_unencodable(path)
         try:
-            return not self._is_inside(_resolved(os.path.join(self.base, path))) or self._matches_a_way_out(
-                path
-            )
+            inside = self._is_inside(_resolve(os.path.join(self.base, path)))
+            return not inside or self._matches_a_way_out(path)
         except (ValueError, OSError):
-            # A NUL, a lone surrogate, links in a circle, a directory that may not be read: nobody can say where it leads.
+            # A NUL, a lone surrogate, links in a circle, an unreadable directory: it may lead anywhere.
             return True
 
     def _is_inside(self, resolved: str) -> bool:
@@ -126,23 +135,20 @@ class PathGuard(Policy):
         try:
             if has_magic(path) and not new:
                 return self._finds(path)
-            whole = _resolved(os.path.join(self.base, path))
+            whole = _resolve(os.path.join(self.base, path))
             parent = os.path.dirname(whole)
-            return os.path.lexists(whole) or (
-                new and parent != os.path.dirname(parent) and os.path.isdir(parent)
-            )
+            could_be = new and parent != os.path.dirname(parent) and os.path.isdir(parent)
+            return os.path.lexists(whole) or could_be
         except (ValueError, OSError):
             return new
 
     def _finds(self, pattern: str) -> bool:
-        """Whether a text is a pattern for what lies outside; without a search, more than one directory is not looked into."""
+        """Whether a text is a pattern that finds something outside; only one directory is searched."""
         whole = os.path.join(self.base, pattern)
         *folders, name = whole.split("/")
         fixed = "/".join(takewhile(lambda part: not has_magic(part), (*folders, name)))
         if not fixed.strip("/"):
-            return (
-                "**" in folders
-            )  # anything else in the root is rather a comment or a regular expression: `/*`, `//.*`
+            return "**" in folders  # `/*` and `//.*` are rather a comment or a regular expression
         if any(map(has_magic, folders)):
             return os.path.isdir(fixed)
         return next(iglob(whole, include_hidden=True), None) is not None
@@ -154,7 +160,7 @@ class PathGuard(Policy):
             return False
         found = islice(iglob(path, root_dir=self.base, include_hidden=True), _MATCHES)
         folders = {os.path.dirname(match) for match in found}
-        return any(not self._is_inside(_resolved(os.path.join(self.base, folder))) for folder in folders)
+        return any(not self._is_inside(_resolve(os.path.join(self.base, folder))) for folder in folders)
 
 
 def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
@@ -166,7 +172,7 @@ def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
             case str() | PurePath():
                 text = str(value)
                 yield _Found(name, kind, text)
-                if kind != "text" and (inner := _decoded(text)) is not None:
+                if kind != "text" and (inner := _decode(text)) is not None:
                     waiting.append(_Found(name, kind, inner))
             case bytes():
                 yield _Found(name, kind, os.fsdecode(value))
@@ -182,7 +188,7 @@ def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
                 pass
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     """What a string holds if it is a JSON list or object: models often write one where a list is asked for."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
@@ -192,7 +198,7 @@ def _decoded(text: str) -> Any:
         return None
 
 
-def _resolved(path: str) -> str:
+def _resolve(path: str) -> str:
     """The path without links and `..`; its end need not exist."""
     if len(path) > _LONGEST:
         raise OSError("no system takes a path of this length")
@@ -211,14 +217,11 @@ def _same(one: str, other: Path) -> bool:
 
 def _is_wide(found: _Found) -> bool:
     """Whether it is a pattern for which many directories must be searched."""
-    return (
-        found.kind != "text"
-        and len(found.value) < _LONGEST
-        and sum(map(has_magic, found.value.split("/")[:-1])) > 1
-    )
+    is_path = found.kind != "text" and len(found.value) < _LONGEST
+    return is_path and sum(map(has_magic, found.value.split("/")[:-1])) > 1
 
 
-def _unencodable(path: str) -> bool:
+def _is_unencodable(path: str) -> bool:
     try:
         os.fsencode(path)
     except ValueError:

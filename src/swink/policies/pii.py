@@ -1,11 +1,12 @@
 """PiiRedactor: personal data and keys are taken out before a message is stored or sent."""
 
 from collections.abc import Iterable
+from operator import is_
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from swink.errors import MisuseError
+from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -18,23 +19,25 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
+from swink.policies.inputs import check_word, texts_of
 from swink.policies.personal import KINDS, Kind, find
 from swink.policies.scope import PerRun
-from swink.policies.texts import mapped
-from swink.policy import Policy, PolicyContext, Replace, Rewrite, Verdict
+from swink.policies.texts import map_texts
+from swink.policy import CallVerdict, KeepVerdict, Policy, PolicyContext, Replace, Rewrite
 from swink.redact import redact_text
 
 _PASSES = 4
 
 
 class PiiRedactor(Policy):
-    """E-mail addresses, phone numbers, accounts, cards, passports, birth dates, IP addresses and keys become marks like `[email]`.
+    """Personal data and keys become marks like `[email]`; `swink.policies.personal.KINDS` lists what is found.
 
     It works on every message that enters the history: what the user says, replies (on tool turns too), tool results
-    and their details. A thinking block that is signed and would change is dropped, since its signature would no longer
-    hold. Arguments of tool calls are redacted in the history, while the tool itself gets the real values
-    (`arguments="redact"`: the marks). List it first, so that every other policy sees what the tool will get. What
-    streams to subscribers, and the system prompt, are not touched. `keep` names what may stay (a support address).
+    and their details. A signed thinking block that would change is dropped, since its signature would no longer
+    fit. Arguments of tool calls are redacted in the history, while the tool itself gets the real values;
+    `arguments="redact"` gives it the marks, and `arguments="keep"` leaves arguments alone. List it first, so that
+    every other policy sees what the tool will get. Events that stream to subscribers, and the system prompt, are not
+    changed. `keep` lists values that may stay (a support address).
 
     >>> agent = Agent(model, policies=[PiiRedactor(kinds=("email", "card", "key"), keep=("help@example.com",))])
     """
@@ -48,11 +51,14 @@ class PiiRedactor(Policy):
         keep: Iterable[str] = (),
         arguments: Literal["restore", "redact", "keep"] = "restore",
     ) -> None:
-        wanted = tuple(kinds)
-        if unknown := [kind for kind in wanted if kind not in KINDS]:
-            raise MisuseError(f"unknown kinds {unknown}; known: {', '.join(KINDS)}")
+        wanted = texts_of("kinds", kinds)
+        unknown = [kind for kind in wanted if kind not in KINDS]
+        if unknown or not wanted:
+            problem = f"knows no kinds {unknown}" if unknown else "without kinds redacts nothing"
+            raise InvalidInput(f"PiiRedactor {problem}: choose from {', '.join(KINDS)}")
+        check_word("arguments", arguments, ("restore", "redact", "keep"))
         self.kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in wanted)
-        self.keep = frozenset(keep)
+        self.keep = frozenset(texts_of("keep", keep))
         self.arguments: Literal["restore", "redact", "keep"] = arguments
         self._real: PerRun[dict[str, ToolCall]] = PerRun(dict)
 
@@ -61,13 +67,13 @@ class PiiRedactor(Policy):
         for _ in range(_PASSES):
             before = text
             for kind in self.kinds:
-                text = redact_text(text) if kind == "key" else self._marked(kind, text)
+                text = redact_text(text) if kind == "key" else self._mark(kind, text)
             if text == before:
                 return text
-        # What shows something new after every pass was built for that: nothing of it stays.
+        # A text that shows something new after every pass was built for that: nothing of it is kept.
         return "[personal data]"
 
-    def pre_commit(self, message: Message) -> Verdict:
+    def pre_commit(self, message: Message) -> KeepVerdict:
         """Redact a message on its way into the history."""
         match message:
             case CustomMessage(data=data):
@@ -85,30 +91,22 @@ class PiiRedactor(Policy):
             case _:
                 return self._verdict(message, content=self._blocks(message.content))
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Verdict:
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """Give the tool the values that were taken out of the history."""
         real = self._real.get().pop(call.id, None)
-        return (
-            Rewrite(real.arguments)
-            if real is not None and self._value(real.arguments) == call.arguments
-            else None
-        )
+        if real is None or self._value(real.arguments) != call.arguments:
+            return None
+        return Rewrite(real.arguments)
 
-    def _verdict(self, message: Message, **parts: Any) -> Verdict:
-        """A replacement, if a part of the message is another one; compared by identity, since details may be anything."""
-        return (
-            None
-            if all(getattr(message, name) is part for name, part in parts.items())
-            else Replace(replace(message, **parts))
-        )
+    def _verdict(self, message: Message, **parts: Any) -> KeepVerdict:
+        """A replacement if a part of the message is not the same object: details may be of any type."""
+        is_same = all(getattr(message, name) is part for name, part in parts.items())
+        return None if is_same else Replace(replace(message, **parts))
 
     def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         kept = tuple(block for item in blocks if (block := self._block(item)) is not None)
-        return (
-            blocks
-            if len(kept) == len(blocks) and all(new is old for new, old in zip(kept, blocks, strict=True))
-            else kept
-        )
+        is_same = len(kept) == len(blocks) and all(map(is_, kept, blocks))
+        return blocks if is_same else kept
 
     def _block(self, block: Any) -> Any:
         match block:
@@ -139,9 +137,9 @@ class PiiRedactor(Policy):
         return changed
 
     def _value(self, value: Any) -> Any:
-        return mapped(value, self.redact)
+        return map_texts(value, self.redact)
 
-    def _marked(self, kind: Kind, text: str) -> str:
+    def _mark(self, kind: Kind, text: str) -> str:
         parts: list[str] = []
         end = 0
         for start, stop in find(kind, text):

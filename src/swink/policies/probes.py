@@ -1,4 +1,4 @@
-"""Probes: for each policy, a tiny scripted run that it must stop or change, and one that it must let pass."""
+"""Probes: for each policy a small scripted run that it must stop or change, and one that it must let pass."""
 
 import copy
 import json
@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,18 +16,18 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.codec import encode_messages
 from swink.config import AgentResult
-from swink.errors import AuthError, NetworkError
+from swink.errors import AuthError, NetworkError, check_type
 from swink.messages import ModelSpec, Price, ToolCall, Usage
 from swink.policies.audit import AuditLogger, BrokenLog
-from swink.policies.budget import Budget, Spent
-from swink.policies.chain import Verification, verify
-from swink.policies.checkpoint import Checkpoint
+from swink.policies.budget import Budget
+from swink.policies.chain import Verification
 from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, ToolAllowList, ToolDenyList, matches
 from swink.policies.loops import LoopDetection
 from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
+from swink.policies.saving import Checkpoint
 from swink.policy import Inject, Policy, PolicyContext, Turn
 from swink.retry import ExponentialBackoff
 from swink.stream import StreamOptions
@@ -53,19 +52,20 @@ _SAMPLES = {
 
 
 class Probe(Struct, frozen=True):
-    """What probing one policy came to; without a problem, it bites."""
+    """What probing one policy came to."""
 
     policy: str
     problem: str | None = None
 
     @property
-    def bites(self) -> bool:
+    def ok(self) -> bool:
         """Whether the policy stopped what it must stop and let pass what it must."""
         return self.problem is None
 
 
 async def probe(policy: Policy) -> Probe:
-    """Prove that one bundled policy bites as it is configured; your store, if it has one, is not touched."""
+    """Try out one bundled policy as it is configured; a store of yours is not touched."""
+    check_type("probe", policy, Policy)
     name = type(policy).__name__
     check = next((check for kind, check in _CHECKS.items() if isinstance(policy, kind)), None)
     return Probe(name, "there is no probe for it" if check is None else await check(policy))
@@ -107,28 +107,21 @@ def _call(number: int = 0, name: str = "probe", **arguments: Any) -> ToolCall:
     return ToolCall(f"call_{number}", name, arguments)
 
 
-async def _budget(policy: Budget) -> str | None:
-    scene = _Scene(_fresh(policy), [_call()], usage=Usage(10**12, 10**12))
+async def _try_budget(policy: Budget) -> str | None:
+    scene = _Scene(policy.twin(), [_call()], usage=Usage(10**12, 10**12))
     result = await scene.run()
     if not result.reason or len(scene.model.calls) > 1:
         return "a second call was made after the limit was passed"
     if policy.reserve and policy.expected_output is None:
-        large = _Scene(_fresh(policy), [], options=StreamOptions(max_tokens=10**12))
+        large = _Scene(policy.twin(), [], options=StreamOptions(max_tokens=10**12))
         await large.run()
         limited = (policy.max_cost, policy.max_output_tokens, policy.max_tokens) != (None, None, None)
         return "a call was made that may pass the limit" if limited and large.model.calls else None
     return None
 
 
-def _fresh(policy: Budget) -> Budget:
-    """A budget with the same limits that has seen nothing yet."""
-    twin = copy.copy(policy)
-    twin._past, twin._roots, twin._of_run, twin._used = Spent(), [], WeakKeyDictionary(), True
-    return twin
-
-
-async def _max_turns(policy: MaxTurns) -> str | None:
-    limit = min(policy.limit, 200)  # a larger one is proven by a twin, so that a probe takes no minutes
+async def _try_max_turns(policy: MaxTurns) -> str | None:
+    limit = min(policy.limit, 200)  # a larger limit would take minutes to reach
     twin = copy.copy(policy)
     twin.limit = limit
     for replies in ([_call(number) for number in range(limit + 1)], [NetworkError("probe")] * (limit + 1)):
@@ -139,7 +132,7 @@ async def _max_turns(policy: MaxTurns) -> str | None:
     return None
 
 
-async def _deny(policy: ToolDenyList) -> str | None:
+async def _try_deny(policy: ToolDenyList) -> str | None:
     names = [name for pattern in policy.patterns if (name := _name_for(pattern)) is not None]
     if not names:
         return "no tool name could be made from its patterns"
@@ -151,28 +144,20 @@ async def _deny(policy: ToolDenyList) -> str | None:
     return None
 
 
-async def _allow(policy: ToolAllowList) -> str | None:
+async def _try_allow(policy: ToolAllowList) -> str | None:
     scene = _Scene(policy, [_call(name="probe-unlisted")], names=["probe-unlisted"])
     await scene.run()
     return "an unlisted tool ran" if scene.ran else None
 
 
-async def _path_guard(policy: PathGuard) -> str | None:
-    outside = [
-        "../" * 40 + "outside",
-        "/outside",
-        "~/outside",
-        "$HOME/outside",
-        "%2e%2e/" * 40 + "x",
-        "file:///outside",
-        "a,/outside",
-    ]
-    outside.append(f"{policy.root}-other/x")
-    found = await _ran(policy, outside)
+async def _try_path_guard(policy: PathGuard) -> str | None:
+    outside = ["/outside", "~/outside", "$HOME/outside", "file:///outside", "a,/outside"]
+    outside += ["../" * 40 + "outside", "%2e%2e/" * 40 + "x", f"{policy.root}-other/x"]
+    found = await _try_paths(policy, outside)
     if found is not None:
         return found
     with tempfile.TemporaryDirectory() as directory:
-        return await _ran(_elsewhere(policy, Path(directory)), ["link", "link/outside"])
+        return await _try_paths(_elsewhere(policy, Path(directory)), ["link", "link/outside"])
 
 
 def _elsewhere(policy: PathGuard, root: Path) -> PathGuard:
@@ -183,17 +168,12 @@ def _elsewhere(policy: PathGuard, root: Path) -> PathGuard:
     return twin
 
 
-async def _ran(policy: PathGuard, outside: list[str]) -> str | None:
-    """What ran of calls with these paths, under several names, and one that is inside."""
+async def _try_paths(policy: PathGuard, outside: list[str]) -> str | None:
+    """What is wrong if calls with these paths, under several names, and one that is inside, are made."""
     names = [name for name in ("path", "value", "probe_argument") if name not in policy.ignore]
     calls = [_call(0, **{name: path}) for path in outside for name in names]
-    scene = _Scene(
-        policy,
-        [
-            [replace(item, id=f"call_{number}") for number, item in enumerate(calls)],
-            _call(-1, **{names[-1]: "inside"}),
-        ],
-    )
+    batch = [replace(item, id=f"call_{number}") for number, item in enumerate(calls)]
+    scene = _Scene(policy, [batch, _call(-1, **{names[-1]: "inside"})])
     await scene.run()
     ran = [next(iter(arguments.values())) for arguments in scene.ran]
     return None if ran == ["inside"] else f"ran with {ran}, only 'inside' is inside"
@@ -206,21 +186,20 @@ class _Reminding(Policy):
         return Inject(f"Reminder {ctx.turn}.") if turn.message.tool_calls else None
 
 
-async def _loops(policy: LoopDetection) -> str | None:
+async def _try_loops(policy: LoopDetection) -> str | None:
     turns = 2 * policy.repeats + 4
     for period, beside in ((1, ()), (2, ()), (1, (_Reminding(),))):
         scene = _Scene(policy, [_call(number, n=number % period) for number in range(turns)], beside=beside)
         await scene.run()
         if len(scene.ran) == turns:
-            return f"{turns} repeated turns (period {period}) went through" + (
-                " beside another policy" if beside else ""
-            )
+            where = " beside another policy" if beside else ""
+            return f"{turns} repeated turns (period {period}) went through{where}"
     varied = _Scene(policy, [_call(number, n=number) for number in range(policy.repeats + 1)])
     await varied.run()
     return None if len(varied.ran) == policy.repeats + 1 else "turns that differ were stopped"
 
 
-async def _injection(policy: PromptInjectionGuard) -> str | None:
+async def _try_injection(policy: PromptInjectionGuard) -> str | None:
     said = _Scene(policy, [])
     await said.run(_INJECTION)
     if policy.check_user and said.model.calls:
@@ -232,7 +211,7 @@ async def _injection(policy: PromptInjectionGuard) -> str | None:
     return None
 
 
-async def _pii(policy: PiiRedactor) -> str | None:
+async def _try_pii(policy: PiiRedactor) -> str | None:
     samples = ", ".join(_SAMPLES[kind] for kind in policy.kinds)
     scene = _Scene(policy, [[f"I see {samples}", _call()]], answer=samples)
     await scene.run(f"Mine: {samples}")
@@ -241,7 +220,7 @@ async def _pii(policy: PiiRedactor) -> str | None:
     return f"{', '.join(left)} left in what is stored or sent" if left else None
 
 
-async def _content(policy: ContentFilter) -> str | None:
+async def _try_content(policy: ContentFilter) -> str | None:
     if not policy.words:
         return "it has patterns only, and no text can be made from those"
     scene = _Scene(policy, [f"Well: {policy.words[0]}."])
@@ -249,9 +228,9 @@ async def _content(policy: ContentFilter) -> str | None:
     return None if result.reason or policy.words[0] not in scene.stored else "a listed word went through"
 
 
-async def _audit(policy: AuditLogger) -> str | None:
+async def _try_audit(policy: AuditLogger) -> str | None:
     await policy.write({"event": "probe"})
-    whole = verify(policy.path, key=policy._key)
+    whole = policy.check()
     if not whole.ok:
         return f"the log is not sound: {whole.problems[0]}"
     if _changed_copy(policy).ok:
@@ -260,15 +239,13 @@ async def _audit(policy: AuditLogger) -> str | None:
         twin = policy.twin(Path(directory, "probe.jsonl"))
         await _Scene(twin, [_call(), AuthError("probe")]).run()
         events = [json.loads(line) for line in twin.path.read_text("utf-8").splitlines()]
-        if [event.get("reason") for event in events if event["event"] == "turn"] != [
-            "tools_executed",
-            "error",
-        ]:
+        reasons = [event.get("reason") for event in events if event["event"] == "turn"]
+        if reasons != ["tools_executed", "error"]:
             return "a turn that failed was not written down"
         twin.path.unlink()
         with suppress(BrokenLog):
             await twin.write({"event": "probe"})
-        return "a deleted log was not noticed" if verify(twin.path, key=policy._key).ok else None
+        return "a deleted log was not noticed" if twin.check().ok else None
 
 
 def _changed_copy(policy: AuditLogger) -> Verification:
@@ -277,10 +254,10 @@ def _changed_copy(policy: AuditLogger) -> Verification:
         data = bytearray(policy.path.read_bytes())
         data[len(data) // 2] ^= 1
         changed.write_bytes(data)
-        return verify(changed, key=policy._key)
+        return policy.twin(changed).check()
 
 
-async def _checkpoint(policy: Checkpoint) -> str | None:
+async def _try_checkpoint(policy: Checkpoint) -> str | None:
     saved: list[Any] = []
     await _Scene(policy.twin(saved.append), [_call()]).run()
     if len(saved) != 2:
@@ -292,30 +269,24 @@ async def _checkpoint(policy: Checkpoint) -> str | None:
 
 
 def _name_for(pattern: str | re.Pattern[str]) -> str | None:
-    """A tool name that a pattern means."""
+    """A tool name that a pattern matches."""
     text = pattern if isinstance(pattern, str) else pattern.pattern
     name = re.sub(r"[^A-Za-z0-9_-]", "x", re.sub(r"\[.*?\]|\.\*|\.\+|[*?]", "x", text))[:64]
     candidates = [text, name, *re.split(r"[|()]", text)]
-    return next(
-        (
-            item
-            for item in candidates
-            if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", item) and matches(pattern, item)
-        ),
-        None,
-    )
+    valid = (item for item in candidates if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", item))
+    return next((item for item in valid if matches(pattern, item)), None)
 
 
 _CHECKS: dict[type[Policy], Callable[[Any], Awaitable[str | None]]] = {
-    Budget: _budget,
-    MaxTurns: _max_turns,
-    ToolDenyList: _deny,
-    ToolAllowList: _allow,
-    PathGuard: _path_guard,
-    LoopDetection: _loops,
-    PromptInjectionGuard: _injection,
-    PiiRedactor: _pii,
-    ContentFilter: _content,
-    AuditLogger: _audit,
-    Checkpoint: _checkpoint,
+    Budget: _try_budget,
+    MaxTurns: _try_max_turns,
+    ToolDenyList: _try_deny,
+    ToolAllowList: _try_allow,
+    PathGuard: _try_path_guard,
+    LoopDetection: _try_loops,
+    PromptInjectionGuard: _try_injection,
+    PiiRedactor: _try_pii,
+    ContentFilter: _try_content,
+    AuditLogger: _try_audit,
+    Checkpoint: _try_checkpoint,
 }

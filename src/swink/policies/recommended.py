@@ -1,4 +1,4 @@
-"""RecommendedPolicies: a sensible set for production, and the proof that each of them bites."""
+"""RecommendedPolicies: a sensible set for production, and the proof that each of them works."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any, overload
 from swink.errors import AgentError
 from swink.policies.audit import AuditLogger
 from swink.policies.budget import Budget
-from swink.policies.checkpoint import Checkpoint
 from swink.policies.injection import PromptInjectionGuard
 from swink.policies.limits import MaxTurns, Pattern, ToolDenyList
 from swink.policies.loops import LoopDetection
@@ -15,25 +14,27 @@ from swink.policies.pathguard import PathGuard
 from swink.policies.personal import Kind
 from swink.policies.pii import PiiRedactor
 from swink.policies.probes import Probe, probe
+from swink.policies.saving import Checkpoint
 from swink.policy import Policy
 
 
 class UnprovenPolicy(AgentError):
-    """A policy did not bite when it was probed."""
+    """A policy had no effect when it was probed."""
 
     kind = "misuse"
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         self.probes = tuple(probes)
-        super().__init__("; ".join(f"{item.policy}: {item.problem}" for item in probes if not item.bites))
+        super().__init__("; ".join(f"{item.policy}: {item.problem}" for item in probes if not item.ok))
 
 
 class RecommendedPolicies(Sequence[Policy]):
-    """Redaction, injection guard, budget, turn limit, loop detection; path guard, deny list, audit and checkpoint if given.
+    """Redaction, injection guard, budget, turn limit, loop detection; the others if their options are given.
 
-    With a model that has no known price the cost limit is not kept: a warning says so once, and the run goes on.
-    `verify()` runs a tiny scripted agent against each and raises `UnprovenPolicy` if one does not bite; call it when
-    your program starts, or in its tests.
+    Those are the path guard, the deny list, the audit log and checkpoints; `also` adds policies of your own. With a
+    model that has no known price the cost limit is not kept: a warning says so once, and the run goes on. `verify()`
+    runs a small scripted agent against each and raises `UnprovenPolicy` if a policy has no effect; call it when your
+    program starts, or in its tests.
 
     >>> policies = RecommendedPolicies("project", max_cost=1.0, audit="audit.jsonl")
     >>> await policies.verify()
@@ -55,7 +56,8 @@ class RecommendedPolicies(Sequence[Policy]):
         also: Iterable[Policy] = (),
     ) -> None:
         # The redactor comes first, so that every other policy judges the arguments a tool will really get.
-        policies: list[Policy] = [PiiRedactor(redact), PromptInjectionGuard()]
+        policies: list[Policy] = [PiiRedactor(kinds)] if (kinds := tuple(redact)) else []
+        policies.append(PromptInjectionGuard())
         if max_cost is not None or max_tokens is not None:
             policies.append(Budget(max_cost=max_cost, max_tokens=max_tokens, unknown_price="warn"))
         policies.append(MaxTurns(max_turns))
@@ -85,8 +87,8 @@ class RecommendedPolicies(Sequence[Policy]):
         return iter(self._policies)
 
     async def verify(self) -> tuple[Probe, ...]:
-        """Probe every policy of the set; raises `UnprovenPolicy` naming each one that does not bite."""
+        """Probe every policy of the set; raises `UnprovenPolicy` naming each one without effect."""
         probes = tuple([await probe(policy) for policy in self._policies])
-        if not all(item.bites for item in probes):
+        if not all(item.ok for item in probes):
             raise UnprovenPolicy(probes)
         return probes

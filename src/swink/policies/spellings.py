@@ -1,4 +1,4 @@
-"""Spellings: the ways in which a path can be written, and where in a string one may stand."""
+"""Spellings: the ways in which a path can be written, and the parts of a string that may be one."""
 
 import os
 import re
@@ -16,54 +16,12 @@ _PATH_WORD = re.compile(
     r"|dest(?:ination)?|dst|target|out(?:put)?"
 )
 _PROSE_WORDS = frozenset({"content", "contents", "text", "body", "message", "description"})
-_TEXT_WORDS = _PROSE_WORDS | frozenset(
-    {
-        "command",
-        "cmd",
-        "code",
-        "script",
-        "query",
-        "sql",
-        "prompt",
-        "task",
-        "question",
-        "answer",
-        "response",
-        "reply",
-        "instructions",
-    }
-    | {
-        "title",
-        "subject",
-        "pattern",
-        "regex",
-        "regexp",
-        "match",
-        "filter",
-        "selector",
-        "search",
-        "term",
-        "keyword",
-        "keywords",
-        "xpath",
-    }
-    | {
-        "expression",
-        "formula",
-        "equation",
-        "latex",
-        "find",
-        "replace",
-        "replacement",
-        "old",
-        "new",
-        "stdin",
-        "snippet",
-        "markdown",
-        "html",
-    }
-    | {"note", "notes", "comment", "reason", "summary", "thought"}
-)
+_OTHER_TEXT_WORDS = """
+command cmd code script query sql prompt task question answer response reply instructions title subject
+pattern regex regexp match filter selector search term keyword keywords xpath expression formula equation
+latex find replace replacement old new stdin snippet markdown html note notes comment reason summary thought
+"""
+_TEXT_WORDS = _PROSE_WORDS | frozenset(_OTHER_TEXT_WORDS.split())
 
 _URL = re.compile(
     r"(?!file:|view-source:|jar:)(?:[a-z][a-z0-9+.\-]+://[^\s/\\.~$%]|(?:mailto|data):[^\s/\\.])", re.I
@@ -83,22 +41,21 @@ _OPTION = re.compile(r"-{1,2}\w[\w-]*?(?=[/~\\$%]|\.\.[/\\])")
 _SLASHES = str.maketrans(
     dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\")
 )
-_LONGEST = 5
-"""Times a path is decoded; one that is encoded more often is taken for a way out."""
+_DEEPEST = 5
+"""How often a path is decoded; one that is encoded more often is refused."""
 
 
 class Part(Struct, frozen=True):
-    """A piece of a string that may be a path: certainly meant as one, or only if it is there."""
+    """A piece of a string that may be a path: `certain`, or only if something of that name exists."""
 
     text: str
     certain: bool
 
 
 def kind_of(name: str, outer: Kind) -> Kind:
-    """What an argument's name says of its value; one that says nothing is as what it stands in."""
-    words = [
-        word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    ]  # targetFile, target_file, target-file
+    """The kind of a value, by the name of its argument; a name that says nothing has the kind of what is around it."""
+    # targetFile, target_file, target-file
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
     for word in reversed(words):  # a content_file is a file, a file_content is content
         if word in _PROSE_WORDS:
             return "text"
@@ -107,14 +64,14 @@ def kind_of(name: str, outer: Kind) -> Kind:
     return "text" if _TEXT_WORDS.intersection(words) else outer
 
 
-def parts(text: str, kind: Kind) -> Iterator[Part]:
-    """What in a string is to be judged."""
+def parts_of(text: str, kind: Kind) -> Iterator[Part]:
+    """The parts of a string that are judged."""
     whole = text.strip()
     if kind == "text":
         if "\n" not in whole and not _URL.match(whole):
             yield from (Part(item, False) for item in (whole, *whole.split("\0")) if item)
         return
-    # A URL, too: what takes it for a path follows its dots.
+    # URLs are included: a tool that takes one for a path follows its dots.
     yield Part(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
     words = whole.split()
     items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
@@ -122,12 +79,12 @@ def parts(text: str, kind: Kind) -> Iterator[Part]:
         yield from _tokens((*words, *items), certain=True)
     else:
         single = [item for item in items if len(item.split()) == 1]
-        # Among phrases a word is part of the prose, or of a line of code, and a path only if it is there.
+        # Among phrases a word is prose or code, and a path only if something of that name exists.
         yield from _tokens(single, certain=len(single) == len(items))
 
 
 def _tokens(tokens: Iterable[str], *, certain: bool) -> Iterator[Part]:
-    """Words and items of a list, and what stands in them after `=`, `@`, a colon or an option."""
+    """Words and items of a list, and what follows `=`, `@`, a colon or an option in them."""
     for token in dict.fromkeys(tokens):
         yield Part(token, certain and _is_meant(token))
         if _URL.match(token) or _BASE64.fullmatch(token):
@@ -145,11 +102,11 @@ def _is_meant(word: str) -> bool:
 
 
 def _is_word_of_a_command(word: str) -> bool:
-    return word.startswith("-") or explicit(word)
+    return word.startswith("-") or is_explicit(word)
 
 
-def explicit(path: str) -> bool:
-    """Whether a path says by itself that it may lead elsewhere: it is absolute, or climbs."""
+def is_explicit(path: str) -> bool:
+    """Whether a path may lead elsewhere by its own text: it is absolute, or climbs with `..`."""
     return (
         path.startswith(("/", "\\", "~"))
         or os.path.isabs(path)
@@ -158,7 +115,7 @@ def explicit(path: str) -> bool:
     )
 
 
-def spellings(text: str, *, backslashes: bool = True) -> set[str]:
+def spellings_of(text: str, *, backslashes: bool = True) -> set[str]:
     """The path as it stands and as a tool might read it: trimmed, decoded, normalised, expanded."""
     found = {text}
     for change in _CHANGES:
@@ -168,8 +125,8 @@ def spellings(text: str, *, backslashes: bool = True) -> set[str]:
     return {_on_this_system(spelling) for spelling in found if spelling}
 
 
-def _decoded(text: str) -> str:
-    for _ in range(_LONGEST):
+def _decode(text: str) -> str:
+    for _ in range(_DEEPEST):
         decoded = unquote(text)
         if decoded == text:
             return text
@@ -177,48 +134,47 @@ def _decoded(text: str) -> str:
     return "/"
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text.translate(_SLASHES))
     return "".join([char for char in text if unicodedata.category(char) != "Cf"])
 
 
-def _of_url(text: str) -> str:
+def _strip_scheme(text: str) -> str:
     if (file := _FILE.match(text)) is not None:
-        local = (file["host"] or "").lower() in ("", "localhost", "127.0.0.1", ".", "..")
-        return (
-            (file["host"] if (file["host"] or "").startswith(".") else "") + file["path"]
-            if local
-            else f"//{file['host']}{file['path']}"
-        )
+        host, path = file["host"] or "", file["path"]
+        if host.lower() not in ("", "localhost", "127.0.0.1", ".", ".."):
+            return f"//{host}{path}"
+        return host + path if host.startswith(".") else path
     if _URL.match(text) is None and (url := _SCHEME.match(text)) is not None:
         return url["rest"][2:]
     return text
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     text = text.strip().strip("\"'`").strip()
     return _DOTS.sub(r"\1", text) if ".." in text else text
 
 
-def _expanded(text: str) -> str:
-    """With the user's directory and variables filled in; a variable that is not set is empty, as in a shell."""
+def _expand(text: str) -> str:
+    """The path with the user's directory and variables filled in; an unset variable is empty, as in a shell."""
     if "$" in text or "%" in text:
         if text.startswith(("$(", "`")) and "/" in text:
             return "/"  # only a shell knows
-        filled = _VARIABLE.sub(
-            lambda found: os.environ.get(found[1] or found[2] or found[4], found[3] or ""), text
-        )
-        text = filled or text
+        text = _VARIABLE.sub(_value_of, text) or text
     if text.startswith(("~+", "~-")):
         return "/"
     return os.path.expanduser(text) if text.startswith("~") and "\0" not in text else text
 
 
+def _value_of(found: re.Match[str]) -> str:
+    return os.environ.get(found[1] or found[2] or found[4], found[3] or "")
+
+
 def _on_this_system(text: str) -> str:
-    """A drive or a network share is nowhere inside, where paths have none."""
+    """A drive or a network share is outside, on a system whose paths have none."""
     return "/" if os.sep == "/" and _DRIVE.match(text) is not None else text
 
 
-_CHANGES: tuple[Callable[[str], str], ...] = (_decoded, _normalised, _trimmed, _of_url, _trimmed, _expanded)
+_CHANGES: tuple[Callable[[str], str], ...] = (_decode, _normalise, _trim, _strip_scheme, _trim, _expand)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from swink.policies.disguises import turned, undisguised, views
-from swink.policies.hidden import has_invisible_words, hidden
+from swink.policies.disguises import read_as, turn, undisguise
+from swink.policies.hidden import find_hidden, has_invisible_words
 from swink.policies.intents import ALARM, SHORT, weigh
 from swink.policies.vocabulary import TELLING
 
@@ -91,11 +91,11 @@ def is_suspicious(text: str) -> bool:
     if has_invisible_words(text):
         return True
     text = _without_mentions(text)
-    for number, view in enumerate(views(text, TELLING)):
+    for number, view in enumerate(read_as(text, TELLING)):
         if _weight(view, is_plain=number == 0) >= ALARM:
             return True
-    plain = undisguised(text)
-    return _is_squashed(plain) or any(_is_turned(plain)) or any(map(_is_hidden_order, hidden(text)))
+    plain = undisguise(text)
+    return _is_squashed(plain) or any(_is_turned(plain)) or any(map(_is_hidden_order, find_hidden(text)))
 
 
 def _weight(view: str, *, is_plain: bool) -> float:
@@ -138,13 +138,13 @@ def _is_squashed(plain: str) -> bool:
 def _is_turned(plain: str) -> Iterator[bool]:
     lowered = plain.lower()
     if any(hint in lowered for hint in _TURNED_HINTS):
-        for view in turned(plain):
+        for view in turn(plain):
             yield weigh(view) >= ALARM
 
 
 def _is_hidden_order(part: str) -> bool:
     """Whether a part that people do not see speaks to a machine and tells it to do something."""
-    plain = undisguised(part[:4000])
+    plain = undisguise(part[:4000])
     return (
         bool(_OPENING.search(plain) and _ADDRESSED.search(plain) and _ORDERED.search(plain))
         or weigh(plain) >= ALARM

@@ -1,4 +1,4 @@
-"""Texts inside values: every string of a message's data, changed where a policy wants it."""
+"""Texts inside values: every string of a message's data, changed by a policy."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from swink.codec import plain
 Change = Callable[[str], str]
 
 
-def mapped(value: Any, change: Change) -> Any:
+def map_texts(value: Any, change: Change) -> Any:
     """The value with every string in it changed, keys too; itself if no string changes.
 
-    What is no plain data (a dataclass, a Struct, a pydantic model, any object with attributes) becomes plain data where
-    something in it changes: its class may not take the changed values.
+    A dataclass, a Struct, a pydantic model or any object with attributes becomes plain data if something in it
+    changes: its class may not take the changed values.
     """
     match value:
         case str():
@@ -29,7 +29,7 @@ def mapped(value: Any, change: Change) -> Any:
             return _mapping(cast("Mapping[Any, Any]", value), change)
         case list() | tuple() | set() | frozenset():
             items = list(cast("list[Any]", value))
-            changed_items = [mapped(item, change) for item in items]
+            changed_items = [map_texts(item, change) for item in items]
             if all(new is old for new, old in zip(changed_items, items, strict=True)):
                 return cast("Any", value)
             return changed_items if isinstance(value, list) else tuple(changed_items)
@@ -45,7 +45,7 @@ def _number(value: int, change: Change) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
-    changed = {mapped(key, change): mapped(item, change) for key, item in value.items()}
+    changed = {map_texts(key, change): map_texts(item, change) for key, item in value.items()}
     same = len(changed) == len(value) and all(
         new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True)
     )
@@ -54,7 +54,7 @@ def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
 
 def _object(value: Any, change: Change) -> Any:
     shown = _plain(value)
-    return value if (changed := mapped(shown, change)) is shown else changed
+    return value if (changed := map_texts(shown, change)) is shown else changed
 
 
 def _plain(value: Any) -> Any:
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     try:
-        return msgspec.to_builtins(value, enc_hook=_encoded)
+        return msgspec.to_builtins(value, enc_hook=plain)
     except Exception:
         # Somebody else's `model_dump`, or something in it that is no JSON.
         pass
@@ -77,11 +77,7 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _encoded(value: Any) -> Any:
-    return plain(value)
-
-
-def strings(value: Any) -> list[str]:
+def strings_in(value: Any) -> list[str]:
     """Every string in a value."""
     found: list[str] = []
 
@@ -89,5 +85,5 @@ def strings(value: Any) -> list[str]:
         found.append(text)
         return text
 
-    mapped(value, note)
+    map_texts(value, note)
     return found

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from swink.policies.disguises import undisguised
+from swink.policies.disguises import undisguise
 
 TELLING = (
     "ignore",
@@ -41,7 +41,7 @@ def _words() -> dict[str, str]:
     words = {word: word for word in table()["kept"].split()}
     for meant, listed in table()["meanings"].items():
         for word in listed.split():
-            words.setdefault(undisguised(word).lower(), meant)
+            words.setdefault(undisguise(word).lower(), meant)
     return words
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint: the conversation is saved after every turn."""
+"""Saving: the conversation is kept in a store after every turn."""
 
 import asyncio
 import inspect
@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 
 from swink import checkpoint
 from swink.codec import savable
+from swink.errors import InvalidInput
+from swink.policies.inputs import check_number
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.workers import run_in_thread
 
@@ -28,9 +30,9 @@ class Checkpoint(Policy):
     """Save after every turn, also one that failed or was aborted, as data that `Agent.restore` takes.
 
     `store` is a function of the data, or an object with `save(data)`; async, or plain and then called in a thread. A
-    store that fails, or takes longer than `timeout` seconds, is logged, and the run goes on; while a save is still
-    stuck no other is begun in that run. Queued messages are not part of it: a policy does not see the queues. List it
-    after policies that replace messages.
+    store that fails, or takes longer than `timeout` seconds, is logged, and the run goes on; while a save is stuck,
+    later turns of that run are not saved. Queued messages are not part of it: a policy does not see the queues. List
+    it after policies that replace messages.
 
     >>> agent = Agent(model, policies=[Checkpoint(store)])
     """
@@ -39,16 +41,19 @@ class Checkpoint(Policy):
         self, store: CheckpointStore | Callable[[Data], Awaitable[None] | None], *, timeout: float = 10.0
     ) -> None:
         self._save: Callable[[Data], Any] = store.save if isinstance(store, CheckpointStore) else store
+        if not callable(self._save):
+            raise InvalidInput(f"store={store!r}: give a function of the data, or an object with save(data)")
+        check_number("timeout", timeout, above=True)
         self.timeout = timeout
         self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
         self._stuck: WeakKeyDictionary[RunKey, _Saving] = WeakKeyDictionary()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
-        """Save; whatever the store raises is logged by the core and is never fatal."""
+        """Save the conversation; what the store raises is logged by the core and never stops the run."""
         await self._keep(ctx)
 
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
-        """Save the turn in which the run ended, if it did not come to its end."""
+        """Save the last turn if the run ended in the middle of it."""
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
             await self._keep(ctx)
 
@@ -73,30 +78,30 @@ class _Saving:
 
     def __init__(self, store: Callable[[Data], Any]) -> None:
         self._store = store
-        self._in_thread = self._given_up = False
+        self._in_thread = self._abandoned = False
         self._task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the store still has it."""
+        """Whether the store is still busy with it."""
         return self._in_thread or (self._task is not None and not self._task.done())
 
     async def within(self, timeout: float, ctx: PolicyContext) -> None:
-        """Wait for the store, and no longer than that, even if it does not stop when it is cancelled."""
+        """Wait for the store for `timeout` seconds at most, even if it does not stop when cancelled."""
         self._task = asyncio.ensure_future(self._save(ctx))
-        self._task.add_done_callback(_heard)
+        self._task.add_done_callback(_ignore_result)
         try:
             await asyncio.wait([self._task], timeout=timeout)
         finally:
-            self._given_up = not self._task.done()
+            self._abandoned = not self._task.done()
             self._task.cancel()
-        if self._given_up:
+        if self._abandoned:
             raise TimeoutError(f"the store did not save within {timeout:g} s")
         self._task.result()
 
     async def _save(self, ctx: PolicyContext) -> None:
         saving = await run_in_thread(self._call, {"ctx": ctx}, "checkpoint", lambda: None)
-        if self._given_up and inspect.iscoroutine(saving):
+        if self._abandoned and inspect.iscoroutine(saving):
             saving.close()
         elif inspect.isawaitable(saving):
             await saving
@@ -109,8 +114,8 @@ class _Saving:
             self._in_thread = False
 
 
-def _heard(task: "asyncio.Task[None]") -> None:
-    """What a store that was given up says in the end has been reported already."""
+def _ignore_result(task: "asyncio.Task[None]") -> None:
+    """The timeout has been reported already; asyncio must not report the late error once more."""
     if not task.cancelled():
         task.exception()
 
