@@ -204,4 +204,4 @@ async def test_a_verdict_that_cannot_be_carried_out_is_reported_and_passed_over_
     hint = type("Hint", (Policy,), {"pre_turn": lambda *_: Skip("no")})()
     result = await Agent("test:m", stream_fn=ScriptedModel(["done"]), policies=[hint]).run("hello")
     assert (result.text, result.reason) == ("done", None)
-    assert "pre_turn cannot return this Skip; it returns None or Stop or Inject" in caplog.text
+    assert "pre_turn cannot return a Skip; it returns None or Stop or Inject" in caplog.text
