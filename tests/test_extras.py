@@ -1,0 +1,99 @@
+"""pyproject.toml offers an extra only if code of ours imports what it installs."""
+
+import ast
+import re
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import swink
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+LOADERS = ("import_module", "find_spec", "__import__")
+
+
+def imported_by(code: str) -> set[str]:
+    """The packages that a file imports: by statement, by name, or by name through a function of its own."""
+    tree = ast.parse(code)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    loaders = {
+        *LOADERS,
+        *(node.name for node in functions if any(name in LOADERS for name, _ in calls(node))),
+    }
+    found = {name for function, name in calls(tree) if function in loaders}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names}
+            case ast.ImportFrom(module=str(module)):
+                found.add(module)
+            case _:
+                pass
+    return {name.partition(".")[0] for name in found}
+
+
+def calls(tree: ast.AST) -> list[tuple[str, str]]:
+    """The name of every function called in a tree, and its first argument if that is a text."""
+    found: list[tuple[str, str]] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(text)), *_]
+            ):
+                found.append((name, text))
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                found.append((name, ""))
+            case _:
+                pass
+    return found
+
+
+def distribution_of(requirement: str) -> str:
+    """The normalised name of what a requirement installs."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
+
+
+IMPORTED = {
+    name
+    for path in Path(swink.__file__).parent.rglob("*.py")
+    for name in imported_by(path.read_text("utf-8"))
+}
+
+
+@pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - {"all", "dev"}))
+def test_what_an_extra_installs_is_imported(extra: str):
+    modules: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            modules.setdefault(distribution_of(distribution), set()).add(module)
+    for requirement in EXTRAS[extra]:
+        name = distribution_of(requirement)
+        assert modules.get(name, {name.replace("-", "_")}) & IMPORTED, f"nothing in src imports {name}"
+
+
+def test_all_is_every_extra_but_dev():
+    assert EXTRAS["all"] == [f"swink[{','.join(name for name in EXTRAS if name not in ('all', 'dev'))}]"]
+
+
+def test_what_is_run_and_tested_is_there_and_has_a_version():
+    asked = re.findall(r'-e "\.\[(.*?)\]"', (ROOT / "Makefile").read_text("utf-8"))
+    assert asked
+    assert {extra for names in asked for extra in names.split(",")} <= EXTRAS.keys()
+    pinned = {
+        distribution_of(line)
+        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    }
+    wanted = {distribution_of(item) for name in EXTRAS if name != "all" for item in EXTRAS[name]}
+    assert not wanted - pinned
+
+
+def test_the_rule_sees_what_it_should():
+    code = 'import a.b\nfrom c.d import e\nimportlib.import_module("f.g")\nopen("h")\nfrom . import i\n'
+    assert imported_by(code) == {"a", "c", "f"}
+    code = 'def load(name):\n    return import_module(name)\nload("a.b")\nstore("c")\n'
+    assert imported_by(code) - {""} == {"a"}
