@@ -10,7 +10,7 @@ from talking import CALCULATE, WEATHER, Spec
 from swink.errors import InvalidTool, StreamError
 from swink.local.calls import CallParser, call_grammar, call_text
 from swink.local.describe import describe_tools
-from swink.local.gguf import Head
+from swink.local.gguf import GgufHead
 from swink.local.prompt import (
     MAX_CALLS,
     NO_IMAGE,
@@ -34,8 +34,8 @@ from swink.messages import (
 from swink.stream import LlmContext, StreamOptions
 
 TOOLS = [WEATHER, CALCULATE]
-NATIVE = Head(chat_template="{{ tools }}")
-CHANNELS = Head(chat_template="{{ tools }}<|channel|>")
+NATIVE = GgufHead(chat_template="{{ tools }}")
+CHANNELS = GgufHead(chat_template="{{ tools }}<|channel|>")
 OSLO = ToolCall("1", "weather", {"city": "Oslo"})
 
 
@@ -111,8 +111,8 @@ def test_tool_choice_forbids_forces_and_names():
 
 
 @pytest.mark.parametrize("choice", [None, "auto", "required"])
-@pytest.mark.parametrize("head", [Head(), NATIVE, CHANNELS])
-def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, head: Head):
+@pytest.mark.parametrize("head", [GgufHead(), NATIVE, CHANNELS])
+def test_every_run_ends_even_if_the_model_always_calls(choice: str | None, head: GgufHead):
     history: list[LlmMessage] = [UserMessage("?")]
     for turn in range(MAX_CALLS + 1):
         wanted = wanted_reply(context(*history), StreamOptions(tool_choice=choice), head)

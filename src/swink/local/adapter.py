@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from swink.errors import StreamError
 from swink.local.calls import CallParser, call_grammar
 from swink.local.chunks import ChunkDecoder
-from swink.local.gguf import Head
+from swink.local.gguf import GgufHead
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
 from swink.local.prompt import Answer, ForcedCall, Native, Wanted, chat_messages, native_tools, wanted_reply
@@ -111,7 +111,7 @@ class LocalStreamFn:
             async for event in events:
                 yield event
 
-    def _report(self, model: ModelSpec, options: StreamOptions, head: Head) -> None:
+    def _report(self, model: ModelSpec, options: StreamOptions, head: GgufHead) -> None:
         """Each option that a local model cannot honour, once and by name."""
         ignored = {
             name: "the model runs in this process"
@@ -184,7 +184,7 @@ def _violations(reply: ChunkDecoder, shapes: Mapping[str, Shape]) -> list[str]:
 
 
 def _request(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: Head
+    model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: GgufHead
 ) -> dict[str, Any]:
     """The body of llama.cpp's chat completion request."""
     known = KNOWN.get(model.model_id)

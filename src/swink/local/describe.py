@@ -20,13 +20,8 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
         f"- {tool.name}({_parameters(tool.parameters_schema)}): {_first_paragraph(tool.description)}"
         for tool in tools
     ]
-    return "\n".join(
-        [
-            "You have these tools:",
-            *lines,
-            'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}',
-        ]
-    )
+    how = 'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}'
+    return "\n".join(["You have these tools:", *lines, how])
 
 
 def _first_paragraph(text: str) -> str:
@@ -38,9 +33,8 @@ def _parameters(schema: Schema) -> str:
     shown: list[str] = []
     for name, value in _properties(schema).items():
         about = _first_paragraph(str(value.get("description", "")))
-        shown.append(
-            f"{name}{'' if name in required else '?'}: {_type(value, schema)}{f' ({about})' if about else ''}"
-        )
+        mark = "" if name in required else "?"
+        shown.append(f"{name}{mark}: {_type(value, schema)}{f' ({about})' if about else ''}")
     return ", ".join(shown)
 
 
@@ -52,20 +46,16 @@ def _type(schema: Schema, root: Schema, depth: int = 0) -> str:
         definitions = cast("Schema", root.get("$defs", root.get("definitions", {})))
         return _type(_schema(definitions.get(str(schema["$ref"]).rpartition("/")[2])), root, depth + 1)
     if "enum" in schema or "const" in schema:
-        return "|".join(
-            compact(value) for value in cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))
-        )
+        values = cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))
+        return "|".join(map(compact, values))
     if options := cast("Sequence[Any]", schema.get("anyOf", schema.get("oneOf", ()))):
         return "|".join(_type(_schema(option), root, depth + 1) for option in options)
     kind = cast("str | Sequence[str]", schema.get("type", "any"))
     if kind == "array":
         return f"[{_type(_schema(schema.get('items')), root, depth + 1)}]"
     if kind == "object" and (properties := _properties(schema)):
-        return (
-            "{"
-            + ", ".join(f"{name}: {_type(value, root, depth + 1)}" for name, value in properties.items())
-            + "}"
-        )
+        members = (f"{name}: {_type(value, root, depth + 1)}" for name, value in properties.items())
+        return f"{{{', '.join(members)}}}"
     return kind if isinstance(kind, str) else "|".join(kind)
 
 

@@ -12,7 +12,7 @@ _EARLY, _LATE = 1 << 20, 64 << 20
 """How far a key is searched for: the numbers are before the vocabulary, the chat template is behind it."""
 
 
-class Head(Struct, frozen=True):
+class GgufHead(Struct, frozen=True):
     """What a model file says about its model."""
 
     architecture: str = ""
@@ -36,7 +36,7 @@ class Head(Struct, frozen=True):
         return "enable_thinking" in self.chat_template
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path) -> GgufHead:
     """The head of a model file; raises `LoadFailed` for what is not one."""
     try:
         with path.open("rb") as file:
@@ -44,7 +44,7 @@ def read_head(path: Path) -> Head:
                 raise LoadFailed(f"{path} is not a GGUF model file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 architecture = _text(data, "general.architecture")
-                return Head(
+                return GgufHead(
                     architecture,
                     _number(data, f"{architecture}.context_length"),
                     _text(data, "tokenizer.chat_template"),

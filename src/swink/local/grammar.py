@@ -29,18 +29,9 @@ _CHAR = alt(
 )
 _KEY = seq(lit('"'), repeat(Chars(((0, 31), (34, 34), (92, 92), (127, 127)), negated=True), 1, 40), lit('"'))
 _NOT_IN_A_GRAMMAR = frozenset(
-    {
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
-        "patternProperties",
-        "propertyNames",
-    }
-    | {"unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "$dynamicRef"}
+    {"not", "if", "then", "else", "contains", "minContains", "maxContains", "$dynamicRef", "dependencies"}
+    | {"dependentRequired", "dependentSchemas", "patternProperties", "propertyNames"}
+    | {"unevaluatedProperties", "unevaluatedItems"}
 )
 _TYPE_HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("object", ("properties", "required", "additionalProperties", "minProperties", "maxProperties")),
@@ -220,19 +211,15 @@ class _Reading:
         properties.update({name: extra for name in required if name not in properties})
         if not properties:
             return self._pairs(schema, extra)
-        if schema.get("minProperties", 0) > len(required) or schema.get(
-            "maxProperties", len(properties)
-        ) < len(properties):
+        low, high = schema.get("minProperties", 0), schema.get("maxProperties", len(properties))
+        if low > len(required) or high < len(properties):
             self.exact = False
         members = [
             (name in required, seq(lit(f"{compact(name)}:"), self.value(value)))
             for name, value in properties.items()
         ]
-        return seq(
-            lit("{"),
-            _members([(needed, node) for needed, node in members if needed or node != NEVER]),
-            lit("}"),
-        )
+        possible = [(needed, node) for needed, node in members if needed or node != NEVER]
+        return seq(lit("{"), _members(possible), lit("}"))
 
     def _pairs(self, schema: Mapping[str, Any], extra: Schema) -> Node:
         """An object without named properties: any keys."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from swink.errors import AgentError, StreamError
 from swink.local.fairqueue import FairQueue
 from swink.local.generation import Generation
-from swink.local.gguf import Head, read_head
+from swink.local.gguf import GgufHead, read_head
 from swink.local.lifetime import close_at_exit, start_thread
 from swink.local.modelerrors import LoadCancelled, LocalModelError
 from swink.local.pull import pull
@@ -38,7 +38,7 @@ class LoadedModel(Struct, frozen=True):
     """A model in memory."""
 
     server: LlamaServer
-    head: Head
+    head: GgufHead
     path: Path
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from swink.errors import StreamError
 from swink.local.calls import call_text
 from swink.local.describe import describe_tools
-from swink.local.gguf import Head
+from swink.local.gguf import GgufHead
 from swink.local.grammar import compact
 from swink.messages import (
     AssistantMessage,
@@ -63,25 +63,16 @@ class Native(Struct, frozen=True):
 Wanted = ForcedCall | Answer | Native
 
 
-def wanted_reply(context: LlmContext, options: StreamOptions, head: Head = Head()) -> Wanted:
+def wanted_reply(context: LlmContext, options: StreamOptions, head: GgufHead = GgufHead()) -> Wanted:
     """Which kind of reply to ask for."""
     native = head.knows_tools
     tools, choice = tuple(context.tools), options.tool_choice
     calls = _calls_of_this_turn(context.messages)
     repeating = len(calls) > 1 and calls[-1] == calls[-2]
-    if native and tools:
-        answer = Native(tools, "none")
-    else:
-        answer = Answer(
-            after_calls=not native
-            and any(
-                isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages
-            )
-        )
+    called = any(isinstance(message, AssistantMessage) and message.tool_calls for message in context.messages)
+    answer = Native(tools, "none") if native and tools else Answer(after_calls=called and not native)
     match choice:
-        case _ if not tools:
-            return answer
-        case "none":
+        case _ if not tools or choice == "none":
             return answer
         case "required":
             if repeating or len(calls) >= MAX_CALLS:
@@ -103,11 +94,8 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
     """The messages of a request: plain text, or with native calls and results if the template takes them."""
     if isinstance(wanted, Native):
         messages = [entry for message in context.messages for entry in _native(message)]
-        return (
-            [{"role": "system", "content": context.system_prompt}, *messages]
-            if context.system_prompt
-            else messages
-        )
+        system = [{"role": "system", "content": context.system_prompt}] if context.system_prompt else []
+        return [*system, *messages]
     # With "none" no tools are mentioned; otherwise every request begins the same, for the prompt cache.
     tools = () if options.tool_choice == "none" else context.tools
     system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)

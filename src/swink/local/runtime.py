@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from swink.errors import InvalidInput, MisuseError
-from swink.local.gguf import Head
+from swink.local.gguf import GgufHead
 from swink.local.modelerrors import ExtraMissing, LoadFailed
 
 INSTALL = 'pip install "swink[local]"'
@@ -76,18 +76,18 @@ def require_runtime() -> Any:
             os.environ.pop("OMP_WAIT_POLICY", None)  # child processes keep their own default
 
 
-def open_model(path: Path, head: Head, settings: Settings) -> LlamaServer:
+def open_model(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:
     """Load a model for use in this process. Blocking; xllamacpp mostly holds the interpreter lock."""
     # xllamacpp opens an HTTP port in any case; a random key keeps others out.
     return _open(_parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32))), path)
 
 
-def open_http(path: Path, head: Head, settings: Settings, listen: Listen) -> LlamaServer:
+def open_http(path: Path, head: GgufHead, settings: Settings, listen: Listen) -> LlamaServer:
     """Load a model behind llama.cpp's HTTP server."""
     return _open(_parameters(path, head, settings, listen), path)
 
 
-def open_embedder(path: Path, head: Head, settings: Settings) -> LlamaServer:
+def open_embedder(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:
     """Load a model for embeddings; every text has to fit into one batch."""
     parameters = _parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32)))
     parameters.embedding = True
@@ -142,7 +142,7 @@ def _read(path: str) -> str:
         return ""
 
 
-def _parameters(path: Path, head: Head, settings: Settings, listen: Listen) -> Any:
+def _parameters(path: Path, head: GgufHead, settings: Settings, listen: Listen) -> Any:
     runtime = require_runtime()
     on_cpu = not any("GPU" in str(device["type"]) for device in runtime.get_device_info())
     parameters = runtime.CommonParams()

@@ -10,9 +10,9 @@ from swink.engine.waiting import outlast
 from swink.errors import InvalidTool, MisuseError
 from swink.mcp.connection import Connection
 from swink.mcp.naming import tool_names
-from swink.mcp.results import as_tool_result
 from swink.mcp.sdk import load_sdk
-from swink.mcp.servers import McpError, Server
+from swink.mcp.serverconfig import McpError, Server
+from swink.mcp.toolresults import as_tool_result
 from swink.tool import Tool, ToolContext, ToolResult
 
 log = logging.getLogger("swink.mcp")

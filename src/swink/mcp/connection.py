@@ -16,7 +16,7 @@ from typing import Any
 
 from swink.engine.waiting import outlast
 from swink.mcp.sdk import Sdk, first_error
-from swink.mcp.servers import HttpServer, McpError, Server, StdioServer
+from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer
 from swink.mcp.stderr import Stderr
 from swink.redact import redact_text
 from swink.tool import ToolError

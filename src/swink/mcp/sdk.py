@@ -5,7 +5,7 @@ import importlib
 from types import ModuleType
 from typing import Any, cast
 
-from swink.mcp.servers import McpError
+from swink.mcp.serverconfig import McpError
 
 
 class Sdk:
