@@ -19,7 +19,7 @@ from swink.messages import (
     UrlSource,
     UserMessage,
 )
-from swink.providers.convert import CallIds, paired, prepare
+from swink.providers.convert import CallIds, pair_results, prepare
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import (
     Done,
@@ -196,7 +196,7 @@ def test_results_follow_their_calls_whatever_the_history_lost():
         ToolResultMessage("a", "x", "2"),
         ToolResultMessage("a", "x", "3"),
     ]
-    results = [message for message in paired(history) if isinstance(message, ToolResultMessage)]
+    results = [message for message in pair_results(history) if isinstance(message, ToolResultMessage)]
     assert [(result.tool_call_id, result.text, result.is_error) for result in results] == [
         ("a", "1", False),
         ("a", "2", False),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swink.errors import AuthError, StreamError
 from swink.providers.awsconfig import find_credentials, find_region
-from swink.providers.sigv4 import Credentials, signed
+from swink.providers.sigv4 import Credentials, sign_headers
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def test_every_signature_is_botocores(path, query, headers, body, secret, token,
     credentials = Credentials("AKIDEXAMPLE", secret, token)
     with pytest.MonkeyPatch.context() as monkeypatch:
         wanted = botocore_signs(monkeypatch, "POST", url, headers, body, credentials, "eu-west-1", "bedrock")
-    got = signed(
+    got = sign_headers(
         "POST", url, headers, body, credentials=credentials, region="eu-west-1", service="bedrock", now=NOW
     )
     assert got == wanted
@@ -76,7 +76,7 @@ def test_a_model_arn_in_the_path_is_encoded_twice(monkeypatch):
         "us-east-1",
         "bedrock",
     )
-    got = signed(
+    got = sign_headers(
         "POST",
         url,
         {"Content-Type": "application/json"},
@@ -92,8 +92,8 @@ def test_a_model_arn_in_the_path_is_encoded_twice(monkeypatch):
 def test_signing_again_replaces_the_old_signature():
     credentials = Credentials("AKIDEXAMPLE", "secret", "token")
     keywords = {"credentials": credentials, "region": "us-east-1", "service": "bedrock", "now": NOW}
-    once = signed("POST", "https://h/p", {"a": "b"}, b"x", **keywords)
-    assert signed("POST", "https://h/p", once, b"x", **keywords) == once
+    once = sign_headers("POST", "https://h/p", {"a": "b"}, b"x", **keywords)
+    assert sign_headers("POST", "https://h/p", once, b"x", **keywords) == once
 
 
 def test_credentials_show_nothing():

@@ -2,8 +2,8 @@
 
     message_start (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
 
-Blocks that are not text, thinking or a tool call (the provider's own tools) are read past. When the provider pauses a long
-turn of such tools, the turn is continued with a second request, within the same reply.
+Blocks that are not text, thinking or a tool call (the provider's own tools) are skipped. When the provider
+pauses a long turn of such tools, the turn is continued with a second request, within the same reply.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -29,7 +29,7 @@ MOST_PAUSES = 16
 
 
 class AnthropicStreamFn:
-    """Claude, or any server that speaks the Messages API; `base_url` is without `/v1`, as in Anthropic's own SDK."""
+    """Claude, or a server with the same Messages API; `base_url` is without `/v1`, as in Anthropic's SDK."""
 
     honours = ALL_OPTIONS
 
@@ -127,7 +127,7 @@ class _Message(Struct):
 
 
 class _Content(Struct):
-    """The head of a content block; of the types that are read past, only the type matters."""
+    """The head of a content block; of the types that are skipped, only the type matters."""
 
     type: str
     text: str = ""
@@ -229,7 +229,7 @@ class _Decoder:
             case _Event(type) if type in _KNOWN:
                 raise malformed(data, ValueError(f"{type} out of place"))
             case _:
-                pass  # pings, and events of later days
+                pass  # pings, and types that newer servers may send
 
     def _start(self, key: int, content: _Content, data: bytes) -> None:
         if (stale := self._blocks.get(key)) is not None:
@@ -318,7 +318,7 @@ class _Decoder:
 
 
 class _Block:
-    """One content block: where it goes in the reply, and what it was, in case the turn has to be continued."""
+    """One content block: its index in the reply, and all it was, in case the turn has to be continued."""
 
     __slots__ = ("content", "data", "index", "parts")
 

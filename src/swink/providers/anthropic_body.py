@@ -1,7 +1,7 @@
 """The body of a request to the Anthropic Messages API.
 
-Breakpoints for the prompt cache stand on the last tool, on the system prompt and on the last two messages of the user's
-side: the four that the API allows, so that each turn reads what the turn before wrote.
+Breakpoints for the prompt cache stand on the last tool, on the system prompt and on the last two messages of
+the user's side: the four that the API allows, so that each turn reads what the turn before wrote.
 """
 
 import re
@@ -20,7 +20,7 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
-from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own, thinking_level
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -127,7 +127,7 @@ def _tool_choice(choice: str) -> dict[str, Any]:
 
 
 def _turns(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    """Messages that alternate between user and assistant, beginning with the user; results in one message with what follows."""
+    """Messages that alternate, the user's first; tool results join the user's message that follows them."""
     ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "toolu_")
     turns = Turns({"type": "text", "text": "(continued)"})
     for message in messages:
@@ -167,7 +167,7 @@ def _result_block(message: Any, ids: CallIds) -> dict[str, Any]:
 
 def _assistant_blocks(message: AssistantMessage, model: ModelSpec, ids: CallIds) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
-    mine = own(message, model)
+    mine = is_own(message, model)
     for block in message.content:
         match block:
             case Text(text):

@@ -1,9 +1,11 @@
 """Azure OpenAI: chat completions under a resource's own URL, with a key or an Entra ID token.
 
-https://NAME.openai.azure.com                        with an api_version: /openai/deployments/MODEL/chat/completions
-                                                     without: /openai/v1/chat/completions
-https://NAME.openai.azure.com/openai/v1              /chat/completions, the deployment named in the body
-https://NAME.openai.azure.com/openai/deployments/D   /chat/completions?api-version=…
+What follows the base URL:
+
+https://NAME.openai.azure.com                       /openai/deployments/MODEL/chat/completions?api-version=…
+                                                    or, without an api_version, /openai/v1/chat/completions
+https://NAME.openai.azure.com/openai/v1             /chat/completions, the deployment named in the body
+https://NAME.openai.azure.com/openai/deployments/D  /chat/completions?api-version=…
 """
 
 import os

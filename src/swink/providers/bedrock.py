@@ -1,4 +1,4 @@
-"""Bedrock: `POST {base_url}/model/{id}/converse-stream`, signed with SigV4 or with a Bedrock API key as bearer."""
+"""Bedrock: `POST {base_url}/model/{id}/converse-stream`, signed with SigV4 or with a Bedrock API key."""
 
 import os
 import re
@@ -15,12 +15,10 @@ from swink.providers.bedrock_body import request_body
 from swink.providers.bedrock_stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
-from swink.providers.exchange import encode_body, exchange
+from swink.providers.exchange import encode_body, exchange, merge_objects
 from swink.providers.http import Request, transport_for
-from swink.providers.merge import merged
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.refusing import refusing
-from swink.providers.sigv4 import Credentials, signed
+from swink.providers.sigv4 import Credentials, sign_headers
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 FindCredentials = Callable[[], Credentials | Awaitable[Credentials]]
@@ -31,8 +29,9 @@ _REGION_IN_HOST = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 class BedrockStreamFn:
     """Models on Amazon Bedrock; `base_url` replaces the endpoint, as `endpoint_url` does in boto3.
 
-    `api_key` is a Bedrock API key. Without one (nor AWS_BEARER_TOKEN_BEDROCK) requests are signed with `credentials`, or
-    with what `profile`, the environment or the shared AWS files hold. `credentials` may be a function, for keys that expire.
+    `api_key` is a Bedrock API key, by default AWS_BEARER_TOKEN_BEDROCK. Without one, requests are signed with
+    `credentials`, or with those that `profile`, the environment or the shared AWS files hold. `credentials`
+    may be a function, for keys that expire.
     """
 
     honours = ALL_OPTIONS - {"session_id"}
@@ -76,10 +75,10 @@ class BedrockStreamFn:
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._notices
             )
-            return await self._request(model, encode_body(merged(options.extra, body), {}), options)
+            return await self._request(model, encode_body(merge_objects(options.extra, body), {}), options)
 
         return exchange(
-            request, lambda reply: ConverseDecoder(reply, options), refusing(options, explain), self.timeout
+            request, lambda reply: ConverseDecoder(reply, options), options, self.timeout, explain=explain
         )
 
     def check_key(self, options: StreamOptions) -> None:
@@ -123,10 +122,10 @@ class BedrockStreamFn:
         if key:
             headers["authorization"] = f"Bearer {key}"
         elif key is None and (found := await self._find_credentials(endpoint)) is not None:
-            with_signature = signed(
+            signed = sign_headers(
                 "POST", url, headers, body, credentials=found, region=region, service="bedrock"
             )
-            headers = {name.lower(): value for name, value in with_signature.items()}
+            headers = {name.lower(): value for name, value in signed.items()}
         return Request(url, endpoint.sealed(headers), body)
 
     def _bearer(self, endpoint: Endpoint, options: StreamOptions) -> str | None:

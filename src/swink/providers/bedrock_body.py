@@ -1,7 +1,7 @@
 """The body of a request to Bedrock's Converse API.
 
-Cache points stand after the tools, after the system prompt and in the last two messages of the user's side, for the models
-that know them.
+Cache points stand after the tools, after the system prompt and in the last two messages of the user's side,
+for the models that know them.
 """
 
 import re
@@ -23,7 +23,7 @@ from swink.messages import (
     UrlSource,
 )
 from swink.providers.anthropic_body import BUDGETS, LEAST_ANSWER, claude_version
-from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own, thinking_level
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -138,7 +138,7 @@ def _tool_spec(name: str, description: str, schema: dict[str, Any]) -> dict[str,
 
 
 def _turns(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    """Messages that alternate between user and assistant, beginning with the user; results in one message with what follows."""
+    """Messages that alternate, the user's first; tool results join the user's message that follows them."""
     ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "tooluse_")
     turns = Turns({"text": "(continued)"})
     for message in messages:
@@ -192,7 +192,7 @@ def _result_block(message: ToolResultMessage, ids: CallIds) -> dict[str, Any]:
 
 def _assistant_blocks(message: AssistantMessage, model: ModelSpec, ids: CallIds) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
-    mine = own(message, model)
+    mine = is_own(message, model)
     for block in message.content:
         match block:
             case Text(text):

@@ -2,8 +2,8 @@
 
     messageStart (contentBlockStart? contentBlockDelta* contentBlockStop)* messageStop metadata
 
-Only tool calls have a start. The reply is done when both messageStop and metadata have come, in either order, or when the
-body ends after messageStop.
+Only tool calls have a start. The reply is done when both messageStop and metadata have come, in either order,
+or when the body ends after messageStop.
 """
 
 import re
@@ -24,7 +24,7 @@ from swink.errors import (
     is_overflow,
 )
 from swink.messages import Usage
-from swink.providers.eventstream import EventStreamParser, Frame
+from swink.providers.awsframes import Frame, FrameParser
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.failure import failure, parse_error, retry_after
 from swink.providers.http import Response
@@ -99,7 +99,7 @@ class _Event(Struct, frozen=True, rename="camel"):
 
 
 class _Block:
-    """One content block of the provider's: at most a text, a thinking and a call, told apart by what comes."""
+    """One content block of the provider's: a text, a thinking and a call, as far as its deltas bring them."""
 
     __slots__ = ("call", "redacted", "signature", "text", "thinking")
 
@@ -124,7 +124,7 @@ class ConverseDecoder:
     def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
-        self._parser = EventStreamParser()
+        self._parser = FrameParser()
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
         self._stop_reason: str | None = None
@@ -205,7 +205,7 @@ class ConverseDecoder:
         if block.thinking is not None:
             self._reply.end(
                 block.thinking,
-                _joined(block.redacted) or block.signature or None,
+                _join(block.redacted) or block.signature or None,
                 redacted=bool(block.redacted),
             )
 
@@ -222,9 +222,7 @@ class ConverseDecoder:
             case "max_tokens":
                 self._reply.done("length")
             case "malformed_tool_use" if self._calls:
-                self._reply.done(
-                    "tool_use"
-                )  # the arguments do not parse, and the model is shown its own error
+                self._reply.done("tool_use")  # the arguments do not parse: the model is shown its error
             case _:
                 raise _stop_error(reason)
 
@@ -242,7 +240,7 @@ def explain(response: Response, body: bytes) -> ModelError:
     return error
 
 
-def _joined(redacted: list[str]) -> str:
+def _join(redacted: list[str]) -> str:
     """Redacted thinking is bytes, in base64 here; pieces of it are joined as bytes."""
     if len(redacted) < 2:
         return "".join(redacted)

@@ -1,6 +1,7 @@
 """The body of a chat-completions request, and the dialects in which servers want it.
 
-Tool results carry text only in most dialects, so images among them follow in one user message after the whole batch.
+Tool results carry text only in most dialects, so their images follow in one user message after the whole
+batch.
 """
 
 import re
@@ -27,8 +28,8 @@ from swink.providers.convert import (
     CallIds,
     data_url,
     input_schema,
+    is_own,
     joined_text,
-    own,
     thinking_level,
 )
 from swink.providers.exchange import encode_body
@@ -42,12 +43,12 @@ _GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class Dialect(Struct, frozen=True):
-    """What a server wants otherwise than its neighbours."""
+    """How a server differs from the other servers that speak chat completions."""
 
     provider: str
     limit_field: str = "max_tokens"
     sends_limit: bool = True
-    """Whether the model's own limit is sent where the caller sets none; servers that count it against the window get none."""
+    """Whether the model's own limit is sent by default: not to servers that count it against the window."""
     reasoning: Literal["effort", "openai", "openrouter", "deepseek", "mistral", "xai"] = "effort"
     replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
     """How thinking goes back to the model that wrote it."""
@@ -213,7 +214,9 @@ def _assistant(
         turn["tool_calls"] = calls
     if not dialect.replay:
         return turn
-    thoughts = [block for block in message.content if type(block) is Thinking] if own(message, model) else []
+    thoughts = (
+        [block for block in message.content if type(block) is Thinking] if is_own(message, model) else []
+    )
     match dialect.replay:
         case "reasoning_content" if in_loop and thoughts:
             turn["reasoning_content"] = "".join(block.text for block in thoughts)
@@ -250,10 +253,9 @@ def _thinking_part(block: Thinking) -> dict[str, Any]:
 
 def _details(signature: str) -> list[Any]:
     try:
-        details = msgspec.json.decode(signature)
+        return msgspec.json.decode(signature, type=list[Any])
     except (msgspec.DecodeError, UnicodeError):
         return []
-    return details if isinstance(details, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _result(
@@ -298,7 +300,7 @@ def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:
 
 
 def _mark_for_cache(messages: list[dict[str, Any]]) -> None:
-    """Breakpoints for a provider behind OpenRouter that wants them said: the system prompt and the last two questions."""
+    """Cache breakpoints for Claude behind OpenRouter: on the system prompt and the last two user messages."""
     users = [message for message in messages if message["role"] == "user"]
     for message in [message for message in messages[:1] if message["role"] == "system"] + users[-2:]:
         content: Any = message["content"]

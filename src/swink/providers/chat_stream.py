@@ -2,12 +2,12 @@
 
     {"choices": [{"delta": {…}, "finish_reason": null}]}*  {"choices": [], "usage": {…}}?  [DONE]?
 
-A finish reason ends the reply at `[DONE]` or at a clean end of the body, whichever comes, so that the usage after it is read.
-Tool calls are told apart by index, by id where a server repeats or omits the index, and by their name where it omits both.
+After a finish reason the reply ends at `[DONE]` or where the body ends, so that the usage in between is read.
+Tool calls are told apart by index, by id where a server repeats or omits the index, else by name.
 """
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -143,15 +143,18 @@ class ChatDecoder:
                     self._reply.say(text)
                 case {"type": "thinking", "thinking": [*pieces]}:
                     for piece in pieces:
-                        if isinstance(piece, dict) and (text := piece.get("text")):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-                            self._reply.think(str(text))  # pyright: ignore[reportUnknownArgumentType]
+                        match piece:
+                            case {"text": str() as text} if text:
+                                self._reply.think(text)
+                            case _:
+                                pass
                     if signature := part.get("signature"):
                         self._reply.sign(str(signature))
                 case _:
                     pass  # references and other decoration
 
     def _keep_details(self, details: list[dict[str, Any]]) -> None:
-        """Reasoning details are opaque and go back as they came; the pieces of one detail are joined first."""
+        """Reasoning details go back exactly as they came; only the pieces of one detail are joined."""
         for detail in details:
             known = self._details.setdefault(count(detail, "index"), {})
             for name, value in detail.items():
@@ -267,7 +270,10 @@ class _Calls:
         return current
 
     def _begins_another(self, current: _Call, id: str, name: str) -> bool:
-        """Whether a delta in the place of a known call is another call: it has a name again, and an id or a whole call before it."""
+        """Whether a delta at a known call's index begins another call.
+
+        It does if it has a name again, and either another id, or the call before it is complete.
+        """
         if not name or not current.name:
             return False
         if id and current.id:
@@ -276,8 +282,10 @@ class _Calls:
 
 
 def usage_of(usage: dict[str, Any]) -> Usage:
-    """Counts in the shape of chat completions. Cached tokens are part of the prompt there; some servers leave the reasoning
-    out of the completion and count it in the total alone."""
+    """The usage of chat completions, where cached tokens are part of the prompt.
+
+    Some servers leave the reasoning out of the completion and count it in the total alone.
+    """
     prompt = count(usage, "prompt_tokens")
     completion = count(usage, "completion_tokens")
     total = count(usage, "total_tokens")
@@ -305,12 +313,12 @@ def usage_of(usage: dict[str, Any]) -> Usage:
 
 def count(counts: Any, name: str) -> int:
     """A count in an object of a provider's; 0 where there is none."""
-    value = counts.get(name) if isinstance(counts, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
     return value if isinstance(value, int) else 0
 
 
 def _is_filtered(result: Any) -> bool:
-    return isinstance(result, dict) and result.get("filtered") is True  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
 
 
 def _made_up_id(reply_id: str, number: int) -> str:

@@ -2,7 +2,7 @@
 
 await prepare(messages)      calls and results paired, image files read, nothing empty left
 CallIds(shape)               tool call ids in the shape the target accepts, the same in every request
-own(message, model)          whether the thinking in a message may be sent back to this model
+is_own(message, model)       whether the thinking in a message may be sent back to this model
 """
 
 import asyncio
@@ -50,13 +50,12 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 
 
 async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None) -> list[LlmMessage]:
-    """The history as a provider can take it: every call has its result, images are in memory, blank text is gone."""
+    """The history as a provider takes it: each call has its result, images are loaded, no text is blank."""
     prepared: list[LlmMessage] = []
     takes_images = model is None or model.capabilities is None or model.capabilities.images
-    # A snapshot of a history pairs already; anything else is somebody's own list.
-    for message in (
-        cast("Iterable[LlmMessage]", messages) if isinstance(messages, Snapshot) else paired(messages)
-    ):
+    # A snapshot of a history is paired already; anything else is somebody's own list.
+    paired = isinstance(messages, Snapshot)
+    for message in cast("Iterable[LlmMessage]", messages) if paired else pair_results(messages):
         if _is_ready(message):
             prepared.append(message)
             continue
@@ -64,14 +63,13 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
         if any(type(block) is Image for block in content):
             if not takes_images:
                 raise StreamError(f"{model} takes no images")
-            content = tuple([await _loaded(block) for block in content])
+            content = tuple([await _load(block) for block in content])
         content = tuple(
-            [_acceptable(block) for block in content if type(block) is not Text or block.text.strip()]
+            [_with_valid_name(block) for block in content if type(block) is not Text or block.text.strip()]
         )
         if isinstance(message, ToolResultMessage):
-            prepared.append(
-                msgspec.structs.replace(message, content=content, tool_name=_named(message.tool_name))
-            )
+            name = _valid_name(message.tool_name)
+            prepared.append(msgspec.structs.replace(message, content=content, tool_name=name))
         elif content:
             prepared.append(msgspec.structs.replace(message, content=content))
     return prepared
@@ -79,20 +77,18 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
 
 def _is_ready(message: LlmMessage) -> bool:
     """Whether a message can go as it is, which most can: the whole history is looked at on every turn."""
-    content = message.content
-    for block in content:
-        kind = type(block)
+    for block in message.content:
         if (
-            kind is Image
-            or (kind is Text and not block.text.strip())
-            or (kind is ToolCall and not _is_name(block.name))
-        ):  # type: ignore[union-attr]
+            type(block) is Image
+            or (type(block) is Text and not block.text.strip())
+            or (type(block) is ToolCall and not _is_name(block.name))
+        ):
             return False
-    return _is_name(message.tool_name) if isinstance(message, ToolResultMessage) else bool(content)
+    return _is_name(message.tool_name) if isinstance(message, ToolResultMessage) else bool(message.content)
 
 
-def _acceptable(block: Any) -> Any:
-    return msgspec.structs.replace(block, name=_named(block.name)) if type(block) is ToolCall else block
+def _with_valid_name(block: Any) -> Any:
+    return msgspec.structs.replace(block, name=_valid_name(block.name)) if type(block) is ToolCall else block
 
 
 @lru_cache(1024)
@@ -100,8 +96,11 @@ def _is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def paired(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
-    """The history with one result for every call, right after it and in call order: lost ones are made up, stray ones left out."""
+def pair_results(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
+    """The history with one result for every call, right after it and in call order.
+
+    Results that are missing are made up, those without a call are left out.
+    """
     result: list[LlmMessage] = []
     calls: Sequence[ToolCall] = ()
     given: list[ToolResultMessage] = []
@@ -123,7 +122,7 @@ class Turns:
         self._opening = opening
 
     def add(self, role: str, content: list[dict[str, Any]]) -> None:
-        """Add content to the last turn if it is the same role's, else as a turn of its own; nothing is added for nothing."""
+        """Add content to the last turn if it is the same role's, else as a new turn, unless it is empty."""
         if not content:
             return
         if not self.items and role == "assistant":
@@ -134,13 +133,13 @@ class Turns:
             self.items.append({"role": role, "content": content})
 
 
-def own(message: AssistantMessage, model: ModelSpec) -> bool:
+def is_own(message: AssistantMessage, model: ModelSpec) -> bool:
     """Whether this model wrote the message, so that its thinking and signatures mean something to it."""
     return message.provider == model.provider and message.model == model.model_id
 
 
 class CallIds:
-    """Tool call ids in the shape a target accepts. Ids that fit stay; others are hashed, so every request says the same.
+    """Tool call ids in the shape a target accepts: ids that fit stay, others become a hash.
 
     An id that a later turn uses again becomes a new one, since targets want them unique in a conversation.
     """
@@ -154,11 +153,11 @@ class CallIds:
 
     def call(self, id: str) -> str:
         """The id of a new call."""
-        mapped = id if _fits(self._shape, id) else self._hashed(id)
+        mapped = id if _fits(self._shape, id) else self._hash(id)
         salt = 0
         while mapped in self._taken:
             salt += 1
-            mapped = self._hashed(f"{id}\0{salt}")
+            mapped = self._hash(f"{id}\0{salt}")
         self._taken.add(mapped)
         self._waiting.setdefault(id, []).append(mapped)
         return mapped
@@ -171,7 +170,7 @@ class CallIds:
             waiting = self._waiting[id]
         return waiting.pop(0)
 
-    def _hashed(self, text: str) -> str:
+    def _hash(self, text: str) -> str:
         number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest())
         digits: list[str] = []
         while len(self._prefix) + len(digits) < self._length:
@@ -193,7 +192,7 @@ def thinking_level(model: ModelSpec) -> ThinkingLevel:
 
 
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
-    """A tool's schema with the `type` and `properties` that providers insist on; the tool's own object is left alone."""
+    """A tool's schema with the `type` and `properties` that providers insist on, as a new object."""
     return {"type": "object", "properties": {}, **tool.parameters_schema}
 
 
@@ -214,7 +213,7 @@ def data_url(source: Base64Source | UrlSource | FileSource) -> str:
 
 
 def read_image(source: FileSource) -> Base64Source:
-    """The bytes of an image on disk, with the media type they have rather than the one their name suggests."""
+    """The bytes of an image on disk, with the media type that they show rather than the name suggests."""
     path = Path(source.path).expanduser()
     try:
         data = path.read_bytes()
@@ -232,7 +231,7 @@ def _in_call_order(
     ordered: list[ToolResultMessage] = []
     for call in calls:
         at = next((at for at, result in enumerate(left) if result.tool_call_id == call.id), None)
-        found = _interrupted(call) if at is None else left.pop(at)
+        found = _missing_result(call) if at is None else left.pop(at)
         # Some targets match by name, which not every history has.
         ordered.append(
             found if found.tool_name == call.name else msgspec.structs.replace(found, tool_name=call.name)
@@ -246,12 +245,12 @@ def _matches(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) ->
     ]
 
 
-def _named(name: str) -> str:
-    """A name that no tool of ours has: the model made it up, and no provider takes it back as it is."""
+def _valid_name(name: str) -> str:
+    """The name, or one that providers accept: a model may call a tool by a name it made up."""
     return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
-def _interrupted(call: ToolCall) -> ToolResultMessage:
+def _missing_result(call: ToolCall) -> ToolResultMessage:
     return ToolResultMessage(call.id, call.name, (Text(INTERRUPTED),), True)
 
 
@@ -267,7 +266,7 @@ def _media_type(data: bytes, path: Path) -> str:
     return guessed
 
 
-async def _loaded(block: Any) -> Any:
+async def _load(block: Any) -> Any:
     match block:
         case Image(FileSource() as source):
             return Image(await asyncio.to_thread(read_image, source))

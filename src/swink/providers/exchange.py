@@ -1,16 +1,16 @@
-"""One exchange with a provider: a request goes out, the bytes that come back are decoded, stream events come out.
+"""One exchange with a provider: a request is sent, the answer's bytes are decoded, stream events come out.
 
     Start ── request built, sent, accepted ── decoder.feed(bytes)* ── decoder.end() ── terminal
 
-An adapter gives two functions: one builds the request, one makes a decoder for the answer. Every failure on the way, from a
-missing key to a cut connection, ends the stream with one `Error`; nothing but cancellation and bugs is raised out of it.
-The connection is back in the pool before the terminal is yielded.
+An adapter gives two functions: one builds the request, one makes a decoder for the answer. Every failure on
+the way, from a missing key to a cut connection, ends the stream with one `Error`; nothing but cancellation
+and bugs is raised out of it. The connection is back in the pool before the terminal is yielded.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -25,16 +25,18 @@ from swink.stream import AssistantMessageEvent, BlockWriter, Start, StreamOption
 
 T = TypeVar("T")
 
+Explain = Callable[[Response, bytes], ModelError]
 DRAIN_SECONDS = 0.05
 SHOWN_BYTES = 200
 
 
 class Decoder(Protocol):
-    """Turns the bytes of an answer into calls on a `BlockWriter`; raises a `ModelError` for what it cannot read."""
+    """Turns the bytes of an answer into calls on a `BlockWriter`; raises a `ModelError` if it cannot."""
 
     def feed(self, chunk: bytes) -> None: ...
     def end(self) -> Request | None:
-        """The body ended without a terminal: finish the reply if it is whole, give the request that goes on with it, or raise."""
+        """The body ended without a terminal: finish a reply that is whole, return the request that continues
+        it, or raise."""
         ...
 
 
@@ -44,9 +46,14 @@ async def exchange(
     options: StreamOptions,
     timeout: Timeout,
     *,
+    explain: Explain | None = None,
     refused_types: tuple[str, ...] = ("text/html", "application/json"),
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
-    """Send one request and yield the reply as it arrives; an answer of a refused media type is no stream at all."""
+    """Send one request and yield the reply as it arrives.
+
+    `explain` reads an answer of 4xx or 5xx for a provider that says more in it than a status and a message.
+    An answer of one of the `refused_types` is an error, unless its bytes turn out to be a stream.
+    """
     reply = BlockWriter()
     response: Response | None = None
     secrets: list[str] = []
@@ -58,7 +65,9 @@ async def exchange(
         while sent is not None:
             response = await transport_for(options).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
-                raise await refusal(response, *secrets)
+                if explain is None or response.status < 400:
+                    raise await refusal(response, *secrets)
+                raise explain(response, await read_capped(response))
             doubted = _media_type(response) in refused_types
             async for chunk in response:
                 if doubted:
@@ -103,9 +112,19 @@ def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(merged, enc_hook=plain)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_cleaned(merged), enc_hook=plain)
+        return msgspec.json.encode(_clean(merged), enc_hook=plain)
     except (TypeError, NotImplementedError) as error:
         raise StreamError(f"the request is not JSON-able: {error}") from error
+
+
+def merge_objects(extra: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, object by object, for providers whose bodies nest; where they disagree the body wins."""
+    result = {**extra, **body}
+    for name, value in body.items():
+        other = extra.get(name)
+        if isinstance(value, dict) and isinstance(other, Mapping):
+            result[name] = merge_objects(cast("Mapping[str, Any]", other), cast("dict[str, Any]", value))
+    return result
 
 
 def decode_json(data: bytes) -> Any:
@@ -147,23 +166,23 @@ def malformed(data: bytes, error: Exception) -> StreamError:
 
 
 def _decode_leniently(data: bytes, error: Exception) -> Any:
-    """Half a surrogate pair in an escape is not valid JSON text, but it is what some providers send; it becomes U+FFFD."""
+    """Half a surrogate pair in an escape is invalid, but some providers send it; it becomes U+FFFD."""
     if b"\\ud" not in data.lower():
         raise malformed(data, error) from error
     try:
-        return _cleaned(json.loads(data))
+        return _clean(json.loads(data))
     except (ValueError, RecursionError) as again:
         raise malformed(data, again) from again
 
 
-def _cleaned(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     match value:
         case str():
             return clean(value)
         case dict():
-            return {_cleaned(key): _cleaned(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {_clean(key): _clean(item) for key, item in cast("dict[Any, Any]", value).items()}
         case list() | tuple():
-            return [_cleaned(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_clean(item) for item in cast("Sequence[Any]", value)]
         case _:
             return value
 
@@ -173,7 +192,7 @@ def _media_type(response: Response) -> str:
 
 
 async def _refuse_unless_stream(response: Response, first: bytes) -> None:
-    """Refuse an answer that is a page or a single JSON document: the URL is wrong, or the server does not stream.
+    """Refuse an answer that is a page or one JSON document: the URL is wrong, or the server does not stream.
 
     Some servers stream under the name of JSON, so the first bytes decide.
     """
@@ -184,9 +203,8 @@ async def _refuse_unless_stream(response: Response, first: bytes) -> None:
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
     kind = _media_type(response)
-    raise StreamError(
-        f"the server answered with {kind} instead of a stream; is base_url right? {redact_text(message[:SHOWN_BYTES])}"
-    )
+    shown = redact_text(message[:SHOWN_BYTES])
+    raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {shown}")
 
 
 async def _drain(response: Response) -> None:

@@ -1,4 +1,4 @@
-"""From what a provider says when it refuses to what that means: status, code and wording → a typed error.
+"""What a provider's failure means: status, code and wording → a typed error.
 
 failure(message, status=…, code=…, headers=…)   what was said, in an answer or inside a stream
 await refusal(response)                          the error that an answer with a bad status stands for
@@ -8,7 +8,6 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -71,7 +70,8 @@ _FILTERED = (
 )
 _BAD_KEY = ("api key not valid", "invalid api key", "incorrect api key", "api_key_invalid")
 _GONE = re.compile(
-    r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired|end of life|shut ?down)"
+    r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired"
+    r"|end of life|shut ?down)"
     r"|(?:invalid|unknown|unsupported|no such) model|^model: ",
     re.I | re.S,
 )
@@ -86,14 +86,14 @@ def failure(
     secrets: tuple[str | None, ...] = (),
 ) -> ModelError:
     """The typed error for what a provider said; the text is redacted and capped."""
-    # Redaction looks a little further than what is kept, so that a key across the edge does not leave its first half.
+    # Redaction looks a little further than what is kept, so that half of a key cannot remain at the end.
     text = _cap(redact_text(_cap(message, KEPT_LIMIT + 512), *secrets), KEPT_LIMIT)
     kind = kind_of(status, code, message[:SCANNED_LIMIT])
     return error_for(kind, text, retry_after=retry_after(headers or {}))
 
 
 def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
-    """The error kind of a status, a provider's error code or type, and its wording, in that order of trust."""
+    """The error kind of a status, a provider's error code or type, and its wording; the first counts most."""
     text = message.lower()
     code = code.lower()
     if status is None and code.isdigit():
@@ -124,7 +124,7 @@ def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or an HTTP date); header names are lower-case."""
+    """Seconds to wait: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date; lower-case names."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(milliseconds) / 1000)
@@ -136,6 +136,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         seconds = float(given)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # slow to import, and rarely needed
+
         try:
             seconds = parsedate_to_datetime(given).timestamp() - time.time()
         except ValueError:
@@ -151,7 +153,7 @@ async def refusal(response: Response, *secrets: str | None) -> ModelError:
     if 300 <= status < 400:
         return error_for(
             "stream",
-            f"HTTP {status}: the server redirects; redirects are not followed, so set base_url to where it leads",
+            f"HTTP {status}: the server redirects; set base_url to the address it redirects to",
         )
     error = failure(
         message or "no details", status=status, code=code, headers=response.headers, secrets=secrets
@@ -175,7 +177,7 @@ async def read_capped(response: Response, limit: int = READ_LIMIT) -> bytes:
 
 
 def parse_error(body: bytes) -> tuple[str, str]:
-    """The message and the code of an error body: JSON in any of the providers' shapes, an HTML page, or plain text."""
+    """The message and the code of an error body: JSON of several shapes, an HTML page, or plain text."""
     text = body.decode("utf-8", "replace").strip()
     try:
         return describe_error(msgspec.json.decode(text))

@@ -1,7 +1,8 @@
 """Gemini: `POST {base_url}/v1beta/models/{model}:streamGenerateContent?alt=sse`.
 
-Every event is a whole response with the next parts of the content in it; the last one has a finish reason, and the body
-ends. There are no block boundaries: text and thinking run on until a part of another kind, or one with a signature, comes.
+Every event is a whole response with the next parts of the content in it; the last one has a finish reason,
+and the body ends. There are no block boundaries: text and thinking run on until a part of another kind, or
+one with a signature, comes.
 """
 
 import re
@@ -16,14 +17,12 @@ from swink.errors import ContentFiltered, ModelError, NetworkError, StreamError,
 from swink.messages import ModelSpec, Usage
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint, segment
-from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed
+from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
 from swink.providers.gemini_body import MADE_UP, ON_EMPTY, ON_TEXT, request_body
 from swink.providers.http import Request, Response, transport_for
-from swink.providers.merge import merged
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.refusing import refusing
 from swink.providers.sse import SseParser
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
@@ -79,11 +78,11 @@ class GeminiStreamFn:
             extra = dict(options.extra)
             if "tools" in extra:  # Google's own tools stand beside ours
                 body["tools"] = [*body.get("tools", ()), *extra.pop("tools")]
-            return self._request(model, encode_body(merged(extra, body), {}), options)
+            return self._request(model, encode_body(merge_objects(extra, body), {}), options)
 
         names = [tool.name for tool in context.tools]
         return exchange(
-            request, lambda reply: _Decoder(reply, options, names), refusing(options, _explain), self.timeout
+            request, lambda reply: _Decoder(reply, options, names), options, self.timeout, explain=_explain
         )
 
     def check_key(self, options: StreamOptions) -> None:
@@ -203,9 +202,8 @@ class _Decoder:
             )
             self._reply.usage = _usage(self._counts)
         if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
-            raise ContentFiltered(
-                f"the provider blocked the prompt: {feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
-            )
+            why = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
+            raise ContentFiltered(f"the provider blocked the prompt: {why}")
         for candidate in event.candidates or ():
             if candidate.index:
                 continue  # `extra` may ask for several; a reply is one
@@ -257,7 +255,7 @@ class _Decoder:
             self._reply.end(call.index, call.signature)
 
     def _function_call(self, call: _FunctionCall, signature: str | None) -> None:
-        """A whole call, or a piece of one whose arguments are streamed: the first has the name, the last nothing at all."""
+        """A whole call, or a piece of a streamed one: the first piece has the name, the last is empty."""
         if call.name:
             self._close()
             self._calls += 1
@@ -276,7 +274,7 @@ class _Decoder:
             self._close()
 
     def _repair(self, message: str) -> None:
-        """A call that the provider could not read becomes one with the arguments it tried, so that the model sees its error."""
+        """An unreadable call goes out with what it said as arguments, so that the model sees its error."""
         names = [name for name in self._tools if re.search(rf"\b{re.escape(name)}\b", message)] or self._tools
         if self._calls or len(set(names)) != 1:
             raise StreamError(f"the model made a malformed function call: {message}".rstrip(": "))

@@ -32,7 +32,7 @@ class PartialArgument(Struct, frozen=True, rename="camel"):
 class ArgumentWriter:
     """Writes an object as its values arrive; each call gives the text to add.
 
-    Values come in the order in which the model writes them, so a container that was left is never entered again.
+    Values come in the order in which the model writes them, so a container that was closed stays closed.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Container:
         if isinstance(key, int):
             if not self._count <= key <= self._count + MOST_SKIPPED:
                 raise StreamError("the provider streams arguments out of order")
-            # An element that was passed over had nothing in it to tell of.
+            # Elements that the provider skips have no value.
             skipped = "null," * (key - self._count)
             comma = "," if self._count else ""
             self._count = key + 1

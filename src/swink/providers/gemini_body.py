@@ -1,8 +1,8 @@
 """The body of a request to Gemini.
 
-A thought signature goes back on the part it came on. Thinking and calls carry theirs; text has no place for one, so the
-signature of a text part stands before the text in a redacted thinking block of its own: `text:…`, or `empty:…` for a part
-whose text was empty. The prefix cannot be mistaken, because signatures are base64.
+A thought signature goes back on the part it came on. Thinking and calls carry theirs; text has no place for
+one, so the signature of a text part stands before the text in a redacted thinking block of its own: `text:…`,
+or `empty:…` for a part whose text was empty. The prefix cannot be mistaken, because signatures are base64.
 """
 
 import mimetypes
@@ -23,11 +23,11 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
-from swink.providers.convert import NO_OUTPUT, input_schema, joined_text, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text, thinking_level
 from swink.stream import LlmContext, StreamOptions
 
 MADE_UP = "swink-"
-"""How the ids begin that this adapter gives to calls without one; Gemini never sees them."""
+"""The prefix of ids that this adapter gives to calls without one; they are not sent to Gemini."""
 ON_TEXT = "text:"
 ON_EMPTY = "empty:"
 SKIP_VALIDATION = "skip_thought_signature_validator"
@@ -71,7 +71,7 @@ def _generation_config(model: ModelSpec, options: StreamOptions) -> dict[str, An
 
 
 def _thinking_config(model: ModelSpec, max_tokens: int | None) -> dict[str, Any]:
-    """A level for Gemini 3, a budget for 2.5; nothing for models that do not think. `off` is the least a model can do."""
+    """A level for Gemini 3, a budget for 2.5, none for older ones; `off` is the least a model can do."""
     version, name, level = gemini_version(model.model_id), model.model_id.lower(), thinking_level(model)
     if version < (2, 5) or any(word in name for word in ("image", "tts", "audio", "live", "embedding")):
         return {}
@@ -114,7 +114,7 @@ def _tool_choice(choice: str) -> dict[str, Any]:
 
 
 def _contents(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    """Contents that begin with the user; parallel results are one content, and pictures they hold come after it."""
+    """Contents, the user's first; the results of one turn are one content, and their pictures follow it."""
     contents: list[dict[str, Any]] = []
     pictures: list[dict[str, Any]] = []
     last = ""
@@ -182,7 +182,7 @@ def _result_part(
 
 def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    mine = own(message, model)
+    mine = is_own(message, model)
     signature: str | None = None  # of the text part that comes next
     for block in message.content:
         if signature is not None and type(block) is not Text:

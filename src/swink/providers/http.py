@@ -2,7 +2,7 @@
 
     Request ──send──▶ Response(status, headers) ──async for──▶ bytes ──aclose──▶ connection back in the pool
 
-`StreamOptions.transport` may hold any `Transport`: that is the seam where tests replay bytes without a socket. Nobody has
+`StreamOptions.transport` may hold any `Transport`, for example one that replays bytes in a test. Nobody has
 to close the default transport: its session for an event loop closes when that loop shuts down.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct, field
 
@@ -58,7 +57,7 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests. Failures below HTTP are raised as `NetworkError`; redirects are answers, never followed."""
+    """Sends requests. Failures below HTTP raise `NetworkError`; redirects are answers, never followed."""
 
     async def send(self, request: Request, timeout: Timeout) -> Response: ...
     async def aclose(self) -> None: ...
@@ -83,8 +82,8 @@ def timeout_for(options: StreamOptions, default: Timeout) -> Timeout:
 class AiohttpTransport:
     """The default transport: one session with a connection pool per event loop.
 
-    Proxies come from the environment. aiohttp's own `trust_env` is not used for that: it also adds passwords from .netrc
-    to requests that carry a key already, and costs two hops to a thread per request.
+    Proxies come from the environment. aiohttp's own `trust_env` is not used for that: it also adds passwords
+    from .netrc to requests that carry a key already, and costs two hops to a thread per request.
     """
 
     def __init__(self) -> None:
@@ -137,15 +136,17 @@ class AiohttpTransport:
 
 
 class _Pool:
-    """One aiohttp session, kept by an async generator: `loop.shutdown_asyncgens()` closes it with its loop."""
+    """One aiohttp session, held by an async generator, which `loop.shutdown_asyncgens()` closes."""
 
     def __init__(self, forget: Callable[[], Any]) -> None:
+        from urllib.request import getproxies
+
         import aiohttp
 
         self.session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Compression would only hold small events back; an answer that is compressed all the same gets decoded.
+            # Compression would delay small events; an answer that is compressed all the same is decoded.
             headers={"accept-encoding": "identity", "user-agent": "swink"},
             trace_configs=[_reuse_trace()],
         )
@@ -159,7 +160,7 @@ class _Pool:
         await anext(self._keeper)
 
     async def request(self, request: Request, timeout: Timeout) -> "aiohttp.ClientResponse":
-        """Send one request; a kept connection that the server had given up meanwhile is replaced by the next, at last a new one."""
+        """Send one request; if the server has closed a kept connection, try the next, finally a new one."""
         import aiohttp
 
         while True:
@@ -192,6 +193,8 @@ class _Pool:
     def proxy(self, url: str) -> str | None:
         if not self._proxies:
             return None
+        from urllib.request import proxy_bypass
+
         parts = urlsplit(url)
         host = parts.hostname or ""
         found = self._proxies.get(parts.scheme)
@@ -209,7 +212,7 @@ class _Pool:
 
 @lru_cache(64)
 def _url(text: str) -> "URL":
-    """The URL to send; an escaped one stays as it is: what is sent must be what was signed, and %2F is not the slash it stands for."""
+    """The URL to send; an escaped one stays as it is, because it was signed so, and %2F is not a slash."""
     from yarl import URL
 
     return URL(text, encoded=_ESCAPED.fullmatch(text) is not None)

@@ -1,4 +1,4 @@
-"""Mistral: `POST {base_url}/v1/chat/completions`; content in parts, thinking among them, and tool call ids of nine characters."""
+"""Mistral: `POST {base_url}/v1/chat/completions`, with thinking in the content and short call ids."""
 
 from collections.abc import AsyncGenerator
 

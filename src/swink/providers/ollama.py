@@ -1,6 +1,7 @@
 """Ollama: `POST {base_url}/api/chat`, streamed as newline-delimited JSON.
 
-Every line carries the next piece of the message; tool calls come whole; the last line says `done`, why, and the counts.
+Every line carries the next piece of the message; tool calls come whole; the last line says `done`, why, and
+the counts.
 """
 
 import logging
@@ -18,13 +19,11 @@ from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec, Usage
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url
-from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed
+from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
 from swink.providers.failure import failure, parse_error
 from swink.providers.http import Request, Response, transport_for
-from swink.providers.merge import merged
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama_body import context_size, estimated_tokens, request_body
-from swink.providers.refusing import refusing
 from swink.providers.sse import LineParser
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 
@@ -38,7 +37,7 @@ logger = logging.getLogger("swink.providers")
 
 
 class OllamaStreamFn:
-    """Models that an Ollama server runs; `base_url` is what Ollama's own SDK calls the host, a port or a bare name included.
+    """Models that an Ollama server runs; `base_url` is what Ollama's own SDK calls the host.
 
     `num_ctx` fixes the size of the context; without it the size follows the conversation.
     """
@@ -89,14 +88,15 @@ class OllamaStreamFn:
                 body["keep_alive"] = self._keep_alive
             sized = {"options": {"num_ctx": self._num_ctx or context_size(estimate, options, model)}}
             headers = self._endpoint.bearer_headers(options) | {"accept": "application/x-ndjson"}
-            sent = encode_body(merged(merged(sized, options.extra), body), {})
+            sent = encode_body(merge_objects(merge_objects(sized, options.extra), body), {})
             return Request(f"{self._endpoint.base_url}/api/chat", headers, sent)
 
         return exchange(
             request,
             lambda reply: _Decoder(reply, options, estimate),
-            refusing(options, _explain),
+            options,
             self.timeout,
+            explain=_explain,
             refused_types=("text/html",),
         )
 
@@ -217,8 +217,8 @@ class _Decoder:
         if 0 < read < FAR_BELOW * self._estimate:
             extra["prompt_missing"] = self._estimate - read
             logger.warning(
-                "ollama: the server read %d tokens of a prompt of about %d: it cut the beginning off, system prompt and tools included; "
-                "pass a larger num_ctx, or raise the limit of the server",
+                "ollama: the server read %d tokens of a prompt of about %d: it cut the beginning off, "
+                "system prompt and tools included; pass a larger num_ctx, or raise the limit of the server",
                 read,
                 self._estimate,
             )

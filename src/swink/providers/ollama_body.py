@@ -1,8 +1,8 @@
 """The body of a request to Ollama's native chat endpoint.
 
-The size of the context is always stated, because a server left to its default cuts the beginning off, system prompt and
-tools included, without a word. It is the smallest power of two that holds the prompt and an answer, so that a growing
-conversation makes the server load the model anew only a few times.
+The size of the context is always stated, because with its default a server silently cuts the beginning off,
+system prompt and tools included. It is the smallest power of two that holds the prompt and an answer, so that
+a growing conversation makes the server load the model anew only a few times.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 from swink.errors import StreamError
 from swink.messages import AssistantMessage, Base64Source, Image, LlmMessage, ModelSpec, ToolResultMessage
-from swink.providers.convert import NO_OUTPUT, input_schema, joined_text, own, thinking_level
+from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text, thinking_level
 from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
@@ -26,7 +26,7 @@ def request_body(
     options: StreamOptions,
     notices: Notices,
 ) -> dict[str, Any]:
-    """The JSON body for one reply, without the size of the context; `messages` are the context's, prepared."""
+    """The JSON body for one reply, without the context size; `messages` are the context's, prepared."""
     settings: dict[str, Any] = {}
     if options.temperature is not None:
         settings["temperature"] = options.temperature
@@ -131,7 +131,7 @@ def _result_text(message: ToolResultMessage) -> str:
 def _assistant(message: AssistantMessage, model: ModelSpec) -> dict[str, Any]:
     said: dict[str, Any] = {"role": "assistant", "content": joined_text(message.content)}
     calls = [{"function": {"name": call.name, "arguments": call.arguments}} for call in message.tool_calls]
-    if message.thinking and own(message, model):
+    if message.thinking and is_own(message, model):
         said["thinking"] = message.thinking
     if calls:
         said["tool_calls"] = calls

@@ -1,8 +1,8 @@
-"""OpenAI chat completions, and every server that speaks them: `POST {base_url}/chat/completions` with a bearer key.
+"""OpenAI chat completions, and every server that speaks them: `POST {base_url}/chat/completions`.
 
-OpenAIStreamFn()                                        api.openai.com, OPENAI_API_KEY
-OpenAIStreamFn(preset="groq")                           a well-known server, with its own key variable
-OpenAIStreamFn(base_url="http://127.0.0.1:8080/v1")     any other; `base_url` ends in /v1, as in OpenAI's own SDK
+OpenAIStreamFn()                                       api.openai.com, OPENAI_API_KEY
+OpenAIStreamFn(preset="groq")                          a well-known server, with its own key variable
+OpenAIStreamFn(base_url="http://127.0.0.1:8080/v1")    any other; `base_url` ends in /v1, as in OpenAI's SDK
 """
 
 from collections.abc import AsyncGenerator
@@ -48,7 +48,7 @@ COMPATIBLE = Dialect("openai", sends_limit=False)
 class OpenAIStreamFn:
     """OpenAI's chat completions, or a server that speaks them.
 
-    Without a preset, a `base_url` that belongs to a known one brings that one's ways and its key variable with it.
+    Without a preset, a `base_url` of a known server selects that server's preset.
     """
 
     def __init__(

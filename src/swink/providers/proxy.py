@@ -1,4 +1,4 @@
-"""ProxyStreamFn: a model behind a proxy of ours, which holds the provider's key so that this side need not."""
+"""ProxyStreamFn: a model behind a swink proxy, which holds the provider's key so that the client need not."""
 
 from collections.abc import AsyncIterator
 
@@ -37,8 +37,8 @@ from swink.stream import (
 class ProxyStreamFn:
     """Asks the model that a swink proxy fronts: `POST {base_url}/v1/stream` with a bearer token.
 
-    The model is named by what the proxy knows it as, "anthropic:claude-sonnet-4-6", or so behind the provider "proxy":
-    "proxy:anthropic:claude-sonnet-4-6". `version=1` speaks the old protocol, which has no tools.
+    The model is named as the proxy knows it, "anthropic:claude-sonnet-4-6", with or without "proxy:" before
+    it. `version=1` speaks the old protocol, which has no tools.
     """
 
     honours = ALL_OPTIONS

@@ -1,9 +1,10 @@
 """The proxy protocol, version 2: what `ProxyStreamFn` sends and `swink.serve.proxyserver` answers.
 
     POST {base}/v1/stream   authorization: Bearer …   {version, model, system, messages, tools, options}
-    ◀ text/event-stream     one stream event per `data:` line, the first of them {"type": "start", "version": 2}
+    ◀ text/event-stream     one stream event per `data:` line, the first is {"type": "start", "version": 2}
 
-Version 1 has no version field and no tools, its model is a string, and its errors carry `error_message` instead of a kind.
+Version 1 has no version field and no tools, its model is a string, and its errors carry `error_message`
+instead of a kind.
 """
 
 import asyncio
@@ -104,7 +105,7 @@ async def encode_request(
 
 
 def decode_request(body: bytes) -> WireRequest:
-    """A request from its body; what does not fit raises `msgspec.DecodeError`, or `StreamError` for files of the client's."""
+    """A request from its body; `msgspec.DecodeError` for what does not fit, `StreamError` for a path."""
     request = _request_decoder.decode(body)
     for message in request.messages:
         for block in message.content:
@@ -137,7 +138,7 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
 
 
 def decode_reply(data: bytes, version: int) -> AssistantMessageEvent | None:
-    """One event from its JSON, None for a type that a newer server may send; what does not fit raises `msgspec.DecodeError`."""
+    """One event from its JSON; None for an unknown type, `msgspec.DecodeError` for what does not fit."""
     try:
         event = _event_decoder.decode(data)
     except msgspec.ValidationError:
@@ -149,7 +150,7 @@ def decode_reply(data: bytes, version: int) -> AssistantMessageEvent | None:
             case _:
                 raise
     if version == 1 and isinstance(event, Done) and event.cost is not None and not event.cost.total:
-        # Version 1 cannot say that the price is unknown; it says nothing was paid.
+        # Version 1 cannot say that the price is unknown: it sends a cost of zero.
         return Done(event.stop_reason, event.usage)
     return event
 

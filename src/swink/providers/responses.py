@@ -1,8 +1,9 @@
-"""The OpenAI Responses API: `POST {base_url}/responses`, which reasoning models need to think and call tools in one turn.
+"""The OpenAI Responses API: `POST {base_url}/responses`.
 
-    response.created (output_item.added (… .delta)* output_item.done)* response.completed | incomplete | failed
+    response.created (output_item.added (….delta)* output_item.done)* response.completed | incomplete | failed
 
-An output item is one block: a message is text, a reasoning item thinking, a function call a tool call; others are read past.
+Reasoning models need it to think and call tools in one turn. An output item is one block: a message is text,
+a reasoning item thinking, a function call a tool call; others are skipped.
 """
 
 from collections.abc import AsyncGenerator
@@ -77,7 +78,7 @@ class ResponsesStreamFn:
 
 
 class _Item(Struct):
-    """An output item; of the types that are read past, only the type matters."""
+    """An output item; of the types that are skipped, only the type matters."""
 
     type: str
     id: str | None = None
@@ -178,7 +179,7 @@ class _Decoder:
                 message, code = describe_error(decode_json(data))
                 raise failure(message, code=code)
             case _:
-                pass  # progress reports, and events of later days
+                pass  # progress reports, and types that newer servers may send
 
     def _begin(self, key: int | str, item: _Item) -> None:
         match item.type:
@@ -249,14 +250,18 @@ def _whole_text(item: _Item) -> str:
     if item.type == "function_call":
         return item.arguments or ""
     parts = item.content if item.type == "message" else item.summary or item.content
-    texts = [
-        part["text"] for part in parts or () if isinstance(part, dict) and isinstance(part.get("text"), str)
-    ]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return ("" if item.type == "message" else "\n\n").join(texts)  # pyright: ignore[reportUnknownArgumentType]
+    texts: list[str] = []
+    for part in parts or ():
+        match part:
+            case {"text": str() as text}:
+                texts.append(text)
+            case _:
+                pass
+    return ("" if item.type == "message" else "\n\n").join(texts)
 
 
 def _signature(item: _Item) -> str | None:
-    """A reasoning item as it has to go back; without its encrypted content it means nothing to the provider."""
+    """A reasoning item as it has to go back; without encrypted content it means nothing to the provider."""
     if not item.encrypted_content:
         return None
     kept: dict[str, Any] = {

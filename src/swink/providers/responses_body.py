@@ -1,7 +1,7 @@
 """The body of a request to the OpenAI Responses API.
 
-Nothing is stored on the provider's side: the whole history goes along, and reasoning travels as the encrypted items that
-the model wrote, each right before what it led to.
+Nothing is stored on the provider's side: the whole history goes along, and reasoning travels as the encrypted
+items that the model wrote, each right before what it led to.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from swink.providers.convert import (
     CallIds,
     data_url,
     input_schema,
+    is_own,
     joined_text,
-    own,
     thinking_level,
 )
 from swink.providers.exchange import encode_body
@@ -112,7 +112,7 @@ def _assistant_items(
     message: AssistantMessage, model: ModelSpec, ids: CallIds, position: int
 ) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
-    mine = own(message, model)
+    mine = is_own(message, model)
     for block in message.content:
         match block:
             case Text(text):
@@ -134,7 +134,7 @@ def _assistant_items(
 
 
 def _output_message(text: str, position: int) -> dict[str, Any]:
-    """Text as an item of the output, which reasoning may lead to, and not in the short form, which not every server knows."""
+    """Text as an output item, which may follow reasoning; not every server knows the short form."""
     content = [{"type": "output_text", "text": text, "annotations": list[Any]()}]
     return {
         "type": "message",

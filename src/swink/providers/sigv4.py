@@ -12,8 +12,9 @@ from msgspec import Struct
 # What proxies and clients on the way may add or change.
 _UNSIGNED = frozenset(
     {
-        "authorization", "baggage", "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "te",
-        "traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-amzn-trace-id",
+        "authorization", "baggage", "connection", "expect", "keep-alive", "proxy-authenticate",
+        "proxy-authorization", "te", "traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade",
+        "user-agent", "x-amzn-trace-id",
     }
 )  # fmt: skip
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -33,7 +34,7 @@ class Credentials(Struct, frozen=True):
         return []
 
 
-def signed(
+def sign_headers(
     method: str,
     url: str,
     headers: Mapping[str, str],
@@ -44,7 +45,7 @@ def signed(
     service: str,
     now: datetime | None = None,
 ) -> dict[str, str]:
-    """The headers with date, session token and signature added; `url` must be sent exactly as it is given here."""
+    """The headers with date, session token and signature; `url` must be sent exactly as it is given here."""
     timestamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     replaced = ("authorization", "x-amz-date", "x-amz-security-token")
     sent = {name: value for name, value in headers.items() if name.lower() not in replaced}
@@ -62,7 +63,8 @@ def signed(
         credentials.secret_key, scope, f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{request}"
     )
     sent["Authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
+        f"SignedHeaders={names}, Signature={signature}"
     )
     return sent
 

@@ -1,7 +1,7 @@
 """Event streams: the WHATWG `text/event-stream` format and newline-delimited JSON, from bytes as they arrive.
 
-Both parsers take bytes cut anywhere, inside a character or a line ending too, and look at every byte a bounded number of
-times. What a server sends without ever completing an event is bounded as well.
+Both parsers take bytes cut anywhere, even inside a character or a line ending, and look at every byte a
+bounded number of times. How much a server may send without completing an event is limited too.
 """
 
 from msgspec import Struct
@@ -10,13 +10,13 @@ from swink.errors import StreamError
 
 LINE_LIMIT = 16 * 1024 * 1024
 QUIET_LIMIT = 4 * LINE_LIMIT
-"""Bytes without a complete event; past it there is no stream, only load."""
+"""Bytes that a server may send without completing an event."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """One dispatched event; the data is still UTF-8 bytes, as JSON decoders like it. An empty name means "message"."""
+    """One dispatched event; its data stays UTF-8 bytes, for a JSON decoder. An empty name means "message"."""
 
     data: bytes
     event: str = ""
@@ -24,7 +24,7 @@ class ServerEvent(Struct, frozen=True, gc=False):
 
 
 class SseParser:
-    """Bytes in, events out: `for event in parser.feed(chunk)`. An event that never got its blank line is never dispatched."""
+    """Bytes in, events out: `for event in parser.feed(chunk)`. Only a blank line completes an event."""
 
     __slots__ = ("_after_cr", "_data", "_event", "_lines", "_quiet", "_started", "last_id", "retry")
 
@@ -81,7 +81,7 @@ class SseParser:
                 if value.isdigit():
                     self.retry = int(value)
             case _:
-                pass  # comments, whose name is empty, and fields of later days
+                pass  # comments, whose name is empty, and unknown fields
 
     def _dispatch(self) -> ServerEvent:
         data = self._data
@@ -92,7 +92,7 @@ class SseParser:
 
 
 class LineParser:
-    """Newline-delimited JSON: `feed` gives the lines that a chunk completes, `rest` what came after the last newline."""
+    """Newline-delimited JSON: `feed` gives complete lines, `rest` what came after the last newline."""
 
     __slots__ = ("_lines",)
 

@@ -1,4 +1,4 @@
-"""xAI: chat completions at `POST {base_url}/chat/completions`, with errors as plain strings and reasoning beside the completion."""
+"""xAI: chat completions at `POST {base_url}/chat/completions`, with errors as plain strings."""
 
 from collections.abc import AsyncGenerator
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swink.errors import NetworkError
-from swink.providers.eventstream import EventStreamParser, Frame
+from swink.providers.awsframes import Frame, FrameParser
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -32,7 +32,7 @@ frames = st.tuples(
 @given(st.lists(frames, max_size=5), st.lists(st.integers(0, 5000), max_size=12))
 def test_any_division_of_the_bytes_gives_the_frames_botocore_reads(wanted, cuts):
     data = b"".join(encode_frame(headers, payload) for headers, payload in wanted)
-    parser, got = EventStreamParser(), []
+    parser, got = FrameParser(), []
     for piece in pieces(data, cuts):
         got.extend(parser.feed(piece))
     oracle = EventStreamBuffer()
@@ -48,7 +48,7 @@ def test_a_changed_bit_anywhere_is_noticed(frame, data):
     encoded = bytearray(encode_frame(*frame))
     position = data.draw(st.integers(0, len(encoded) - 1))
     encoded[position] ^= 1 << data.draw(st.integers(0, 7))
-    parser = EventStreamParser()
+    parser = FrameParser()
     with pytest.raises(NetworkError, match="event stream"):
         assert list(parser.feed(bytes(encoded))) == []
 
@@ -59,7 +59,7 @@ def test_frames_before_a_bad_one_count():
     bad[-1] ^= 1
     got = []
     with pytest.raises(NetworkError, match="checksum"):
-        for frame in EventStreamParser().feed(good + bytes(bad)):
+        for frame in FrameParser().feed(good + bytes(bad)):
             got.append(frame)
     assert got == [Frame({":event-type": "a"}, b"{}")]
 
@@ -67,7 +67,7 @@ def test_frames_before_a_bad_one_count():
 def test_a_cut_frame_is_pending():
     data = encode_frame({":event-type": "messageStop"}, b"{}")
     for cut in range(1, len(data)):
-        parser = EventStreamParser()
+        parser = FrameParser()
         assert list(parser.feed(data[:cut])) == []
         assert parser.pending
 
@@ -81,7 +81,7 @@ def test_lengths_that_cannot_be_are_refused_at_once(total, headers_length):
     prelude = struct.pack(">II", total, headers_length)
     prelude += struct.pack(">I", crc32(prelude))
     with pytest.raises(NetworkError, match="announces"):
-        list(EventStreamParser().feed(prelude))
+        list(FrameParser().feed(prelude))
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_headers_that_lie_are_refused(headers):
     prelude += struct.pack(">I", crc32(prelude))
     body = prelude + headers
     with pytest.raises(NetworkError, match="event stream"):
-        list(EventStreamParser().feed(body + struct.pack(">I", crc32(body))))
+        list(FrameParser().feed(body + struct.pack(">I", crc32(body))))
 
 
 def test_a_large_frame_in_small_pieces_takes_linear_time():
     data = encode_frame({":event-type": "x"}, b"a" * 4_000_000)
-    parser, got = EventStreamParser(), []
+    parser, got = FrameParser(), []
     for start in range(0, len(data), 64):
         got.extend(parser.feed(data[start : start + 64]))
     assert [len(frame.payload) for frame in got] == [4_000_000]

@@ -1,6 +1,6 @@
 """AWS event-stream frames, decoded as their bytes arrive.
 
-    total length u32 | headers length u32 | crc of the eight bytes before u32 | headers | payload | crc of all before u32
+    total length u32 | headers length u32 | crc of these eight bytes u32 | headers | payload | crc of all u32
 
 A header is: name length u8, name, value type u8, value. All numbers are big-endian.
 """
@@ -43,7 +43,7 @@ class Frame(Struct, frozen=True):
         return value if isinstance(value, str) else ""
 
 
-class EventStreamParser:
+class FrameParser:
     """Bytes in any division in, whole frames out; a frame that fails a check raises `NetworkError`.
 
     Every byte is copied and summed a bounded number of times, however small the pieces it comes in.
@@ -62,7 +62,7 @@ class EventStreamParser:
         return bool(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take bytes; give the frames they complete, each as it is checked, so that those before a bad one count."""
+        """The frames that these bytes complete; those before a bad one are given out before it raises."""
         buffer = self._buffer
         buffer += data
         start = 0
