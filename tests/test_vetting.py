@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swink import Agent, Inject, Policy, Replace, Skip, Stop, ToolCall, tool
+from swink import Agent, Inject, Policy, Replace, Skip, ToolCall, tool
 from swink.codec import encode_messages
 from swink.errors import AuthError
 from swink.events import MessageEnd

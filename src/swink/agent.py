@@ -1,24 +1,47 @@
 """Agent: the stateful face of the loop. It keeps the history, the queues and the settings; the loop does the work."""
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from swink import catalog
-from swink.checkpoint import Checkpoint, placeholders
+from swink.checkpoint import SavedAgent, placeholders
 from swink.codec import plain, savable
-from swink.config import AgentContext, AgentLoopConfig, AgentResult, ApprovalMode, ToolExecution
-from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn
-from swink.engine.eventstream import Buffer, EventStream
+from swink.config import (
+    QUEUE_MODES,
+    AgentContext,
+    AgentLoopConfig,
+    AgentResult,
+    ApprovalMode,
+    QueueMode,
+    SystemPrompt,
+    ToolExecution,
+    check_policies,
+    check_seconds,
+    check_word,
+)
+from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, in_order
+from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.engine.history import History, Snapshot, violations
+from swink.engine.ledger import copy_state
 from swink.engine.loop import check_continue, take_turns
-from swink.engine.run import Run
-from swink.errors import AlreadyRunning, BrokenHistory, MisuseError, NoMessages, SyncInAsyncContext
+from swink.engine.run import End, Run
+from swink.engine.waiting import Turnstile, resolve
+from swink.errors import (
+    AlreadyRunning,
+    BrokenHistory,
+    ContextWindowOverflow,
+    InvalidInput,
+    MisuseError,
+    NoMessages,
+    SyncInAsyncContext,
+)
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
 from swink.messages import (
     AssistantMessage,
@@ -32,22 +55,19 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
-from swink.policy import Policy, asking, slots_of, vet_commit
-from swink.queues import MessageQueue, QueueMode
+from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
-from swink.state import copied
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, StructuredOutput
-from swink.subscribers import Subscribers, Subscription
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
-from swink.transform import in_order
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+T = TypeVar("T")
 Model = str | ModelSpec
-
-_lock = (
-    threading.RLock()
-)  # over who runs and who waits for it; one serves all, and a stream dropped meanwhile may take it again
+Validate = Callable[[T], T | Awaitable[T | None] | None]
 
 
 class Session(Protocol):
@@ -61,6 +81,37 @@ class Session(Protocol):
         ...
 
 
+class RunOptions(TypedDict, total=False):
+    """What one run may be given besides its input and output."""
+
+    max_output_retries: int
+    deadline: float | None
+    deps: Any
+    policies: Sequence[Policy]
+
+
+class MessageQueue(list[Message]):
+    """Messages that wait; calling it takes those that are due, one or all."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: QueueMode) -> None:
+        self.mode: QueueMode = mode
+
+    def waits(self) -> bool:
+        """Whether anything waits."""
+        return len(self) > 0
+
+    def __call__(self) -> Sequence[Message]:
+        if not self:
+            return ()
+        if self.mode == "one_at_a_time":
+            return (self.pop(0),)
+        taken = tuple(self)
+        del self[: len(taken)]  # and not what another thread adds meanwhile
+        return taken
+
+
 class _Pause:
     """A pause already asked for; awaiting it waits for the run to stop and gives the checkpoint."""
 
@@ -72,6 +123,26 @@ class _Pause:
         return self._agent.checkpoint()
 
 
+class _Order(Struct, frozen=True):
+    """What one run is asked to do; without prompts it continues from the context."""
+
+    prompts: tuple[Message, ...] | None
+    structured: StructuredOutput | None
+    deadline: float | None
+    deps: Any
+    policies: Sequence[Policy]
+
+
+class _Initial(Struct, frozen=True):
+    """What `reset` goes back to."""
+
+    model: ModelSpec
+    system_prompt: SystemPrompt
+    tools: Sequence[Tool]
+    messages: Sequence[Message]
+    state: dict[str, Any]
+
+
 class Agent:
     """A model, its tools and one conversation. One run at a time; everything else may be called at any time."""
 
@@ -79,7 +150,7 @@ class Agent:
         self,
         model: Model,
         *,
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         tools: Sequence[Any] = (),
         messages: Sequence[Message] = (),
         stream_fn: StreamFn | None = None,
@@ -87,7 +158,7 @@ class Agent:
         retry: RetryStrategy = ExponentialBackoff(),
         fallback_models: Sequence[Model | tuple[Model, StreamFn]] = (),
         policies: Sequence[Policy] = (),
-        approve: Callable[[Any], Any] | None = None,
+        approve: Approve | None = None,
         approval_mode: ApprovalMode = "smart",
         transform_context: TransformFn | Sequence[TransformFn] | None = None,
         convert_to_llm: Callable[[Message], LlmMessage | None] | None = None,
@@ -98,17 +169,16 @@ class Agent:
         tool_timeout: float | None = None,
         session: Session | None = None,
         state: dict[str, Any] | None = None,
+        deps: Any = None,
     ) -> None:
         spec = catalog.parse_model(model)
         self._stream_fn = stream_fn
         self._provider = spec.provider
         self._own_window = transform_context is None
-        self._steering = MessageQueue(steering_mode)
-        self._follow_up = MessageQueue(follow_up_mode)
+        self._steering = MessageQueue("one_at_a_time")
+        self._follow_up = MessageQueue("one_at_a_time")
+        self.steering_mode, self.follow_up_mode = steering_mode, follow_up_mode
         self._context = AgentContext(system_prompt, (), as_tools(tools))
-        self._history = History(
-            _vetted([*session.messages, *messages] if session is not None else messages, policies)
-        )
         self._config = AgentLoopConfig(
             model=spec,
             stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
@@ -128,80 +198,122 @@ class Agent:
             tool_timeout=tool_timeout,
             price=catalog.price_of,
             state=_json_copy({**session.state, **(state or {})} if session is not None else state or {}),
+            deps=deps,
             save=session.append if session is not None else None,
         )
+        given = [*session.messages, *messages] if session is not None else messages
+        self._history = History(_vetted(given, policies))
         self.error: str | None = None
         self._subscribers = Subscribers()
         self._active: Run | None = None
-        self._claimed = False
+        self._turnstile = Turnstile()
         self._overflow = False
-        self._waiters: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]], ...] = ()
-        initial = self._history.snapshot() if len(self._history) else ()
-        self._initial = (
-            spec,
-            system_prompt,
-            self._context.tools,
-            initial,
-            _json_copy(self._config.state) or None,
-        )
+        made_with = self._history.snapshot() if len(self._history) else ()
+        self._initial = _Initial(spec, system_prompt, self._context.tools, made_with, _json_copy(self._config.state))
 
     # Running
 
+    @overload
+    async def run(
+        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
+    ) -> AgentResult[None]: ...
+    @overload
     async def run(
         self,
         input: Input | None = None,
         *,
-        output: Any = None,
-        max_output_retries: int = 3,
-        deadline: float | None = None,
-    ) -> AgentResult:
-        """Run to the end and return the result; without input, continue from the context."""
-        structured = StructuredOutput(output, max_output_retries) if output is not None else None
-        run = self._begin(self._checked(input), structured, deadline, Buffer(self._subscribers, closed=True))
-        await run.wait()
-        if run.failure is not None:
-            raise run.failure
-        return _outcome(structured, run)
+        output: "TypeForm[T]",
+        validate: Validate[T] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AgentResult[T]: ...
+    @overload
+    async def run(
+        self,
+        input: Input | None = None,
+        *,
+        output: Mapping[str, Any],
+        validate: Validate[Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AgentResult[Any]: ...
+    async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
+        """Run to the end and return the result; without input, continue from the context.
 
+        `output` is the type of the answer, and `validate(value)` may change it or raise `ToolError` to have the model
+        try again, at most `max_output_retries` times. `deadline` bounds the run, in seconds. `deps` and `policies`
+        are for this run: other dependencies, additional policies.
+        """
+        order = self._order(input, **options)
+        run = self._begin(order, Buffer(self._subscribers, closed=True))
+        await run.life.wait()
+        if run.life.failure is not None:
+            raise run.life.failure
+        return _result(order.structured, run)
+
+    @overload
+    def run_sync(
+        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
+    ) -> AgentResult[None]: ...
+    @overload
     def run_sync(
         self,
         input: Input | None = None,
         *,
-        output: Any = None,
-        max_output_retries: int = 3,
-        deadline: float | None = None,
-    ) -> AgentResult:
+        output: "TypeForm[T]",
+        validate: Validate[T] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AgentResult[T]: ...
+    @overload
+    def run_sync(
+        self,
+        input: Input | None = None,
+        *,
+        output: Mapping[str, Any],
+        validate: Validate[Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AgentResult[Any]: ...
+    def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """`run` for code without an event loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            pass
-        else:
-            raise SyncInAsyncContext
-        return asyncio.run(
-            self.run(input, output=output, max_output_retries=max_output_retries, deadline=deadline)
-        )
+            return asyncio.run(self.run(input, **options))
+        raise SyncInAsyncContext
 
+    @overload
+    def stream(
+        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
+    ) -> EventStream[None]: ...
+    @overload
     def stream(
         self,
         input: Input | None = None,
         *,
-        output: Any = None,
-        max_output_retries: int = 3,
-        deadline: float | None = None,
-    ) -> EventStream:
+        output: "TypeForm[T]",
+        validate: Validate[T] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> EventStream[T]: ...
+    @overload
+    def stream(
+        self,
+        input: Input | None = None,
+        *,
+        output: Mapping[str, Any],
+        validate: Validate[Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> EventStream[Any]: ...
+    def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
-        prompts = self._checked(input)
-        structured = StructuredOutput(output, max_output_retries) if output is not None else None
-        begin = partial(self._begin, prompts, structured, deadline)
+        order = self._order(input, **options)
+        structured = order.structured
+        growing = structured.growing() if structured is not None else None
         return EventStream(
-            begin, self._subscribers, Run.outcome if structured is None else partial(_outcome, structured)
+            partial(self._begin, order), self._subscribers, partial(_result, structured), growing=growing
         )
 
     # Steering
 
     def steer(self, message: Input) -> None:
-        """Say something while the agent works: running tools are cut short, and the next turn hears it."""
+        """Say something while the agent works: running tools are cut short, and the next turn gets it."""
         self._steering.extend(self._queueable(message))
 
     def follow_up(self, message: Input) -> None:
@@ -223,11 +335,12 @@ class Agent:
 
     @property
     def steering_mode(self) -> QueueMode:
-        """Whether a turn hears one steering message or all that wait."""
+        """Whether a turn gets one steering message or all that wait."""
         return self._steering.mode
 
     @steering_mode.setter
     def steering_mode(self, mode: QueueMode) -> None:
+        check_word("steering_mode", mode, QUEUE_MODES)
         self._steering.mode = mode
 
     @property
@@ -237,6 +350,7 @@ class Agent:
 
     @follow_up_mode.setter
     def follow_up_mode(self, mode: QueueMode) -> None:
+        check_word("follow_up_mode", mode, QUEUE_MODES)
         self._follow_up.mode = mode
 
     @property
@@ -250,7 +364,7 @@ class Agent:
         """End the current run, keeping what arrived; does nothing when idle."""
         run = self._active
         if run is not None and not self._freed():
-            run.abort()
+            run.life.abort()
 
     def pause(self) -> Awaitable[dict[str, Any]]:
         """Stop after the current turn; await the answer for the checkpoint. `run()` goes on from there."""
@@ -261,29 +375,74 @@ class Agent:
 
     async def wait_for_idle(self) -> None:
         """Return once no run is active."""
-        loop = asyncio.get_running_loop()
-        while True:
-            if self._freed():
-                return
-            waiter: asyncio.Future[None] = loop.create_future()
-            with _lock:
-                if not self._claimed:
-                    return
-                self._waiters = (*self._waiters, (loop, waiter))
-            await waiter
+        while self._turnstile.is_taken and not self._freed():
+            await self._turnstile.wait()
+
+    async def aclose(self) -> None:
+        """End the current run, if there is one, and wait until it has ended and is saved."""
+        self.abort()
+        await self.wait_for_idle()
+
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def reset(self) -> None:
         """Back to how the agent was made: model, prompt, tools, messages, state; queues and error are cleared."""
         self._idle_only("reset")
-        spec, prompt, tools, messages, state = self._initial
-        self.model = spec
-        self._context.system_prompt, self._context.tools = prompt, tools
-        self._history = History(messages)
+        initial = self._initial
+        self.model = initial.model
+        self._context.system_prompt, self._context.tools = initial.system_prompt, initial.tools
+        self._history = History(initial.messages)
         self._config.state.clear()
-        self._config.state.update(_json_copy(state or {}))
+        self._config.state.update(_json_copy(initial.state))
         self.clear_queues()
         self.error = None
         self._overflow = False
+
+    def copy(self, **changes: Any) -> "Agent":
+        """Another agent like this one, with some of the constructor's keywords changed.
+
+        History, queues and state are copied, a session is not, and `reset` goes back to what it goes back to here.
+        """
+        config = self._config
+        same_model = "model" not in changes and "stream_fn" not in changes
+        kept: dict[str, Any] = {
+            "model": config.model,
+            "stream_fn": config.stream_fn if same_model else self._stream_fn,
+            "system_prompt": self._context.system_prompt,
+            "tools": self.tools,
+            "messages": self.messages,
+            "options": config.options,
+            "retry": config.retry,
+            "fallback_models": config.fallbacks,
+            "policies": config.policies,
+            "approve": config.approve,
+            "approval_mode": config.approval_mode,
+            "transform_context": None if self._own_window else config.transform_context,
+            "convert_to_llm": config.convert_to_llm,
+            "get_api_key": config.get_api_key,
+            "steering_mode": self.steering_mode,
+            "follow_up_mode": self.follow_up_mode,
+            "tool_execution": config.tool_execution,
+            "tool_timeout": config.tool_timeout,
+            "state": copy_state(config.state),
+            "deps": config.deps,
+        }
+        made = Agent(**{**kept, **changes})
+        if same_model:
+            made._stream_fn, made._provider = self._stream_fn, self._provider
+        if "options" not in changes:
+            made._config.key_owner = config.key_owner
+        made._steering.extend(self._steering)
+        made._follow_up.extend(self._follow_up)
+        unchanged = {name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes}
+        made._initial = replace(made._initial, **unchanged)
+        return made
 
     async def compact(self) -> CompactionReport:
         """Run the context transformers now and keep only what they keep."""
@@ -291,15 +450,10 @@ class Agent:
         before = self._history.snapshot()
         after: Sequence[Message] = before
         for function in in_order(self._config.transform_context):
-            returned = function(after, True)
-            after = await returned if isinstance(returned, Awaitable) else returned
+            after = await resolve(function(after, True))
         self._idle_only("compact")
-        report = CompactionReport(
-            len(before) - len(after),
-            sum(map(estimate_tokens, before)),
-            sum(map(estimate_tokens, after)),
-            True,
-        )
+        tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
+        report = CompactionReport(len(before) - len(after), *tokens, True)
         self._history = History(_vetted(after, self._config.policies))
         if report.dropped:
             self._subscribers.notify(ContextCompacted(report))
@@ -314,7 +468,7 @@ class Agent:
     @property
     def messages(self) -> Snapshot:
         """The history as it is now; assign to replace it."""
-        return (self._active.history if self._active is not None else self._history).snapshot()
+        return (self._active.ledger.history if self._active is not None else self._history).snapshot()
 
     @messages.setter
     def messages(self, messages: Sequence[Message]) -> None:
@@ -324,7 +478,7 @@ class Agent:
         """Add to the history without running."""
         added = as_messages(messages)
         if (run := self._active) is not None:
-            (run.inject_behind if asking.get() else run.append)(added)
+            run.ledger.append(added, by_policy=asking.get())
         else:
             self._history = History([*self._history.snapshot(), *_vetted(added, self._config.policies)])
 
@@ -355,13 +509,13 @@ class Agent:
         self._config.model = replace(self._config.model, thinking_level=level)
 
     @property
-    def system_prompt(self) -> str:
-        """The system prompt."""
+    def system_prompt(self) -> SystemPrompt:
+        """The system prompt, or the function that writes it; assign to change it."""
         return self._context.system_prompt
 
     @system_prompt.setter
-    def system_prompt(self, text: str) -> None:
-        self._context.system_prompt = text
+    def system_prompt(self, prompt: SystemPrompt) -> None:
+        self._context.system_prompt = AgentContext(prompt).system_prompt
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -380,70 +534,86 @@ class Agent:
     @property
     def is_running(self) -> bool:
         """Whether a run is active."""
-        return self._claimed
+        return self._turnstile.is_taken
 
     @property
     def pending_tool_calls(self) -> frozenset[str]:
         """Ids of the calls running now."""
-        calls = self._active.calls if self._active is not None else ()
+        calls = self._active.ledger.calls if self._active is not None else ()
         return frozenset(call.call.id for call in calls if call.task is not None and call.result is None)
 
     @property
     def streaming_message(self) -> AssistantMessage | None:
         """The reply as far as it has arrived, or None."""
-        run = self._active
-        if run is None or run.assembly is None:
+        ledger = self._active.ledger if self._active is not None else None
+        if ledger is None or ledger.assembly is None:
             return None
-        return run.assembly.message(run.model, "stop", usage=Usage())
+        return ledger.assembly.message(ledger.model, "stop", usage=Usage())
 
     # Checkpoints
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
-        return Checkpoint(
+        pending = self._active.ledger.pending if self._active is not None else ()
+        prompt = self.system_prompt
+        return SavedAgent(
             model=self.model,
-            system_prompt=self.system_prompt,
+            system_prompt=prompt if isinstance(prompt, str) else "",
             messages=savable(self.messages),
-            steering=list(
-                _vetted(
-                    [*(self._active.pending if self._active is not None else ()), *self._steering],
-                    self._config.policies,
-                )
-            ),
+            steering=list(_vetted([*pending, *self._steering], self._config.policies)),
             follow_up=list(_vetted(self._follow_up, self._config.policies)),
-            state=copied(self.state),
+            state=copy_state(self.state),
         ).to_data()
 
     @classmethod
     def restore(
-        cls,
-        data: dict[str, Any],
-        *,
-        stream_fn: StreamFn | None = None,
-        tools: Sequence[Any] = (),
-        **options: Any,
+        cls, data: dict[str, Any], *, stream_fn: StreamFn | None = None, tools: Sequence[Any] = (), **options: Any
     ) -> "Agent":
-        """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so."""
-        saved = Checkpoint.from_data(data)
+        """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
+
+        A `system_prompt` that is a function is code, and has to be given again.
+        """
+        saved = SavedAgent.from_data(data)
         given = as_tools(tools)
-        agent = cls(
-            saved.model,
-            system_prompt=saved.system_prompt,
-            tools=[*given, *placeholders(saved.messages, given)],
-            messages=saved.messages,
-            stream_fn=stream_fn,
-            state=saved.state,
-            **options,
-        )
+        kept: dict[str, Any] = {
+            "model": saved.model,
+            "system_prompt": saved.system_prompt,
+            "messages": saved.messages,
+            "state": saved.state,
+        }
+        every = [*given, *placeholders(saved.messages, given)]
+        agent = cls(**{**kept, "tools": every, "stream_fn": stream_fn, **options})
         agent._steering.extend(saved.steering)
         agent._follow_up.extend(saved.follow_up)
         return agent
 
     # Inside
 
-    def _checked(self, input: Input | None) -> tuple[Message, ...] | None:
-        """The input as messages, refused at once if it cannot start a run."""
-        if self._claimed and not self._freed():
+    def _order(
+        self,
+        input: Input | None,
+        *,
+        output: Any = None,
+        validate: Any = None,
+        max_output_retries: int = 3,
+        deadline: float | None = None,
+        deps: Any = None,
+        policies: Sequence[Policy] = (),
+    ) -> _Order:
+        """What is asked of a run, refused at once if it cannot start one."""
+        if deadline is not None:
+            check_seconds("deadline", deadline)
+        if validate is not None and output is None:
+            raise InvalidInput("validate= checks the output; say of which type with output=")
+        if policies:
+            check_policies(policies)
+        structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
+        if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
+            raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
+        return _Order(self._prompts(input), structured, deadline, deps, policies)
+
+    def _prompts(self, input: Input | None) -> tuple[Message, ...] | None:
+        if self._turnstile.is_taken and not self._freed():
             raise AlreadyRunning
         if input is None:
             if not self.has_pending:
@@ -462,40 +632,32 @@ class Agent:
                 raise BrokenHistory("the input does not fit the history: " + "; ".join(broken))
         return prompts
 
-    def _begin(
-        self,
-        prompts: tuple[Message, ...] | None,
-        structured: StructuredOutput | None,
-        deadline: float | None,
-        buffer: Buffer,
-    ) -> Run:
-        if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
-            raise MisuseError(
-                f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
-            )
-        with _lock:
-            if self._claimed:
-                raise AlreadyRunning
-            self._claimed = True
+    def _begin(self, order: _Order, buffer: Buffer) -> Run:
+        """Start the loop."""
+        structured = order.structured
+        self._config.check_key()
+        if not self._turnstile.enter():
+            raise AlreadyRunning
         try:
+            forced = structured is not None and not self.tools and self.thinking_level == "off"
             run = Run(
                 self._config,
                 self._context,
                 self._history,
                 buffer,
-                self._ended if structured is None else partial(self._ended, structured=structured),
+                self._release if structured is None else partial(self._release, structured=structured),
                 tools=() if structured is None else (structured.tool,),
-                policies=() if structured is None else (structured,),
-                tool_choice=structured.tool.name
-                if structured is not None and not self.tools and self.thinking_level == "off"
-                else None,
+                policies=order.policies if structured is None else (*order.policies, structured),
+                deps=order.deps,
+                tool_choice=structured.tool.name if structured is not None and forced else None,
                 overflow=self._overflow,
             )
             self._active = run
-            run.start(self._continuation() if prompts is None else prompts, take_turns, deadline)
+            prompts = self._continuation() if order.prompts is None else order.prompts
+            run.start(prompts, take_turns(run), order.deadline)
         except BaseException:
             self._active = None
-            self._release()
+            self._turnstile.leave()
             raise
         return run
 
@@ -512,27 +674,17 @@ class Agent:
             return follow_ups
         return ()
 
-    def _ended(self, run: Run, structured: StructuredOutput | None = None) -> None:
-        self._history = run.history
-        self._overflow = run.overflow
-        if structured is not None:
-            self.error = _outcome(structured, run).error
-        else:
-            self.error = run.error_text
+    def _release(self, run: Run, structured: StructuredOutput | None = None) -> None:
+        """The run is over: keep what it came to, and let the next one in."""
+        self._history = run.ledger.history
+        self._overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
+        self.error = run.error_text if structured is None else _result(structured, run).error
         self._active = None
-        self._release()
-
-    def _release(self) -> None:
-        with _lock:
-            self._claimed = False
-            waiters, self._waiters = self._waiters, ()
-        for loop, waiter in waiters:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_wake, waiter)
+        self._turnstile.leave()
 
     def _replace_history(self, history: History) -> None:
         if self._active is not None:
-            self._active.replace_history(history)
+            self._active.ledger.replace_history(history)
         else:
             self._history = history
 
@@ -541,7 +693,7 @@ class Agent:
         if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
             raise MisuseError("only user and custom messages can be queued")
         if self._active is not None and asking.get():
-            self._active.injected.extend(messages)
+            self._active.ledger.injected.extend(messages)
         return messages
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:
@@ -551,37 +703,38 @@ class Agent:
         return spec, self._stream_fn_for(spec)
 
     def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
-        """The agent's own stream function, unless the catalog has one for another provider than the agent was made with."""
-        if self._stream_fn is not None and (
-            spec.provider == self._provider or not catalog.has_provider(spec.provider)
-        ):
-            return self._stream_fn
+        """The agent's own stream function, unless the catalog has one for another provider than it was made with."""
+        own = self._stream_fn
+        if own is not None and (spec.provider == self._provider or not catalog.has_provider(spec.provider)):
+            return own
         return catalog.stream_fn_for(spec)
 
     def _freed(self) -> bool:
-        """Whether the active run's event loop was closed under it; then the run is over, and its history completed."""
+        """Whether the active run's event loop was closed under it; then the run is ended, and its history completed."""
         run = self._active
-        if run is None or not run.loop.is_closed():
+        if run is None or not run.life.loop.is_closed():
             return False
-        run.close("aborted")
+        run.end(End("aborted"))
         return True
 
     def _idle_only(self, what: str) -> None:
-        if self._claimed and not self._freed():
+        if self._turnstile.is_taken and not self._freed():
             raise AlreadyRunning(f"{what}() needs an idle agent; await wait_for_idle() first")
 
 
-def _outcome(structured: StructuredOutput | None, run: Run) -> AgentResult:
-    result = run.outcome()
-    if structured is None or result.stop_reason in ("aborted", "error"):
+def _result(structured: StructuredOutput | None, run: Run) -> AgentResult[Any]:
+    result = run.result()
+    if structured is None:
         return result
+    if result.stop_reason in ("aborted", "error"):
+        return replace(result, value=UNSET)
     if structured.received:
-        return replace(
-            result, output=structured.value, reason=None if result.reason == DONE else result.reason
-        )
+        return replace(result, value=structured.value, reason=None if result.reason == DONE else result.reason)
     if failure := structured.failure:
-        return replace(result, stop_reason="error", error=str(failure), error_kind=failure.kind)
-    return result
+        return replace(
+            result, stop_reason="error", error=str(failure), error_kind=failure.kind, exception=failure, value=UNSET
+        )
+    return replace(result, value=UNSET)
 
 
 def _window(spec: ModelSpec) -> SlidingWindow:
@@ -597,11 +750,4 @@ def _vetted(messages: Sequence[Message], policies: Sequence[Policy]) -> Sequence
 
 
 def _json_copy(value: dict[str, Any]) -> dict[str, Any]:
-    if not value:
-        return {}
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
-
-
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain)) if value else {}

@@ -1,20 +1,20 @@
 """Checkpoints: a conversation as plain data, to be taken up again in another process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from swink.codec import to_builtins
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.messages import AssistantMessage, Message, ModelSpec
 from swink.tool import Tool, ToolContext, ToolError
 
 VERSION = 1
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
+class SavedAgent(Struct, frozen=True, kw_only=True):
     """What a conversation consists of, code aside."""
 
     version: int = VERSION
@@ -30,8 +30,10 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
         return to_builtins(self)
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Checkpoint":
+    def from_data(cls, data: Mapping[str, Any]) -> "SavedAgent":
         """The checkpoint in some data; refused, with the reason, if there is none."""
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f"restore() takes what checkpoint() returned, a dict, not {type(data).__name__}")
         version = data.get("version")
         if version != VERSION:
             raise MisuseError(

@@ -1,22 +1,36 @@
 """Configuration of the loop, the context it works on, and the result it gives."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, get_args
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from swink.context import SlidingWindow, TransformFn
+from swink.errors import AgentError, InvalidInput, StructuredOutputFailed, error_for
 from swink.events import final_text
 from swink.hosts import origin_of
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
-from swink.policy import Policy
+from swink.policy import Approve, Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 ApprovalMode = Literal["enabled", "smart", "bypassed"]
+QueueMode = Literal["one_at_a_time", "all"]
+APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
+_EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
 
@@ -29,26 +43,41 @@ class KeyOwner(Struct, frozen=True):
     @classmethod
     def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
         """Who gets the key when this model is asked through this stream function."""
-        return cls(
-            _SAME_ACCOUNT.get(model.provider, model.provider), origin_of(getattr(stream_fn, "base_url", None))
-        )
+        provider = _SAME_ACCOUNT.get(model.provider, model.provider)
+        return cls(provider, origin_of(getattr(stream_fn, "base_url", None)))
 
     def is_also(self, other: "KeyOwner") -> bool:
-        """Whether a key given for one may be sent to the other; an address that is not known does not tell them apart."""
-        return self.provider == other.provider and (
-            self.origin == other.origin or None in (self.origin, other.origin)
-        )
+        """Whether a key given for one may be sent to the other; an unknown address does not tell them apart."""
+        same_address = self.origin == other.origin or None in (self.origin, other.origin)
+        return self.provider == other.provider and same_address
 
 
 _SAME_ACCOUNT = {"openai-responses": "openai"}
 
 
-class AgentContext(Struct):
-    """What a conversation consists of. A running loop reads it at every turn, so a change takes effect at the next."""
+class PromptContext(Struct, frozen=True):
+    """What a function that writes the system prompt is given."""
 
-    system_prompt: str = ""
+    deps: Any
+    state: Mapping[str, Any]
+    messages: Sequence[Message]
+
+
+SystemPrompt = str | Callable[[PromptContext], str | Awaitable[str]]
+
+
+class AgentContext(Struct):
+    """What a conversation consists of. A running loop reads it at every turn: a change acts at the next one."""
+
+    system_prompt: SystemPrompt = ""
+    """A text, or a function that is asked for it at the start of each run."""
     messages: Sequence[Message] = ()
     tools: Sequence[Tool] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.system_prompt, str) and not callable(self.system_prompt):
+            kind = type(self.system_prompt).__name__
+            raise InvalidInput(f"system_prompt is a str or a function that returns one, not {kind}")
 
 
 class AgentLoopConfig(Struct, kw_only=True):
@@ -60,7 +89,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     retry: RetryStrategy = ExponentialBackoff()
     fallbacks: Sequence[tuple[ModelSpec, StreamFn]] = ()
     policies: Sequence[Policy] = ()
-    approve: Callable[[Any], Any] | None = None
+    approve: Approve | None = None
     approval_mode: ApprovalMode = "smart"
     transform_context: TransformFn | Sequence[TransformFn] = field(default_factory=SlidingWindow)
     convert_to_llm: Callable[[Message], LlmMessage | None] | None = None
@@ -69,22 +98,54 @@ class AgentLoopConfig(Struct, kw_only=True):
     get_steering: Poll | None = None
     get_follow_up: Poll | None = None
     peek_steering: Callable[[], bool] | None = None
-    """Whether steering waits, without taking it; without a peek, steering is polled and held until it is delivered."""
+    """Whether steering waits, without taking it; without a peek, steering is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
     price: Callable[[ModelSpec], Price | None] | None = None
     state: dict[str, Any] = field(default_factory=dict[str, Any])
+    deps: Any = None
+    """The application's own objects, for tools (`ctx.deps`) and the system prompt; never saved or sent."""
     save: Callable[[Sequence[Message]], Awaitable[None]] | None = None
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
-    """Whom `options.api_key` was given for, and nobody else gets it: the model and stream function that the config is made with."""
+    """Whom `options.api_key` was given for: only they get it. By default the model and stream function given here."""
 
     def __post_init__(self) -> None:
+        check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
+        if not callable(self.tool_execution):
+            check_word(
+                "tool_execution", self.tool_execution, _EXECUTIONS, " or a function that groups the calls"
+            )
+        if isinstance(self.retry, type) or not hasattr(self.retry, "should_retry"):
+            raise InvalidInput(
+                f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {self.retry!r}"
+            )
+        check_policies(self.policies)
+        if self.tool_timeout is not None:
+            check_seconds("tool_timeout", self.tool_timeout)
+        for name in ("approve", "convert_to_llm", "get_api_key", "stream_fn"):
+            if (hook := getattr(self, name)) is not None and not callable(hook):
+                raise InvalidInput(f"{name} is a function, not {type(hook).__name__}")
         if self.key_owner is None:
             self.key_owner = KeyOwner.of(self.model, self.stream_fn)
 
+    def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
+        """Whether the key in the options was given for somebody else than who is asked here."""
+        owner = self.key_owner
+        return self.options.api_key is not None and not (owner and owner.is_also(KeyOwner.of(model, stream_fn)))
 
-class AgentResult(Struct, frozen=True):
+    def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
+        """The options for this model: a key that was given for another provider is left out."""
+        return replace(self.options, api_key=None) if self.withholds_key(model, stream_fn) else self.options
+
+    def check_key(self) -> None:
+        """Raise `MissingKey` if it is already clear that there is no key to send."""
+        check: Callable[[StreamOptions], None] | None = getattr(self.stream_fn, "check_key", None)
+        if check is not None and self.get_api_key is None:
+            check(self.options_for(self.model, self.stream_fn))
+
+
+class AgentResult(Struct, Generic[T], frozen=True):
     """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception."""
 
     messages: tuple[Message, ...]
@@ -95,9 +156,49 @@ class AgentResult(Struct, frozen=True):
     error_kind: str | None = None
     reason: str | None = None
     """Why a policy, a deadline or a pause ended the run."""
-    output: Any = None
+    exception: AgentError | None = None
+    """The error itself, whose `__cause__` is what a stream function or a server raised."""
+    value: T | UnsetType | None = None
+    """The output; UNSET if one was asked for and there is none."""
 
     @property
     def text(self) -> str:
         """The last assistant text."""
         return final_text(self.messages)
+
+    @property
+    def output(self) -> T:
+        """The value of the type asked for; without one this raises the run's error, so it is never missing."""
+        if self.value is UNSET:
+            self.raise_for_error()
+            raise StructuredOutputFailed(
+                0, f"the run ended before there was one ({self.reason or self.stop_reason})"
+            )
+        return cast(T, self.value)
+
+    def raise_for_error(self) -> "AgentResult[T]":
+        """The result itself, unless the run failed or was aborted: then its error is raised."""
+        if self.stop_reason not in ("error", "aborted"):
+            return self
+        raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
+
+
+def check_word(name: str, value: object, words: tuple[str, ...], more: str = "") -> None:
+    """Refuse a mode word that does not exist."""
+    if value not in words:
+        raise InvalidInput(f"{name} is {', '.join(map(repr, words))}{more}, not {value!r}")
+
+
+def check_policies(policies: Sequence[Policy]) -> None:
+    """Refuse what is not a policy, such as the class of one."""
+    for policy in policies:
+        if not isinstance(policy, Policy):
+            made = f"{policy.__name__}(...)" if isinstance(policy, type) else "a Policy"
+            raise InvalidInput(f"policies holds policy objects: write {made} instead of {policy!r}")
+
+
+def check_seconds(name: str, value: object) -> float:
+    """The value as seconds; refused unless it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+        raise InvalidInput(f"{name} is a finite number of seconds, not {value!r}")
+    return float(value)

@@ -5,12 +5,20 @@ from itertools import accumulate, islice
 from weakref import WeakKeyDictionary
 
 from swink.engine.history import History, Snapshot
+from swink.engine.waiting import is_async
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.tokens import estimate_tokens
 
 TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
 
 DEFAULT_WINDOW = 128_000
+
+
+def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[TransformFn]:
+    """The transformers, async ones first."""
+    if callable(transform):
+        return (transform,)
+    return transform if len(transform) < 2 else sorted(transform, key=lambda function: not is_async(function))
 
 
 class SlidingWindow:

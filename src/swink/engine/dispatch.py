@@ -1,26 +1,30 @@
 """One batch of tool calls: policies → approval → grouping → validation → run, with a result for every call.
 
-Calls of a group run at once, each in a task of its own, so that one that ignores cancellation can be left behind.
+Calls of a group run concurrently, each in a task of its own, so that one that ignores cancellation can be abandoned.
 A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering interrupt, or an abort.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import logging
+import traceback
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from swink.config import Partition
 from swink.engine.approval import ask_approval, needs_approval
-from swink.engine.ledger import Call, CallContext
+from swink.engine.ledger import Call, CallContext, Ledger
 from swink.engine.run import Run
-from swink.engine.waiting import call_later
+from swink.engine.waiting import call_later, resolve
 from swink.events import ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult
-from swink.policy import Inject, Rewrite, Skip, Stop, consult
-from swink.redact import describe_error
+from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
+from swink.redact import describe_error, redact_text
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
 from swink.workers import GRACE, Abandoned
+
+log = logging.getLogger("swink.tool")
 
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
 STEERED = "tool call cancelled: user requested steering interrupt"
@@ -41,49 +45,107 @@ _DONE = Outcome()
 
 async def run_batch(run: Run) -> Outcome:
     """Settle every call of the turn's reply."""
-    for call in run.calls:
+    ledger = run.ledger
+    for call in ledger.calls:
         if call.call.partial_json is not None:
-            run.settle(call, failure(_unparsed(call.call, run)))
+            ledger.settle(call, failure(_unparsed(call.call, ledger)))
     if run.slots.pre_dispatch:
-        for call in _open(run):
+        for call in _open(ledger):
             stopped = await _ask_policies(run, call)
             if stopped is not None:
                 return stopped
     if run.config.approval_mode != "bypassed":
-        for call in run.calls:
-            stopped = await _ask_for(run, call)
+        for call in ledger.calls:
+            stopped = await _ask_person(run, call) if needs_approval(run, call) else None
             if stopped is not None:
                 return stopped
-    groups = _groups(run, _open(run))
     batch = _Batch(run)
-    for group in groups:
+    for group in _groups(run, _open(ledger)):
         await batch.run_group(group)
-        if batch.steered or (_open(run) and await _steering_waits(run)):
-            batch.steered = True
-            for call in _open(run):
-                run.settle(call, failure(STEERED))
+        if not batch.steered and _open(ledger):
+            batch.steered = await _steering_waits(run)
+        if batch.steered:
+            for call in _open(ledger):
+                ledger.settle(call, failure(STEERED))
             break
     if batch.transfer is not None:
         return Outcome("transfer", batch.transfer.to)
     return Outcome("steered") if batch.steered else _DONE
 
 
+async def _ask_policies(run: Run, call: Call) -> Outcome | None:
+    """Pre-dispatch policies over one call, asked again after a rewrite, so that no policy is bypassed."""
+    for _ in range(REWRITES):
+        before = call.arguments
+        outcome = await _ask_each(run, call)
+        if outcome is not None or call.result is not None or call.arguments == before:
+            return outcome
+    text = f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"
+    run.ledger.settle(call, failure(text))
+    return None
+
+
+async def _ask_each(run: Run, call: Call) -> Outcome | None:
+    """One round; a stop settles every call still open."""
+    ledger = run.ledger
+    for policy in run.slots.pre_dispatch:
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
+        run.check()
+        match verdict:
+            case Inject(messages):
+                ledger.append(messages, by_policy=True)
+            case Stop(reason):
+                for waiting in _open(ledger):
+                    ledger.settle(waiting, failure(f"tool call not run: {reason}"))
+                return Outcome("stopped", reason)
+            case Skip(text):
+                ledger.settle(call, failure(text))
+                return None
+            case Rewrite(arguments):
+                call.arguments = arguments
+            case _:
+                pass
+    return None
+
+
+async def _ask_person(run: Run, call: Call) -> Outcome | None:
+    """Ask for approval, and again where policies rewrite what was approved: what runs is what was seen."""
+    for _ in range(REWRITES):
+        if call.result is not None or not needs_approval(run, call):
+            return None
+        verdict = await ask_approval(run, call)
+        if isinstance(verdict, Rejected):
+            reason = f": {verdict.reason}" if verdict.reason else " by the user"
+            run.ledger.settle(call, failure(f"tool call rejected{reason}"))
+            return None
+        if verdict.arguments is None:
+            return None
+        approved = call.arguments = copy_json(verdict.arguments)
+        stopped = await _ask_policies(run, call)
+        if stopped is not None or call.arguments == approved:
+            return stopped
+    text = f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"
+    run.ledger.settle(call, failure(text))
+    return None
+
+
 class _Batch:
     """The calls in flight."""
 
-    __slots__ = ("_asking", "_done", "_left", "_loop", "run", "steered", "transfer")
+    __slots__ = ("_asking", "_done", "_ledger", "_left", "_loop", "run", "steered", "transfer")
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.steered = False
         self.transfer: Transfer | None = None
-        self._loop = run.loop
+        self._ledger = run.ledger
+        self._loop = run.life.loop
         self._asking = 0
         self._left = 0
         self._done: asyncio.Future[None]
 
     async def run_group(self, group: Sequence[Call]) -> None:
-        """Run calls at once and wait until each is settled."""
+        """Run calls concurrently and wait until each is settled."""
         self.run.check()
         ready = [call for call in group if self._prepare(call)]
         if not ready:
@@ -91,8 +153,10 @@ class _Batch:
         self._left = len(ready)
         self._done = self._loop.create_future()
         for call in ready:
+            call.settled = self._count_down
+        for call in ready:
             if self.steered:  # by a call that an eager task factory has run already
-                self._settle(call, failure(STEERED))
+                self._ledger.settle(call, failure(STEERED))
             else:
                 self._start(call)
         try:
@@ -103,50 +167,35 @@ class _Batch:
             await self._end_all(ready)
             raise
 
-    def _start(self, call: Call) -> None:
-        """Announce a call and let it run, within its time."""
-        tool = call.tool
-        assert tool is not None
-        call.context = CallContext(self.run, call)
-        timeout = tool.timeout if tool.timeout is not None else self.run.config.tool_timeout
-        if timeout is not None:
-            why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
-            call.timer = call_later(self._loop, timeout, self._end, call, why)
-        self.run.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
-        call.task = self._loop.create_task(self._run_call(call), name=tool.name)
-
-    async def _end_all(self, ready: Sequence[Call]) -> None:
-        """An abort: every call gets its grace, then its result."""
-        self._done = self._loop.create_future()
-        for call in ready:
-            self._end(call, ABORTED)
-            if call.result is not None and call.task is not None:
-                call.task.cancel()  # it may still be asking for steering
-        if self._left:
-            await self._done
-
     def _prepare(self, call: Call) -> bool:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
             known = ", ".join(tool.name for tool in self.run.tools) or "none"
-            self.run.settle(
-                call, failure(f"error: there is no tool named {call.call.name!r}; available: {known}")
-            )
+            text = f"error: there is no tool named {call.call.name!r}; available: {known}"
+            self._ledger.settle(call, failure(text))
             return False
         try:
             call.prepared = call.tool.prepare(call.arguments)
             return True
         except InvalidArguments as error:
-            self.run.settle(
-                call,
-                failure(
-                    "error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)
-                ),
-            )
+            text = "error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)
         except Exception as error:
-            # Types of the tool's own are built here; what they raise is the model's to hear, too.
-            self.run.settle(call, failure(f"error: invalid arguments: {describe_error(error)}"))
+            # Types of the tool's own are built here; what they raise is the model's to see, too.
+            text = f"error: invalid arguments: {describe_error(error)}"
+        self._ledger.settle(call, failure(text))
         return False
+
+    def _start(self, call: Call) -> None:
+        """Announce a call and let it run, within its time."""
+        tool, run = call.tool, self.run
+        assert tool is not None
+        call.context = CallContext(self._ledger, call, run.config.state, run.deps)
+        timeout = tool.timeout if tool.timeout is not None else run.config.tool_timeout
+        if timeout is not None:
+            why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
+            call.timer = call_later(self._loop, timeout, self._end, call, why)
+        self._ledger.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+        call.task = self._loop.create_task(self._run_call(call), name=tool.name)
 
     async def _run_call(self, call: Call) -> None:
         """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
@@ -163,13 +212,13 @@ class _Batch:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:
-                # A tool is somebody else's code: whatever it raises is the model's to hear, not the run's to die of.
-                result = _result_of(error, call.why)
-            self._settle(call, result)
+                # A tool is somebody else's code: what it raises goes to the model, and must not end the run.
+                result = _result_of(error, call)
+            self._ledger.settle(call, result)
             if self._left and not self.steered:
                 await self._look_for_steering()
         except BaseException as error:
-            # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not wait for ever.
+            # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not hang.
             if not self._done.done() and not self._loop.is_closed():
                 self._done.set_exception(error)
 
@@ -177,20 +226,31 @@ class _Batch:
         """Cut the other calls short if steering waits; the batch is not over while a provider is still being asked."""
         self._asking += 1
         try:
-            if await _steering_waits(self.run):
-                self.steered = True
-                for other in self.run.calls:
-                    self._end(other, STEERED)
+            if not await _steering_waits(self.run):
+                return
+            self.steered = True
+            for other in self._ledger.calls:
+                self._end(other, STEERED)
         except Exception as error:
-            # A steering provider is somebody else's code, and its failure the run's to hear.
+            # A steering provider is somebody else's code, and its failure ends the run.
             if not self._done.done():
                 self._done.set_exception(error)
         finally:
             self._asking -= 1
             self._finish_if_done()
 
+    async def _end_all(self, ready: Sequence[Call]) -> None:
+        """An abort: every call gets its grace, then its result."""
+        self._done = self._loop.create_future()
+        for call in ready:
+            self._end(call, ABORTED)
+            if call.result is not None and call.task is not None:
+                call.task.cancel()  # it may still be asking for steering
+        if self._left:
+            await self._done
+
     def _end(self, call: Call, why: str) -> None:
-        """Cancel a running call; past its grace it is left behind."""
+        """Cancel a running call; past its grace it is abandoned."""
         if call.result is not None or call.task is None or call.why:
             return
         call.why = why
@@ -198,86 +258,31 @@ class _Batch:
             call.context.cancel()
         call.task.cancel()
         if call.running:
-            self._loop.call_later(
-                GRACE * 1.5, self._settle, call, failure(f"{why}; tool abandoned: {Abandoned.__doc__}")
-            )
+            abandoned = failure(f"{why}; tool abandoned: {Abandoned.__doc__}")
+            self._loop.call_later(GRACE * 1.5, self._ledger.settle, call, abandoned)
         else:
-            self._settle(call, failure(why))
+            self._ledger.settle(call, failure(why))
 
-    def _settle(self, call: Call, result: ToolResult) -> None:
-        if call.result is not None:
-            return
-        # The run is woken before the reader of its events, so that the reader finds what both have to say.
+    def _count_down(self) -> None:
         self._left -= 1
         self._finish_if_done()
-        self.run.settle(call, result)
 
     def _finish_if_done(self) -> None:
-        if not self._left and not self._asking and not self._done.done():
+        if not self._left and not self._asking and not self._done.done() and not self._loop.is_closed():
             self._done.set_result(None)
 
 
 async def _steering_waits(run: Run) -> bool:
     """Whether steering is there, without losing it: what had to be taken to know is held in `pending`."""
-    if run.pending:
+    config, ledger = run.config, run.ledger
+    if ledger.pending:
         return True
-    if run.config.peek_steering is not None:
-        return run.config.peek_steering()
-    if run.config.get_steering is None:
+    if config.peek_steering is not None:
+        return config.peek_steering()
+    if config.get_steering is None:
         return False
-    polled = run.config.get_steering()
-    run.queue(await polled if isinstance(polled, Awaitable) else polled)
-    return bool(run.pending)
-
-
-async def _ask_policies(run: Run, call: Call) -> Outcome | None:
-    """Pre-dispatch policies over one call, asked again after a rewrite, so that no policy is bypassed."""
-    for _ in range(REWRITES):
-        before = call.arguments
-        outcome = await _ask_each(run, call)
-        if outcome is not None or call.result is not None or call.arguments == before:
-            return outcome
-    run.settle(
-        call, failure(f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds")
-    )
-    return None
-
-
-async def _ask_for(run: Run, call: Call) -> Outcome | None:
-    """Ask somebody, and again where policies rewrite what was approved with other arguments: what runs is what was seen."""
-    for _ in range(REWRITES):
-        if call.result is not None or not needs_approval(run, call) or not await ask_approval(run, call):
-            return None
-        approved = call.arguments
-        stopped = await _ask_policies(run, call)
-        if stopped is not None or call.arguments == approved:
-            return stopped
-    run.settle(
-        call, failure(f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds")
-    )
-    return None
-
-
-async def _ask_each(run: Run, call: Call) -> Outcome | None:
-    """One round; a stop settles every call still open."""
-    for policy in run.slots.pre_dispatch:
-        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
-        run.check()
-        match verdict:
-            case Inject() as inject:
-                run.inject_behind(inject.messages)
-            case Stop(reason):
-                for waiting in _open(run):
-                    run.settle(waiting, failure(f"tool call not run: {reason}"))
-                return Outcome("stopped", reason)
-            case Skip(text):
-                run.settle(call, failure(text))
-                return None
-            case Rewrite(arguments):
-                call.arguments = arguments
-            case _:
-                pass
-    return None
+    ledger.queue(await resolve(config.get_steering()))
+    return bool(ledger.pending)
 
 
 def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
@@ -312,15 +317,15 @@ def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list
         groups, valid = [], False
     if not valid:
         for call in calls:
-            run.settle(
+            run.ledger.settle(
                 call, failure("error: the tool execution policy gave an invalid partition; no call was run")
             )
         return []
     return [[calls[index] for index in group] for group in groups]
 
 
-def _open(run: Run) -> list[Call]:
-    return [call for call in run.calls if call.result is None]
+def _open(ledger: Ledger) -> list[Call]:
+    return [call for call in ledger.calls if call.result is None]
 
 
 def _as_it_will_run(call: Call) -> ToolCall:
@@ -328,8 +333,8 @@ def _as_it_will_run(call: Call) -> ToolCall:
     return ToolCall(call.call.id, call.call.name, copy_json(call.arguments), None, call.call.signature)
 
 
-def _unparsed(call: ToolCall, run: Run) -> str:
-    if run.reply is not None and run.reply.stop_reason == "length":
+def _unparsed(call: ToolCall, ledger: Ledger) -> str:
+    if ledger.reply is not None and ledger.reply.stop_reason == "length":
         return INCOMPLETE
     shown = (call.partial_json or "")[:2_000]
     return f"error: the arguments are not a JSON object; repair them and call again. What arrived:\n{shown}"
@@ -349,14 +354,16 @@ def _cut(result: ToolResult, limit: int) -> ToolResult:
     return ToolResult((Text(shown), *others), details, result.is_error)
 
 
-def _result_of(error: BaseException, why: str) -> ToolResult:
-    """What the model hears of a call that raised; `why` says who ended it, if anybody did."""
+def _result_of(error: BaseException, call: Call) -> ToolResult:
+    """What the model is told of a call that raised; `why` says who ended it, if anybody did."""
     match error:
         case asyncio.CancelledError():
-            return failure(why or "error: the tool cancelled itself")
+            return failure(call.why or "error: the tool cancelled itself")
         case Abandoned():
-            return failure(f"{why or ABORTED}; tool abandoned: {error}")
+            return failure(f"{call.why or ABORTED}; tool abandoned: {error}")
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
+            lines = redact_text("".join(traceback.format_exception(error)).rstrip())
+            log.warning("tool %r raised; the model is told the error:\n%s", call.call.name, lines)
             return failure(f"error: {describe_error(error)}")

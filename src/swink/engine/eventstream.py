@@ -1,15 +1,83 @@
-"""The outermost object: iterate it for a run's events, or await its result. Nothing inside a run ever iterates."""
+"""The way out of a run: iterate it for events, or await its result. Nothing inside a run ever iterates."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol
+
+from msgspec import UNSET
 
 from swink.config import AgentResult
-from swink.engine.run import Run
+from swink.engine.run import Lifetime
+from swink.engine.waiting import raise_soon
 from swink.errors import MisuseError
-from swink.events import AgentEvent
-from swink.subscribers import Subscribers
+from swink.events import AgentEvent, MessageUpdate
+from swink.stream import Delta, TextDelta, ToolCallDelta
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+    E = TypeVar("E", default=AgentEvent)
+else:
+    from typing import TypeVar
+
+    T, E = TypeVar("T"), TypeVar("E")
+
+log = logging.getLogger("swink.agent")
+
+
+class Subscription:
+    """A subscriber's handle: call it, or leave its `with` block, to unsubscribe."""
+
+    __slots__ = ("_subscribers", "callback")
+
+    def __init__(self, subscribers: "Subscribers", callback: Callable[[Any], None]) -> None:
+        self._subscribers = subscribers
+        self.callback = callback
+
+    def __call__(self) -> None:
+        self._subscribers.remove(self)
+
+    def __enter__(self) -> "Subscription":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self()
+
+
+class Subscribers:
+    """Whoever listens, called in order. Joining and leaving during a dispatch take effect after it."""
+
+    __slots__ = ("current",)
+
+    def __init__(self) -> None:
+        self.current: tuple[Subscription, ...] = ()
+
+    def add(self, callback: Callable[[Any], None]) -> Subscription:
+        """Call back with every later event."""
+        subscription = Subscription(self, callback)
+        self.current = (*self.current, subscription)
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        """Call it no more."""
+        self.current = tuple(item for item in self.current if item is not subscription)
+
+    def notify(self, event: Any) -> None:
+        """Tell everyone; a subscriber that fails is dropped, and the run goes on."""
+        for subscription in self.current:
+            try:
+                subscription.callback(event)
+            except (KeyboardInterrupt, SystemExit) as error:
+                self.remove(subscription)
+                raise_soon(error)
+            except BaseException:
+                # A subscriber watches; its failure is not the run's.
+                log.exception("a subscriber failed and was removed")
+                self.remove(subscription)
 
 
 class Buffer:
@@ -21,12 +89,12 @@ class Buffer:
     __slots__ = ("_subscribers", "closed", "events", "waiter")
 
     def __init__(self, subscribers: Subscribers, closed: bool = False) -> None:
-        self.events: deque[AgentEvent] = deque()
+        self.events: deque[Any] = deque()
         self.waiter: asyncio.Future[None] | None = None
         self.closed = closed
         self._subscribers = subscribers
 
-    def push(self, event: AgentEvent) -> None:
+    def push(self, event: Any) -> None:
         """Add an event, wake the reader, tell the subscribers."""
         if not self.closed:
             self.events.append(event)
@@ -42,27 +110,56 @@ class Buffer:
             waiter.set_result(None)
 
 
-class EventStream:
+class Streamed(Protocol):
+    """What an event stream needs to know of a run."""
+
+    @property
+    def life(self) -> Lifetime: ...
+
+
+Growing = Callable[[Any, int], Any]
+"""The output as far as it has arrived, from the run and the block that grows; UNSET if there is nothing new."""
+
+
+class EventStream(Generic[T, E]):
     """A run as a stream of events; it begins when it is entered or first read.
 
     Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or dropping
     the stream) early cancels the run; `detach()` lets it finish in the background.
     """
 
-    __slots__ = ("_begin", "_buffer", "_detached", "_events", "_outcome_of", "_raised", "_run")
+    __slots__ = (
+        "_begin",
+        "_buffer",
+        "_delta_of",
+        "_events",
+        "_life",
+        "_partial",
+        "_raised",
+        "_result_of",
+        "_run",
+    )
 
     def __init__(
-        self, begin: Callable[[Buffer], Run], subscribers: Subscribers, outcome: Callable[[Run], AgentResult]
+        self,
+        begin: Callable[[Buffer], Any],
+        subscribers: Subscribers,
+        result_of: Callable[[Any], AgentResult[T]],
+        *,
+        growing: Growing | None = None,
+        delta_of: Callable[[Any], Delta | None] | None = None,
     ) -> None:
         self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
-        self._begin: Callable[[Buffer], Run] | None = begin
-        self._outcome_of = outcome
-        self._run: Run | None = None
-        self._detached = False
+        self._begin: Callable[[Buffer], Streamed] | None = begin
+        self._result_of = result_of
+        self._growing = growing
+        self._delta_of = delta_of or _delta_of
+        self._run: Streamed | None = None
+        self._life: Lifetime | None = None
         self._raised = False
 
-    async def __aenter__(self) -> "EventStream":
+    async def __aenter__(self) -> "EventStream[T, E]":
         self._start()
         return self
 
@@ -71,80 +168,97 @@ class EventStream:
     ) -> None:
         await self.aclose()
 
-    def __aiter__(self) -> "EventStream":
+    def __aiter__(self) -> "EventStream[T, E]":
         return self
 
-    async def __anext__(self) -> AgentEvent:
+    async def __anext__(self) -> E:
         while not self._events:
             waiter = self._waiter()
             try:
                 await waiter
             except asyncio.CancelledError:
-                await self._cancelled()
+                await self._abort("the reader was cancelled")
                 raise
             finally:
                 if self._buffer.waiter is waiter:
                     self._buffer.waiter = None
         return self._events.popleft()
 
-    async def result(self) -> AgentResult:
+    async def text(self) -> AsyncIterator[str]:
+        """The text of the replies alone, as it arrives; a reply that is retried begins again."""
+        async for event in self:
+            delta = self._delta_of(event)
+            if type(delta) is TextDelta:
+                yield delta.text
+
+    async def output(self) -> AsyncIterator[T]:
+        """The output as it grows, with fields that have not arrived as None; at the end the whole, or the run's error."""
+        if self._growing is None:
+            raise MisuseError("output() needs a type: agent.stream(…, output=City)")
+        async for event in self:
+            delta = self._delta_of(event)
+            if type(delta) is ToolCallDelta and not self._events:
+                value = self._growing(self._run, delta.index)
+                if value is not UNSET:
+                    yield value
+        yield (await self.result()).output
+
+    async def result(self) -> AgentResult[T]:
         """Wait for the end and return what the run came to; a hook's exception is raised here."""
-        run = self._start()
-        await run.wait()
-        return self._outcome(run)
+        await self._start().wait()
+        return self._outcome()
 
     def detach(self) -> None:
         """Let the run finish in the background; its further events reach subscribers only."""
-        self._start()
-        self._detached = self._buffer.closed = True
+        self._start().detached = True
+        self._buffer.closed = True
         self._buffer.events.clear()
 
     async def aclose(self) -> None:
         """Cancel the run if it still goes on, and wait until it has ended."""
-        run = self._run
-        if run is None or self._detached:
-            return
-        if not run.closed:
-            run.abort("the stream was closed")
-        await run.wait()
-        self._buffer.events.clear()
+        life = self._life
+        if life is not None and not life.detached:
+            await self._abort("the stream was closed")
+            self._buffer.events.clear()
 
     def __del__(self) -> None:
         # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
-        run = getattr(self, "_run", None)
-        if run is not None and not run.closed and not self._detached:
-            run.abort("the stream was dropped")
+        life = getattr(self, "_life", None)
+        if life is not None and not life.is_over and not life.detached:
+            life.abort("the stream was dropped")
 
-    def _start(self) -> Run:
-        if self._run is None:
+    def _start(self) -> Lifetime:
+        if self._life is None:
             assert self._begin is not None
             self._run, self._begin = self._begin(self._buffer), None
-        return self._run
+            self._life = self._run.life
+        return self._life
 
     def _waiter(self) -> "asyncio.Future[None]":
         """What to wait for until there is an event to read; the end of the run ends the iteration."""
-        run = self._start()
-        if run.is_over or self._detached:
-            if run.failure is not None and not self._raised:
-                self._outcome(run)
+        life = self._start()
+        if life.is_over or life.detached:
+            if life.failure is not None and not self._raised:
+                self._outcome()
             raise StopAsyncIteration
         if self._buffer.waiter is not None:
             raise MisuseError("two readers of one stream; subscribe() to let several listen")
-        waiter = self._buffer.waiter = run.loop.create_future()
+        waiter = self._buffer.waiter = life.loop.create_future()
         return waiter
 
-    async def _cancelled(self) -> None:
-        """The reader was cancelled: so is the run, like any coroutine it awaits."""
-        run = self._start()
-        run.abort("the reader was cancelled")
-        while not run.is_over:
-            try:
-                await run.wait()
-            except asyncio.CancelledError:
-                continue
+    async def _abort(self, reason: str) -> None:
+        """End the run, like any coroutine that is cancelled or closed, and wait for that."""
+        life = self._start()
+        life.abort(reason)
+        await life.wait()
 
-    def _outcome(self, run: Run) -> AgentResult:
-        if run.failure is not None:
+    def _outcome(self) -> AgentResult[T]:
+        assert self._life is not None
+        if self._life.failure is not None:
             self._raised = True
-            raise run.failure
-        return self._outcome_of(run)
+            raise self._life.failure
+        return self._result_of(self._run)
+
+
+def _delta_of(event: Any) -> Delta | None:
+    return event.delta if type(event) is MessageUpdate else None

@@ -1,18 +1,19 @@
-"""The ledger of a run: what is committed, and what is still open.
+"""The ledger of a run: what is committed, what is still open, and what it costs.
 
-It is what makes a history interruption-proof. Every change of it is synchronous: a message enters the history and is
-announced in one step, and `end` closes whatever is open (reply, calls, turn) without a single await.
+It is what makes a history interruption-proof. Every change is synchronous: a message enters the history and is
+announced in one step, and `close` completes whatever is open (reply, calls, turn) without a single await.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
-from swink.account import Account
-from swink.config import AgentContext, AgentLoopConfig, AgentResult
+from swink.codec import plain
+from swink.config import AgentLoopConfig
 from swink.engine.history import History, paired
 from swink.errors import AgentError
 from swink.events import (
@@ -32,6 +33,8 @@ from swink.messages import (
     Cost,
     Input,
     Message,
+    ModelSpec,
+    Price,
     StopReason,
     ToolCall,
     ToolResult,
@@ -40,12 +43,47 @@ from swink.messages import (
     Usage,
     as_messages,
 )
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn, slots_of, vet_commit
-from swink.state import changes, copied, encoded
+from swink.policy import Policy, Turn, slots_of, vet_commit
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext, failure
 
 log = logging.getLogger("swink.run")
+
+
+class Account:
+    """Tokens used and what they cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown."""
+
+    __slots__ = ("_price", "_price_of", "_priced", "_sums", "_unadded")
+
+    def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
+        self._sums: tuple[Usage, Cost | None] | None = None
+        self._unadded: list[tuple[Usage, Cost | None]] | None = None
+        self._price_of = price_of
+        self._priced: ModelSpec | None = None
+        self._price: Price | None = None
+
+    def charge(self, usage: Usage, cost: Cost | None) -> None:
+        """Add to the totals."""
+        if self._unadded is None:
+            self._unadded = []
+        self._unadded.append((usage, cost))
+
+    @property
+    def totals(self) -> tuple[Usage, Cost | None]:
+        """All tokens so far, and what they cost: None if unknown. Added up when somebody asks."""
+        usage, cost = self._sums or (Usage(), Cost())
+        for more, price in self._unadded or ():
+            usage += more
+            cost = cost + price if cost is not None and price is not None else None
+        self._sums, self._unadded = (usage, cost), None
+        return self._sums
+
+    def price(self, model: ModelSpec, usage: Usage) -> Cost | None:
+        """What the usage costs: by the spec's own price, else by the price table, else unknown."""
+        if self._priced is not model:
+            self._priced = model
+            self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+        return self._price.cost(usage) if self._price is not None else None
 
 
 class Call:
@@ -58,6 +96,7 @@ class Call:
         "prepared",
         "result",
         "running",
+        "settled",
         "task",
         "timer",
         "tool",
@@ -73,21 +112,22 @@ class Call:
         self.running = False
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
-        self.context: ToolContext | None = None
+        self.context: CallContext | None = None
+        self.settled: Callable[[], None] | None = None
         self.why = ""
 
 
 class CallContext(ToolContext):
-    """What a call of a run tells its run, until it is settled."""
+    """What a call of a run reports to its ledger, until it is settled."""
 
     __slots__ = ("_ledger",)
 
-    def __init__(self, ledger: "Ledger", call: Call) -> None:
-        ToolContext.__init__(self, call.call.id, call.call.name, ledger.config.state)
+    def __init__(self, ledger: "Ledger", call: Call, state: dict[str, Any], deps: Any) -> None:
+        ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps)
         self._ledger: Ledger | None = ledger
 
     def close(self) -> None:
-        """The call is over: whatever still runs of it is no longer heard."""
+        """The call is settled: whatever still runs of it is ignored."""
         self._ledger = None
 
     def _report(self, update: Any) -> None:
@@ -103,22 +143,16 @@ class Ledger:
     """What a run has committed, and what is open in it."""
 
     __slots__ = (
-        "__weakref__",
         "_appended",
-        "_key",
         "_known_state",
-        "_message_open",
         "_next_history",
+        "_state",
         "_turn_open",
         "account",
         "assembly",
         "calls",
         "closed",
-        "config",
-        "context",
         "emit",
-        "error",
-        "extra_tools",
         "fresh",
         "history",
         "injected",
@@ -126,64 +160,44 @@ class Ledger:
         "model",
         "pending",
         "produced",
-        "reason",
         "reply",
         "requests",
         "results",
         "slots",
-        "stop_reason",
         "turn",
     )
 
     def __init__(
         self,
         config: AgentLoopConfig,
-        context: AgentContext,
         history: History,
         emit: Callable[[AgentEvent], None],
-        tools: Sequence[Tool],
         policies: Sequence[Policy],
     ) -> None:
-        self.config = config
-        self.context = context
         self.history = history
         self.emit = emit
-        self.extra_tools = tuple(tools)
-        self.slots = slots_of((*config.policies, *policies))
+        self.slots = slots_of(policies)
         self.account = Account(config.price)
+        self.model = config.model
         self.turn = 0
         self.requests = 0
         self.produced: list[Message] = []
-        self.fresh: tuple[Message, ...] = ()
         self.pending: list[Message] = []
+        self.fresh: tuple[Message, ...] = ()
         self.injected: list[Message] = []
         self.assembly: Assembly | None = None
-        self.model = config.model
         self.reply: AssistantMessage | None = None
         self.calls: list[Call] = []
         self.results: tuple[ToolResultMessage, ...] = ()
         self.last: Turn | None = None
-        self.stop_reason: StopReason | None = None
-        self.reason: str | None = None
-        self.error: AgentError | None = None
         self.closed = False
-        self._key: RunKey | None = None
         self._turn_open = False
-        self._message_open = False
-        self._known_state = encoded(config.state)
+        self._state = config.state
+        self._known_state = encode_state(config.state)
         self._next_history: History | None = None
         self._appended: list[Message] | None = None
 
-    def append(self, messages: Sequence[Message]) -> None:
-        """Add messages at the end of the turn, where they part no call from its result."""
-        added = paired(messages)
-        if self.closed:
-            for message in added:
-                self.history.append(self._vetted(message))
-        elif self._appended is None:
-            self._appended = added
-        else:
-            self._appended.extend(added)
+    # Messages that enter
 
     def queue(self, messages: Input) -> None:
         """Let messages enter before the next turn."""
@@ -194,82 +208,87 @@ class Ledger:
         self.injected.extend(messages)
         self.pending.extend(messages)
 
-    def inject_behind(self, messages: Sequence[Message]) -> None:
-        """Let messages of a policy enter at the end of the turn."""
-        self.injected.extend(messages)
-        self.append(messages)
+    def append(self, messages: Sequence[Message], *, by_policy: bool = False) -> None:
+        """Let messages enter at the end of the turn, where they part no call from its result."""
+        added = paired(messages)
+        if by_policy:
+            self.injected.extend(added)
+        if self.closed:
+            for message in added:
+                self.history.append(self._vetted(message))
+        elif self._appended is None:
+            self._appended = added
+        else:
+            self._appended.extend(added)
 
     def replace_history(self, history: History) -> None:
         """Use another history from the next turn on."""
         self._next_history = history
         if self.closed:
-            self._take_over()
+            self._apply_changes()
 
     def enter_pending(self) -> None:
-        """Move pending messages into the context; a message leaves the queue and enters the history in one step."""
+        """Move pending messages into the context; each leaves the queue and enters the history in one step."""
         while self.pending:
             self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
 
+    # The turn
+
     def open_turn(self) -> None:
-        """Begin a turn."""
+        """Begin a turn and its reply; the reply begins once, however many attempts it takes."""
         self._refuse_if_closed()
         self.turn += 1
         self._turn_open = True
         self.reply = None
         self.results = ()
         self.emit(TurnStart(self.turn))
-
-    def open_reply(self) -> None:
-        """Begin the turn's reply; once per turn, however many attempts it takes."""
-        self._message_open = True
         self.emit(MessageStart("assistant"))
 
     def attempt(self, error: AgentError) -> AssistantMessage:
         """What arrived of the attempt that failed, and what it cost."""
-        terminal = self.assembly.terminal if self.assembly is not None else None
-        usage = terminal.usage if terminal is not None else Usage()
+        usage = self._usage
         cost = self.account.price(self.model, usage)
         return (self.assembly or Assembly()).message(self.model, "error", usage=usage, cost=cost, error=error)
 
     def discard_reply(self, attempt: int, error: AgentError) -> None:
         """Forget what a failed attempt showed, but not what it cost."""
-        if self.assembly is not None:
-            if self.assembly.has_content:
-                self.emit(MessageDiscarded(attempt, str(error)))
-            if self.assembly.terminal is not None and self.assembly.terminal.usage.total:
-                usage = self.assembly.terminal.usage
-                self.account.charge(usage, self.account.price(self.model, usage))
+        if self.assembly is not None and self.assembly.has_content:
+            self.emit(MessageDiscarded(attempt, str(error)))
+        if (usage := self._usage).total:
+            self.account.charge(usage, self.account.price(self.model, usage))
         self.assembly = None
 
     def commit_reply(
-        self, stop_reason: StopReason, usage: Usage, cost: Cost | None, error: AgentError | None = None
+        self,
+        tools: Sequence[Tool],
+        stop_reason: StopReason,
+        usage: Usage,
+        cost: Cost | None,
+        error: AgentError | None = None,
     ) -> None:
         """Price the reply, put it into the history and end it."""
         self._refuse_if_closed()
-        if not self._message_open:
-            self.open_reply()
         cost = cost or self.account.price(self.model, usage)
-        message = (self.assembly or Assembly()).message(
-            self.model, stop_reason, usage=usage, cost=cost, error=error
+        message = self._vetted(
+            (self.assembly or Assembly()).message(
+                self.model, stop_reason, usage=usage, cost=cost, error=error
+            )
         )
-        message = self._vetted(message)
         assert isinstance(message, AssistantMessage)
         self.account.charge(usage, cost)
         self.assembly = None
-        self._message_open = False
         calls = message.tool_calls
         if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
             message = _with_unique_ids(message)
             calls = message.tool_calls
         self.reply = message
-        self.calls = [Call(call, self.find_tool(call.name)) for call in calls]
+        self.calls = [Call(call, find_tool(tools, call.name)) for call in calls]
         self._keep(message)
         self.emit(MessageEnd(message))
 
-    def commit_partial(self, ending: Literal["error", "aborted"]) -> None:
+    def commit_partial(self, ending: Literal["error", "aborted"], error: AgentError | None) -> None:
         """Keep what arrived of a reply that did not come to its end, and what it cost."""
-        terminal = self.assembly.terminal if self.assembly is not None else None
-        self.commit_reply(ending, terminal.usage if terminal is not None else Usage(), None, self.error)
+        self.commit_reply((), ending, self._usage, None, error)
 
     def settle(self, call: Call, result: ToolResult) -> None:
         """Give a call its result, once."""
@@ -280,6 +299,9 @@ class Ledger:
             call.context.close()
         if call.timer is not None:
             call.timer.cancel()
+        if call.settled is not None:
+            # The run is woken before the reader of its events, so that the reader finds what both have to say.
+            call.settled()
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
 
     def commit_results(self) -> None:
@@ -288,16 +310,14 @@ class Ledger:
         while self.calls:
             call, result = self.calls[0].call, self.calls[0].result
             assert result is not None
-            message = self._commit(
-                ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details),
-                self.calls,
-            )
+            message = ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
+            message = self._commit(message, self.calls)
             assert isinstance(message, ToolResultMessage)
             committed.append(message)
         self.results = tuple(committed)
 
     def replace_reply(self, message: Message) -> bool:
-        """Keep another reply for this turn; False if its tool calls are not the same, since their results are already there."""
+        """Keep another reply for this turn; False if its tool calls differ, since their results are already there."""
         message = self._vetted(message)
         if (
             self.reply is None
@@ -312,106 +332,44 @@ class Ledger:
         return True
 
     def end_turn(self, reason: TurnEndReason) -> None:
-        """End the turn."""
+        """End the turn; what was changed from outside meanwhile takes effect."""
         assert self.reply is not None
-        changed = self._state_changed()
+        changed = self._changed_state()
         self._turn_open = False
         self.fresh = ()
         self.last = Turn(self.reply, self.results, reason) if self.slots.post_run else None
         if changed is not None:
             self.emit(changed)
         self.emit(TurnEnd(self.reply, self.results, reason))
-        self._take_over()
+        self._apply_changes()
 
-    def stop(self, reason: str) -> None:
-        """A policy ends the run."""
-        self.reason = reason
-        self.stop_reason = self.reply.stop_reason if self.reply is not None else "stop"
+    # The end
 
-    def fail(self, error: AgentError) -> None:
-        """The run ends in an error."""
-        self.error = error
-        self.stop_reason = "error"
-
-    def end(self) -> None:
-        """Close what is open, and announce the end of the run."""
-        if self.stop_reason is None and self.reply is not None:
-            self.stop_reason = self.reply.stop_reason
-        ending: Literal["error", "aborted"] = "error" if self.stop_reason == "error" else "aborted"
+    def close(self, stop_reason: StopReason, reason: str | None, error: AgentError | None) -> None:
+        """Complete what is open, and announce the end of the run."""
+        ending: Literal["error", "aborted"] = "error" if stop_reason == "error" else "aborted"
         try:
             if self._turn_open:
                 if self.reply is None:
-                    self.commit_partial(ending)
+                    self.commit_partial(ending, error)
                 self._settle_all(ending)
                 self.end_turn(ending)
             self.enter_pending()
-            self._take_over()
+            self._apply_changes()
         finally:
             self.closed = True
             emit, self.emit = self.emit, _ignore
-            emit(AgentEnd(tuple(self.produced), self.stop_reason or "stop", self.reason))
-            self._take_over()
-
-    def outcome(self) -> AgentResult:
-        """What the run came to."""
-        return AgentResult(
-            tuple(self.produced),
-            self.stop_reason or "stop",
-            *self.account.totals,
-            self.error_text,
-            None if self.error is None else self.error.kind,
-            self.reason,
-        )
+            emit(AgentEnd(tuple(self.produced), stop_reason, reason))
+            self._apply_changes()
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools of this turn."""
-        return (*self.context.tools, *self.extra_tools) if self.extra_tools else tuple(self.context.tools)
-
-    def find_tool(self, name: str) -> Tool | None:
-        """The tool of that name."""
-        for tool in self.tools:
-            if tool.name == name:
-                return tool
-        return None
-
-    def policy_context(self) -> PolicyContext:
-        """What policies see."""
-        config = self.config
-        self._key = self._key or RunKey()
-        return PolicyContext(
-            self.turn,
-            self.model,
-            self.context.system_prompt,
-            self.history.snapshot(),
-            self.fresh,
-            *self.account.totals,
-            copied(config.state),
-            self.tools,
-            (config.model, *[model for model, _ in config.fallbacks])
-            if config.fallbacks
-            else (config.model,),
-            config.options.max_tokens,
-            self.requests,
-            tuple(self.injected),
-            self._key,
-        )
-
-    @property
-    def ending(self) -> Ending:
-        """How the run ended."""
-        return Ending(self.stop_reason or "stop", self.reason, self.error_text, self.last)
-
-    @property
-    def error_text(self) -> str | None:
-        """What went wrong, as the policies want it kept."""
-        if self.error is None:
-            return None
-        kept = self.reply.error_message if self.reply is not None and self.reply.failed else None
-        return str(self.error) if kept is None else kept
+    def _usage(self) -> Usage:
+        """What the current attempt reported of its usage."""
+        terminal = self.assembly.terminal if self.assembly is not None else None
+        return terminal.usage if terminal is not None else Usage()
 
     def _commit(self, message: Message, queue: list[Any]) -> Message:
-        """Announce a message and keep it; it leaves the head of its queue in the same step, so that it is always in one place."""
+        """Announce a message and keep it; it leaves the head of its queue in the same step."""
         message = self._vetted(message)
         self.emit(MessageStart(message.role))
         del queue[0]
@@ -431,8 +389,8 @@ class Ledger:
         self.history.append(message)
         self.produced.append(message)
 
-    def _take_over(self) -> None:
-        """What was changed from outside during the turn takes effect: another history, appended messages."""
+    def _apply_changes(self) -> None:
+        """Carry out what was asked for during the turn: another history, appended messages."""
         if self._next_history is not None:
             self.history, self._next_history = self._next_history, None
         while self._appended:
@@ -441,14 +399,20 @@ class Ledger:
             else:
                 self._commit(self._appended[0], self._appended)
 
-    def _state_changed(self) -> StateChanged | None:
-        if not self.config.state and not self._known_state:
+    def _changed_state(self) -> StateChanged | None:
+        if not self._state and not self._known_state:
             return None
-        before, self._known_state = self._known_state, encoded(self.config.state)
-        return changes(before, self._known_state)
+        before, self._known_state = self._known_state, encode_state(self._state)
+        delta = {
+            key: msgspec.json.decode(value)
+            for key, value in self._known_state.items()
+            if before.get(key) != value
+        }
+        removed = tuple([key for key in before if key not in self._known_state])
+        return StateChanged(delta, removed) if delta or removed else None
 
     def _settle_all(self, ending: Literal["error", "aborted"]) -> None:
-        """A result for every call that has none: the pairing rule holds in every outcome."""
+        """Give a result to every call that has none: the pairing rule holds in every outcome."""
         text = (
             "tool call not run: the reply failed"
             if ending == "error"
@@ -464,9 +428,39 @@ class Ledger:
             self.commit_results()
 
     def _refuse_if_closed(self) -> None:
-        # A task that swallowed its cancellation may still be on its way; the history is no longer its own.
+        # A task that swallowed its cancellation may still go on; the history is no longer its own.
         if self.closed:
             raise asyncio.CancelledError
+
+
+def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    """The tool of that name."""
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    return None
+
+
+def encode_state(state: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """The session state as JSON, key by key; what is not JSON-able is left out."""
+    if not state:
+        return _NOTHING
+    result: dict[str, bytes] = {}
+    for key, value in list(state.items()):
+        try:
+            result[key] = msgspec.json.encode(value, enc_hook=plain)
+        except Exception:
+            # What is no JSON, and whatever a foreign `model_dump` raises.
+            log.warning("session state %r is not JSON-able and is not saved", key)
+    return result
+
+
+def copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the session state as JSON data."""
+    return {key: msgspec.json.decode(value) for key, value in encode_state(state).items()}
+
+
+_NOTHING: Mapping[str, bytes] = {}
 
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:

@@ -1,15 +1,16 @@
-"""One reply: attempts with retry, fallback models and overflow recovery, until it is complete or none is left to ask."""
+"""One reply: what the model is sent, and attempts with retry, fallback models and overflow recovery."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, cast
 
 from msgspec.structs import replace
 
-from swink.config import KeyOwner
+from swink.context import in_order
 from swink.engine.history import Snapshot
-from swink.engine.run import Run
+from swink.engine.run import End, Run
+from swink.engine.waiting import close, resolve
 from swink.errors import (
     AgentError,
     AuthError,
@@ -19,97 +20,110 @@ from swink.errors import (
     StreamError,
     error_for,
 )
-from swink.events import MessageUpdate, ModelFallback, RetryScheduled
+from swink.events import CompactionReport, ContextCompacted, MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.retry import wait_before
-from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Delta, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
-from swink.transform import transform_context
 
 _LIMITS = Timeout()
 
 
-async def take_reply(run: Run, messages: Sequence[Message]) -> None:
-    """Ask the model, and its fallbacks in turn, until one reply is complete or none is left to ask."""
-    run.model, stream_fn, fallbacks = run.config.model, run.config.stream_fn, run.config.fallbacks
+async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
+    """What the model is sent: the history after its transformers; each that drops something is announced."""
+    messages: Sequence[Message] = run.ledger.history.snapshot()
+    for position, function in enumerate(in_order(run.config.transform_context)):
+        before = messages
+        returned = function(before, overflow)
+        if returned is before:
+            continue
+        messages = await resolve(returned)
+        if messages is not before:
+            _announce(run, position, before, messages, overflow)
+    return messages
+
+
+async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
+    """Ask the model, and its fallbacks in turn, until one reply is complete; an `End` if none is."""
+    config, ledger = run.config, run.ledger
+    ledger.model, stream_fn, fallbacks = config.model, config.stream_fn, config.fallbacks
     used, attempt, recovered = 0, 0, False
-    run.open_reply()
     while True:
         attempt += 1
         error = await _attempt(run, stream_fn, messages)
         if error is None:
             return None
-        if isinstance(error, AuthError) and _withholds_key(run, run.model, stream_fn):
+        if isinstance(error, AuthError) and config.withholds_key(ledger.model, stream_fn):
             error = _with_hint(error, run)
         run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
-            smaller = await _recovered(run, messages)
+            smaller = await _shrunk(run, messages)
             if smaller is not None:
-                if await _refused(run, error):
-                    return _fail(run, error)
-                run.discard_reply(attempt, error)
+                refused = await _refused(run, error)
+                if refused is not None:
+                    return _failed(run, error, refused)
+                ledger.discard_reply(attempt, error)
                 messages, attempt = smaller, attempt - 1
                 continue
-        again = run.config.retry.should_retry(error, attempt)
-        if not (again or (error.retryable and used < len(fallbacks))) or await _refused(run, error):
-            return _fail(run, error)
+        again = config.retry.should_retry(error, attempt)
+        if not again and not (error.retryable and used < len(fallbacks)):
+            return _failed(run, error)
+        refused = await _refused(run, error)
+        if refused is not None:
+            return _failed(run, error, refused)
+        ledger.discard_reply(attempt, error)
         if again:
-            run.discard_reply(attempt, error)
-            delay = wait_before(run.config.retry, error, attempt)
-            run.emit(RetryScheduled(attempt, delay, str(error)))
+            delay = wait_before(config.retry, error, attempt)
+            ledger.emit(RetryScheduled(attempt, delay, str(error)))
             await asyncio.sleep(delay)
         else:
-            run.discard_reply(attempt, error)
             model, stream_fn = fallbacks[used]
-            run.emit(ModelFallback(str(run.model), str(model)))
-            run.model, used, attempt = model, used + 1, 0
+            ledger.emit(ModelFallback(str(ledger.model), str(model)))
+            ledger.model, used, attempt = model, used + 1, 0
 
 
-async def _refused(run: Run, error: AgentError) -> bool:
-    """Whether a policy forbids another request in this turn; the reason is then the run's."""
+async def _refused(run: Run, error: AgentError) -> str | None:
+    """Why a policy forbids another request in this turn, if one does."""
     for policy in run.slots.pre_retry:
-        verdict = await consult(
-            policy, "pre_retry", replace(run.policy_context(), attempt=run.attempt(error))
-        )
+        context = replace(run.policy_context(), attempt=run.ledger.attempt(error))
+        verdict = await consult(policy, "pre_retry", context)
         run.check()
         if isinstance(verdict, Stop):
-            run.reason = verdict.reason
-            return True
-    return False
+            return verdict.reason
+    return None
 
 
-def _fail(run: Run, error: AgentError) -> None:
-    """Keep what arrived of the last attempt; an overflow makes the next run prune from its first turn on."""
-    run.overflow = isinstance(error, ContextWindowOverflow)
-    run.fail(error)
-    run.commit_partial("error")
+def _failed(run: Run, error: AgentError, reason: str | None = None) -> End:
+    """Keep what arrived of the last attempt."""
+    run.ledger.commit_partial("error", error)
+    return End("error", reason, error)
 
 
 async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
-    model = run.model
+    ledger, watch = run.ledger, run.watch
+    model, tools = ledger.model, run.tools
     options = run.config.options
     if options.api_key is not None or run.config.get_api_key is not None or run.tool_choice is not None:
         options = await _options(run, model, stream_fn)
         run.check()
-    context = LlmContext(run.context.system_prompt, _llm_messages(run, messages), _sent_tools(run, model))
-    assembly = run.assembly = Assembly()
-    run.requests += 1
+    offered = () if model.capabilities is not None and not model.capabilities.tools else tools
+    context = LlmContext(run.system_prompt, _llm_messages(run, messages), offered)
+    assembly = ledger.assembly = Assembly()
+    ledger.requests += 1
     limits = _limits(options, stream_fn)
-    watch = run.watch
     try:
         watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
         try:
             async for event in stream:
                 if assembly.feed(event):
-                    run.emit(MessageUpdate(event))  # pyright: ignore[reportArgumentType]  feed() is True for deltas alone
+                    ledger.emit(MessageUpdate(cast(Delta, event)))
         finally:
-            if (aclose := getattr(stream, "aclose", None)) is not None:
-                await aclose()
+            await close(stream)
     except asyncio.CancelledError:
         if not watch.end():
             raise
@@ -122,7 +136,9 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         return _named(error, model)
     except Exception as error:
         # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
-        return error_for(None, describe_error(error), model=str(model))
+        failed = error_for(None, describe_error(error), model=str(model))
+        failed.__cause__ = error
+        return failed
     finally:
         watch.end()
     end = assembly.terminal
@@ -135,7 +151,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
             f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event",
             model=str(model),
         )
-    run.commit_reply(end.stop_reason, end.usage, end.cost)
+    ledger.commit_reply(tools, end.stop_reason, end.usage, end.cost)
     return None
 
 
@@ -145,7 +161,7 @@ def _stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkErro
     )
 
 
-async def _recovered(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
+async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
     """After an overflow: a smaller context, or None if no transformer can make one."""
     smaller = await transform_context(run, True)
     run.check()
@@ -167,29 +183,14 @@ def _llm_messages(run: Run, messages: Sequence[Message]) -> Sequence[LlmMessage]
 
 
 async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
-    """The options for this model: a key that was given for another provider is left out."""
-    options = run.config.options
-    if _withholds_key(run, model, stream_fn):
-        options = replace(options, api_key=None)
+    options = run.config.options_for(model, stream_fn)
     if run.config.get_api_key is not None:
-        key = run.config.get_api_key(model.provider)
-        key = await key if isinstance(key, Awaitable) else key
+        key = await resolve(run.config.get_api_key(model.provider))
         if key is not None:
             options = replace(options, api_key=key)
     if run.tool_choice is not None and options.tool_choice is None:
         options = replace(options, tool_choice=run.tool_choice)
     return options
-
-
-def _withholds_key(run: Run, model: ModelSpec, stream_fn: StreamFn) -> bool:
-    config = run.config
-    return config.options.api_key is not None and not (
-        config.key_owner and config.key_owner.is_also(KeyOwner.of(model, stream_fn))
-    )
-
-
-def _sent_tools(run: Run, model: ModelSpec) -> Sequence[Any]:
-    return () if model.capabilities is not None and not model.capabilities.tools else run.tools
 
 
 def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
@@ -201,7 +202,8 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
 
 def _with_hint(error: AuthError, run: Run) -> AuthError:
     owner = run.config.key_owner
-    hint = f"the api_key in the options was given for {owner.provider if owner else 'another model'} and is not sent to {run.model}"
+    given = owner.provider if owner else "another model"
+    hint = f"the api_key in the options was given for {given} and is not sent to {run.ledger.model}"
     return AuthError(
         f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model
     )
@@ -209,7 +211,20 @@ def _with_hint(error: AuthError, run: Run) -> AuthError:
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:
     """The error with the model it came from; a copy, since the stream function may raise the same one again."""
-    if isinstance(error, ModelError) and not error.model:
-        error = copy(error)
-        error.model = str(model)
-    return error
+    if not isinstance(error, ModelError) or error.model:
+        return error
+    named = copy(error)
+    named.model, named.__cause__ = str(model), error.__cause__
+    return named
+
+
+def _announce(
+    run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool
+) -> None:
+    kept = {id(message) for message in after}
+    dropped = sum(id(message) not in kept for message in before)
+    known = run.dropped or {}
+    if dropped > known.get(position, 0):
+        tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
+        run.ledger.emit(ContextCompacted(CompactionReport(dropped, *tokens, overflow)))
+    run.dropped = {**known, position: dropped}

@@ -1,6 +1,7 @@
-"""One run: its ledger, and the task that drives it.
+"""One run: its ledger, its saver, and its life from the first prompt to the last save.
 
-`close` ends a run without a single await, whoever calls it and wherever the run was.
+Whoever ends a run (its own last turn, a policy, an abort, a failure, a closed event loop) calls `end`, which
+completes everything without a single await. What remains, saving and the post-run policies, follows within bounds.
 """
 
 import asyncio
@@ -10,26 +11,27 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from swink.config import AgentContext, AgentLoopConfig
+from msgspec import Struct
+
+from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
 from swink.engine.history import History
-from swink.engine.ledger import Ledger
-from swink.engine.waiting import call_later, start_task, started
+from swink.engine.ledger import Ledger, copy_state
+from swink.engine.saver import Saver
+from swink.engine.waiting import call_later, outlast, resolve, start_task, started
 from swink.engine.watch import Watch
-from swink.errors import Aborted, AgentError, NetworkError
+from swink.errors import Aborted, AgentError, InvalidInput, NetworkError
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason
-from swink.policy import Policy, consult
+from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
 from swink.redact import describe_error
 from swink.tool import Tool
 
-log = logging.getLogger("swink.run")
+log = logging.getLogger("swink")
 
 SAVE_WITHIN, SAVE_ABORTED = 60.0, 5.0
 """Seconds the last save of a run may take, in general and after an abort."""
-SAVE_ATTEMPTS = 3
-"""How often a save that is cancelled is begun again."""
 ABANDON_AFTER = 1.0
-"""Seconds after an abort at which a run that swallows cancellation is closed without it."""
+"""Seconds after an abort at which a run that swallows cancellation is ended without it."""
 
 
 class Sink(Protocol):
@@ -44,27 +46,121 @@ class Sink(Protocol):
         ...
 
 
-class Run(Ledger):
-    """A ledger and the task that writes it, from the first prompt to the last save."""
+class End(Struct, frozen=True):
+    """How a run ends. Without a stop reason it is that of the last reply."""
+
+    stop_reason: StopReason | None = None
+    reason: str | None = None
+    error: AgentError | None = None
+
+
+class HookFailed(AgentError):
+    """A hook of the application raised; the exception itself is raised from the run."""
+
+    kind = "hook"
+
+
+class Lifetime:
+    """From start to finish: what may abort a run, from any thread, and who waits for it.
+
+    `interrupt` makes the run end itself soon; it is called once, in the thread of the event loop.
+    """
 
     __slots__ = (
-        "_abandoning",
-        "_abort_reason",
         "_deadline",
-        "_ended",
         "_finished",
-        "_saved",
-        "_saver",
-        "_saving",
-        "_sink",
-        "_task",
+        "_interrupt",
         "_thread",
-        "dropped",
+        "aborted",
+        "detached",
         "failure",
         "is_over",
         "loop",
+    )
+
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.aborted: str | None = None
+        self.failure: BaseException | None = None
+        self.is_over = False
+        self.detached = False
+        self._interrupt: Callable[[], None] | None = interrupt
+        self._thread = threading.get_ident()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._finished: asyncio.Future[None] | None = None
+
+    def limit(self, deadline: float | None) -> None:
+        """Abort after so many seconds."""
+        if deadline is None or self.aborted is not None:
+            return
+        reason = f"deadline of {deadline:g} s passed"
+        if deadline <= 0:
+            self.abort(reason)
+        else:
+            self._deadline = call_later(self.loop, deadline, self.abort, reason)
+
+    def abort(self, reason: str = "the run was aborted") -> None:
+        """End the run soon, keeping what arrived; safe from any thread, and nothing once it is over."""
+        if threading.get_ident() != self._thread:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(self.abort, reason)
+        elif self.aborted is None and self._interrupt is not None:
+            self.aborted = reason
+            self._interrupt()
+
+    def check(self) -> None:
+        """Stop here if the run was aborted meanwhile."""
+        if self.aborted is not None:
+            raise asyncio.CancelledError
+
+    async def wait(self) -> None:
+        """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
+        if not self.is_over:
+            if self._finished is None:
+                self._finished = self.loop.create_future()
+            await outlast(self._finished, cancelled=lambda: self.abort("the caller was cancelled"))
+
+    def stop_timers(self) -> None:
+        """The deadline no longer matters."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def finish(self) -> None:
+        """The run is over: whoever waits goes on."""
+        self.stop_timers()
+        self.is_over = True
+        self._interrupt = None
+        if self.detached and self.failure is not None:
+            log.warning("a detached run failed: %s", describe_error(self.failure))
+        if self._finished is not None and not self._finished.done() and not self.loop.is_closed():
+            self._finished.set_result(None)
+
+
+class Run:
+    """One run of an agent, from the first prompt to the last save."""
+
+    __slots__ = (
+        "__weakref__",
+        "_abandoning",
+        "_key",
+        "_prompt",
+        "_released",
+        "_sink",
+        "_task",
+        "_winding_up",
+        "config",
+        "context",
+        "deps",
+        "dropped",
+        "ending",
+        "extra_tools",
+        "ledger",
+        "life",
         "overflow",
         "pausing",
+        "saver",
+        "slots",
+        "system_prompt",
         "tool_choice",
         "watch",
     )
@@ -75,207 +171,215 @@ class Run(Ledger):
         context: AgentContext,
         history: History,
         sink: Sink,
-        ended: Callable[["Run"], None],
+        released: Callable[["Run"], None],
         *,
         tools: Sequence[Tool] = (),
         policies: Sequence[Policy] = (),
+        deps: Any = None,
         tool_choice: str | None = None,
         overflow: bool = False,
     ) -> None:
-        Ledger.__init__(self, config, context, history, sink.push, tools, policies)
+        self.config = config
+        self.context = context
+        self.deps = config.deps if deps is None else deps
+        self.extra_tools = tuple(tools)
         self.tool_choice = tool_choice
         self.overflow = overflow
         self.dropped: dict[int, int] | None = None
-        self.failure: BaseException | None = None
         self.pausing = False
-        self.is_over = False
-        self.loop = asyncio.get_running_loop()
-        self.watch = Watch(self.loop, self._leave_behind)
+        self.ending: End | None = None
+        self.system_prompt = ""
+        self.ledger = Ledger(config, history, sink.push, (*config.policies, *policies))
+        self.slots = self.ledger.slots
+        self.saver = Saver(config.save) if config.save is not None else None
+        self.life = Lifetime(self._interrupt)
+        self.watch = Watch(self.life.loop, self._abandon_stream)
         self._sink = sink
-        self._ended = ended
+        self._released = released
+        self._key: RunKey | None = None
+        self._prompt: object = None
         self._task: asyncio.Task[None] | None = None
-        self._thread = threading.get_ident()
-        self._abort_reason: str | None = None
-        self._deadline: asyncio.TimerHandle | None = None
         self._abandoning: asyncio.TimerHandle | None = None
-        self._finished: asyncio.Future[None] | None = None
-        self._saved = 0
-        self._saving: asyncio.Future[None] | None = None
-        self._saver: asyncio.Task[None] | None = None
+        self._winding_up: asyncio.Task[None] | None = None
 
     def start(
-        self,
-        prompts: Sequence[Message],
-        body: Callable[["Run"], Coroutine[Any, Any, None]],
-        deadline: float | None = None,
+        self, prompts: Sequence[Message], body: Coroutine[Any, Any, None], deadline: float | None
     ) -> None:
-        """Announce the run, take the prompts into the history, and begin."""
-        self.emit(AgentStart())
-        self.pending.extend(prompts)
-        self.enter_pending()
-        self._task = start_task(self.loop, body(self), "swink-run")
-        if self._abort_reason is not None:
+        """Announce the run, take the prompts into the history, and let the body drive it."""
+        ledger = self.ledger
+        ledger.emit(AgentStart())
+        ledger.pending.extend(prompts)
+        ledger.enter_pending()
+        self._task = self.watch.task = start_task(self.life.loop, body, "swink-run")
+        if self.life.aborted is not None:
             self._task.cancel()
-        elif deadline is not None and deadline <= 0:
-            self.abort(f"deadline of {deadline:g} s passed")
-        elif deadline is not None:
-            reason = f"deadline of {deadline:g} s passed"
-            self._deadline = call_later(self.loop, deadline, self.abort, reason)
-
-    def abort(self, reason: str = "the run was aborted") -> None:
-        """End the run at once, keeping what arrived; safe from any thread."""
-        if threading.get_ident() != self._thread:
-            if not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(self.abort, reason)
-        elif not self.aborting:
-            self._abort_reason = reason
-            if self.loop.is_closed():
-                self.close("aborted")
-                return
-            if self._task is not None:
-                self._task.cancel()
-            self._abandoning = self.loop.call_later(ABANDON_AFTER, self.close, "aborted")
-
-    async def wait(self) -> None:
-        """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
-        interrupted: asyncio.CancelledError | None = None
-        while not self.is_over:
-            if self._finished is None:
-                self._finished = self.loop.create_future()
-            try:
-                await asyncio.wait([self._finished])
-            except asyncio.CancelledError as error:
-                interrupted = error
-                self.abort("the caller was cancelled")
-        if interrupted is not None:
-            raise interrupted
-
-    @property
-    def aborting(self) -> bool:
-        """Whether the run was aborted or closed meanwhile."""
-        return self.closed or self._abort_reason is not None
+        self.life.limit(deadline)
 
     def check(self) -> None:
-        """Stop here if the run was aborted or closed meanwhile."""
-        if self.closed or self._abort_reason is not None:
+        """Stop here if the run was aborted or ended meanwhile."""
+        if self.ledger.closed or self.life.aborted is not None:
             raise asyncio.CancelledError
 
-    def crash(self, error: BaseException) -> None:
-        """A hook failed: the run ends in an error, and whoever awaits it gets the exception itself."""
-        self.failure = error
-        if self.error is None:
-            self.error = HookFailed(describe_error(error))
-        self.stop_reason = "error"
-        self.close("error")
-        if self._task is not None and not isinstance(error, Exception):
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of this turn."""
+        return (*self.context.tools, *self.extra_tools) if self.extra_tools else tuple(self.context.tools)
+
+    async def write_prompt(self) -> None:
+        """Bring the system prompt up to date: a text is read at every turn, a function asked once a run."""
+        prompt = self.context.system_prompt
+        if prompt is self._prompt:
+            return
+        self._prompt = prompt
+        if isinstance(prompt, str):
+            self.system_prompt = prompt
+            return
+        context = PromptContext(self.deps, copy_state(self.config.state), self.ledger.history.snapshot())
+        written = await resolve(prompt(context))
+        if not isinstance(written, str):
+            raise InvalidInput(
+                f"the system_prompt function returned {type(written).__name__}; it returns a str"
+            )
+        self.system_prompt = written
+
+    def policy_context(self) -> PolicyContext:
+        """What policies see."""
+        config, ledger = self.config, self.ledger
+        self._key = self._key or RunKey()
+        return PolicyContext(
+            ledger.turn,
+            ledger.model,
+            self.system_prompt,
+            ledger.history.snapshot(),
+            ledger.fresh,
+            *ledger.account.totals,
+            copy_state(config.state),
+            self.tools,
+            (config.model, *[model for model, _ in config.fallbacks])
+            if config.fallbacks
+            else (config.model,),
+            config.options.max_tokens,
+            ledger.requests,
+            tuple(ledger.injected),
+            self._key,
+        )
+
+    def end(self, end: End, failure: BaseException | None = None) -> None:
+        """End the run, whoever causes it: complete what is open and announce it. Synchronous, and only once.
+
+        A `failure` is an exception of somebody else's code, which whoever awaits the run gets.
+        """
+        life = self.life
+        if self.ending is not None:
+            if life.loop.is_closed():
+                self._finish()
+            return
+        self.ending = end = self._completed(end, failure)
+        life.failure = failure
+        if self._task is not None and failure is not None and not isinstance(failure, Exception):
             # It goes on to end the event loop; asyncio need not warn that nobody asked this task for it.
             self._task.add_done_callback(lambda task: task.exception())
-
-    def close(self, stop_reason: StopReason | None = None) -> None:
-        """End whatever is open and the run with it. Synchronous and idempotent: nothing can interrupt it."""
-        if self.closed:
-            if self.loop.is_closed():
-                self._over()
-            return
-        if stop_reason is not None and self.stop_reason not in ("error", "aborted"):
-            self.stop_reason = stop_reason
-            self.reason = self._abort_reason or self.reason
-            if stop_reason == "aborted" and self.error is None:
-                self.error = Aborted(self.reason or "the run was cancelled")
         try:
-            self.end()
+            self.ledger.close(end.stop_reason or "stop", end.reason, end.error)
         except Exception as error:
-            # Nothing of ours raises there. Whatever did, the run is over, and whoever awaits it hears of it.
-            self.failure = self.failure or error
+            # Nothing of ours raises there. Whatever did, the run is over, and whoever awaits it gets the exception.
+            life.failure = failure or error
         self.watch.stop()
-        for timer in (self._deadline, self._abandoning):
-            if timer is not None:
-                timer.cancel()
-        if self.loop.is_closed() or (self.config.save is None and not self.slots.post_run):
-            self._over()
+        life.stop_timers()
+        if self._abandoning is not None:
+            self._abandoning.cancel()
+        if end.stop_reason == "error" and failure is None:
+            log.warning("the run failed: %s", self.error_text)
+        if life.loop.is_closed() or (self.saver is None and not self.slots.post_run):
+            self._finish()
         else:
-            self._saver = start_task(self.loop, self._finish())
+            self._winding_up = start_task(life.loop, self._wind_up())
 
-    async def save(self) -> None:
-        """Hand what is new to the session; one append at a time, and a cancelled wait does not cancel the append."""
-        while self._saved < len(self.produced):
-            if self._saving is None:
-                self._saving = asyncio.ensure_future(self._append(len(self.produced)))
-            try:
-                await asyncio.shield(self._saving)
-            finally:
-                if self._saving.done():
-                    self._saving = None
+    async def wound_up(self) -> None:
+        """Return when nothing is left to do; awaited by the run's own task, since a loop that ends waits for its tasks."""
+        if self._winding_up is not None:
+            await asyncio.wait([self._winding_up])
 
-    async def saved(self) -> None:
-        """Return when the last save is over; awaited by the run's own task, since a loop that ends waits for its tasks."""
-        if self._saver is not None:
-            await asyncio.wait([self._saver])
+    def result(self) -> AgentResult[None]:
+        """What the run came to."""
+        end = self.ending or End()
+        error = end.error
+        return AgentResult(
+            tuple(self.ledger.produced),
+            end.stop_reason or "stop",
+            *self.ledger.account.totals,
+            self.error_text,
+            None if error is None else error.kind,
+            end.reason,
+            error,
+        )
 
-    async def _append(self, upto: int) -> None:
-        assert self.config.save is not None
-        await self.config.save(self.produced[self._saved : upto])
-        self._saved = upto
+    @property
+    def error_text(self) -> str | None:
+        """What went wrong, as the policies want it kept."""
+        if self.ending is None or self.ending.error is None:
+            return None
+        reply = self.ledger.reply
+        kept = reply.error_message if reply is not None and reply.failed else None
+        return str(self.ending.error) if kept is None else kept
 
-    async def _finish(self) -> None:
-        """What is left to do when the run is closed, within bounds: the last save, and the post-run policies."""
-        until = self.loop.time() + (SAVE_ABORTED if self._abort_reason is not None else SAVE_WITHIN)
+    def _completed(self, end: End, failure: BaseException | None) -> End:
+        """The end with what follows from it: the last reply's stop reason, the error of an abort or of a hook."""
+        if failure is not None:
+            error = end.error or HookFailed(describe_error(failure))
+            error.__cause__ = failure
+            return End("error", end.reason, error)
+        if end.stop_reason == "aborted":
+            reason = self.life.aborted
+            return End("aborted", reason, Aborted(reason or "the run was cancelled"))
+        if end.stop_reason is None and (reply := self.ledger.reply) is not None:
+            return End(reply.stop_reason, end.reason, end.error)
+        return end
+
+    def _interrupt(self) -> None:
+        """An abort: cancel the task; if it swallows that, the run ends without it."""
+        loop = self.life.loop
+        if self.ending is not None or loop.is_closed():
+            self.end(End("aborted"))
+            return
+        if self._task is not None:
+            self._task.cancel()
+        self._abandoning = loop.call_later(ABANDON_AFTER, self.end, End("aborted"))
+
+    def _abandon_stream(self) -> None:
+        """The reply goes on although it was cancelled: the run ends without it."""
+        text = "the stream brings no content, and does not stop when it is cancelled"
+        self.end(End("error", error=NetworkError(text, model=str(self.ledger.model))))
+
+    async def _wind_up(self) -> None:
+        """What is left to do after the end, within bounds: the last save, and the post-run policies."""
+        life = self.life
+        until = life.loop.time() + (SAVE_ABORTED if life.aborted is not None else SAVE_WITHIN)
         try:
             with suppress(asyncio.CancelledError):
                 await started()
-            if self.config.save is not None:
-                await self._save_rest(until)
+            if self.saver is not None:
+                failure = await self.saver.save_rest(self.ledger.produced, until)
+                life.failure = life.failure or failure
             for policy in self.slots.post_run:
                 await self._tell(policy, until)
         finally:
-            self._over()
+            self._finish()
 
     async def _tell(self, policy: Policy, until: float) -> None:
+        end = self.ending
+        assert end is not None
+        ending = Ending(end.stop_reason or "stop", end.reason, self.error_text, self.ledger.last)
         try:
             with suppress(asyncio.CancelledError):
                 async with asyncio.timeout_at(until):
-                    await consult(policy, "post_run", self.policy_context(), self.ending)
+                    await consult(policy, "post_run", self.policy_context(), ending)
         except TimeoutError:
             log.error("policy %s did not take the end of a run in time", type(policy).__name__)
 
-    async def _save_rest(self, until: float) -> None:
-        """Save what the end of the run added: a session that hangs or fails is the caller's to hear."""
-        try:
-            for _ in range(SAVE_ATTEMPTS):
-                with suppress(asyncio.CancelledError):
-                    async with asyncio.timeout_at(until):
-                        await self.save()
-            if self._saved < len(self.produced):
-                raise TimeoutError
-        except Exception as error:
-            # A session is somebody else's code; the run is over, so its failure is kept for whoever awaits the result.
-            log.exception("the end of a run was not saved")
-            if self._saving is not None:
-                self._saving.cancel()
-            self.failure = self.failure or (
-                TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error
-            )
-
-    def _leave_behind(self) -> None:
-        """The reply does not end even when it is cancelled: the run ends without it."""
-        self.fail(
-            NetworkError(
-                "the stream brings no content, and does not stop when it is cancelled", model=str(self.model)
-            )
-        )
-        self.close("error")
-
-    def _over(self) -> None:
-        if self.is_over:
-            return
-        self.is_over = True
-        if self._finished is not None and not self.loop.is_closed():
-            self._finished.set_result(None)
-        self._ended(self)
-        self._sink.wake()
-
-
-class HookFailed(AgentError):
-    """A hook of the application raised; the exception itself is raised from the run."""
-
-    kind = "hook"
+    def _finish(self) -> None:
+        """The run is over: the agent is free again, and whoever waits or reads goes on."""
+        if not self.life.is_over:
+            self.life.finish()
+            self._released(self)
+            self._sink.wake()

@@ -6,12 +6,13 @@ cancelled too early, timers that keep nothing alive, and ending the program betw
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from math import inf
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -19,7 +20,12 @@ T = TypeVar("T")
 
 async def resolve(value: T | Awaitable[T]) -> T:
     """The value itself, or what awaiting it gives: hooks may be sync or async."""
-    return await value if inspect.isawaitable(value) else value
+    return cast(T, await value if inspect.isawaitable(value) else value)
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine: an async function, or an object whose `__call__` is one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 async def outlast(
@@ -78,6 +84,40 @@ def started() -> Generator[None, None, None]:
     yield
 
 
+class Turnstile:
+    """Lets one in at a time, from any thread; whoever waits, on any event loop, goes on when it is free."""
+
+    __slots__ = ("_waiters", "is_taken")
+
+    def __init__(self) -> None:
+        self.is_taken = False
+        self._waiters: tuple[asyncio.Future[None], ...] = ()
+
+    def enter(self) -> bool:
+        """Take it; False if somebody has it."""
+        with _lock:
+            entered, self.is_taken = not self.is_taken, True
+        return entered
+
+    def leave(self) -> None:
+        """Free it, and let everybody who waits go on."""
+        with _lock:
+            self.is_taken = False
+            waiters, self._waiters = self._waiters, ()
+        for waiter in waiters:
+            if not (loop := waiter.get_loop()).is_closed():
+                loop.call_soon_threadsafe(_wake, waiter)
+
+    async def wait(self) -> None:
+        """Return when it is free, or was freed since."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with _lock:
+            if not self.is_taken:
+                return
+            self._waiters = (*self._waiters, waiter)
+        await waiter
+
+
 def call_later(
     loop: asyncio.AbstractEventLoop, delay: float, function: Callable[..., object], *values: Any
 ) -> asyncio.TimerHandle:
@@ -101,8 +141,15 @@ def raise_soon(error: BaseException) -> None:
         loop.call_soon(_raise, error)
 
 
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 def _raise(error: BaseException) -> None:
     raise error
 
 
 _ended: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+_lock = threading.RLock()
+"""Of all turnstiles. It may be taken again by its holder: a stream that is collected meanwhile leaves its own."""

@@ -1,4 +1,4 @@
-"""The watchdog: a stream that brings no content is given up, whatever else it sends."""
+"""The watchdog: a stream that brings no content is cancelled, whatever else it sends."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary, ref
 from swink.stream import Assembly, Timeout
 
 PATIENCE, AGAIN = 3, 1.0
-"""How often a stream is cancelled that goes on all the same before it is left behind, and the least seconds between."""
+"""How often a stream that goes on is cancelled before it is abandoned, and the least seconds between."""
 
 
 class Watch:
     """Cancels a run's task when a reply brings no content for too long.
 
     What counts is events, so a provider's pings cannot hold a stream open. The watch looks now and then instead of
-    being told of every delta. A stream function that does not end after its terminal event is ended at the next
+    being called for every delta. A stream function that does not end after its terminal event is ended at the next
     look, too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is called.
     """
 
@@ -28,14 +28,18 @@ class Watch:
         "_fired",
         "_idle_since",
         "_limits",
+        "_loop",
         "_patrol",
         "_seen",
-        "_task",
         "_variables",
+        "task",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
+        self.task: asyncio.Task[Any]
+        self._loop = loop
         self._abandon = abandon
+        self._variables = copy_context()
         self._patrol = _patrol_of(loop)
         self._fired = 0
         self._seen = 0
@@ -43,36 +47,31 @@ class Watch:
         self._every = 0.0
         self._assembly: Assembly
         self._limits: Timeout
-        self._task: asyncio.Task[Any]
-        self._variables: Context
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
-        """Watch this reply, which the current task reads."""
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-        now, self._every = loop.time(), min(limits.first, limits.idle) / 8
-        self._task, self._assembly, self._limits = task, assembly, limits
+        """Watch this reply, which the run's task reads."""
+        now, self._every = self._loop.time(), min(limits.first, limits.idle) / 8
+        self._assembly, self._limits = assembly, limits
         self._seen, self._idle_since, self._fired = 0, now, 0
-        self._variables = copy_context()
-        self._patrol.look_at(now + self._every, loop)
+        self._patrol.look_at(now + self._every, self._loop)
         self._patrol.watches.add(self)
 
     def end(self) -> bool:
-        """The reply is read. Whether the task was cancelled by this watch and by nobody else; then that is taken back."""
+        """The reply is read. Whether this watch alone cancelled the task; then that is taken back."""
         self._patrol.watches.discard(self)
         fired, self._fired = self._fired, 0
         left = -1
         for _ in range(fired):
-            left = self._task.uncancel()
+            left = self.task.uncancel()
         return left == 0
 
     def stop(self) -> None:
-        """The run is over: the watch lets go of it."""
+        """The run has ended: the watch lets go of it."""
         self._patrol.watches.discard(self)
         self._abandon = _nothing
 
     def look(self, now: float) -> float:
-        """Give the reply up if it is stuck; when to look again."""
+        """Cancel the reply if it is stuck; when to look again."""
         size = self._assembly.size
         if size != self._seen:
             self._seen, self._idle_since = size, now
@@ -83,7 +82,7 @@ class Watch:
             self._variables.run(self._abandon)
             return inf
         self._fired += 1
-        self._task.cancel()
+        self.task.cancel()
         return now + max(self._every, AGAIN)
 
 
