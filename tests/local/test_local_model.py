@@ -22,6 +22,7 @@ from swink.local import (
     LoadFailed,
     Loading,
     LocalModel,
+    LocalModelError,
     LocalStreamFn,
     Ready,
     Settings,
@@ -215,6 +216,23 @@ async def test_unloading_ends_a_reply_under_way_with_an_error(weights: Path):
             if seen == 2:
                 function.model(SMOL.model_id).unload()
     assert function.model(SMOL.model_id).state == Unloaded()
+
+
+async def test_without_a_thread_the_caller_gets_an_error_and_the_next_request_works(
+    model: LocalStreamFn, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    await ask(model, "Hi", max_tokens=1)
+    for function in (model, LocalStreamFn(context=300)):
+        with monkeypatch.context() as broken:
+            broken.setattr("threading.Thread.start", refuse)
+            for _ in range(3):  # more than there are places
+                with pytest.raises(LocalModelError, match="no thread could be started"):
+                    await ask(function, "Hi", max_tokens=1)
+    _, done = await ask(model, "Hi", max_tokens=1)
+    assert isinstance(done, Done)
 
 
 def test_event_loops_in_different_threads_share_a_model(model: LocalStreamFn):

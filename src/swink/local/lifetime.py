@@ -56,9 +56,9 @@ def start_thread(name: str, target: Callable[[], None]) -> None:
     _running.add(thread)
     try:
         thread.start()
-    except RuntimeError:  # no more threads
+    except RuntimeError as error:
         _running.discard(thread)
-        raise
+        raise LocalModelError(f"no thread could be started: {error}") from error
 
 
 async def call_in_thread(name: str, function: Callable[[], T]) -> T:

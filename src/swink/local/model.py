@@ -182,9 +182,9 @@ class LocalModel:
             self._generations.add(generation)
         try:
             generation.start()
-        except RuntimeError as error:
+        except LocalModelError:
             self._done(generation)
-            raise StreamError(f"no thread could be started: {error}", model=self._name) from error
+            raise
         return generation
 
     def _done(self, generation: Generation) -> None:
@@ -195,10 +195,7 @@ class LocalModel:
     def _start_load(self) -> _Load:
         """Start a load; the lock is held."""
         load = _Load()
-        try:
-            start_thread("swink-local-load", lambda: self._run(load))
-        except RuntimeError as error:
-            raise LocalModelError(f"no thread could be started: {error}", model=self._name) from error
+        start_thread("swink-local-load", lambda: self._run(load))
         self._load, self._state = load, Loading(self.model_id)
         return load
 
