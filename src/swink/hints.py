@@ -44,7 +44,7 @@ def take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
         if origin is Annotated:
             extras = (*hint.__metadata__, *extras)
             hint = hint.__origin__
-        elif origin in (Required, NotRequired, Final):
+        elif _is_qualifier(origin):
             hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
@@ -89,7 +89,7 @@ def fields_of(hint: Any) -> tuple[Field, ...] | None:
     given = dict(zip(getattr(cls, "__parameters__", ()), get_args(hint), strict=False))
     return tuple(
         [
-            Field(name, key, _substituted(hints.get(name, Any), given), required, default)
+            Field(name, key, _substituted(_unqualified(hints.get(name, Any)), given), required, default)
             for name, key, required, default in found
             if get_origin(hints.get(name)) is not ClassVar
         ]
@@ -101,6 +101,16 @@ def _hints_of(cls: Any) -> dict[str, Any]:
         return get_type_hints(cls, include_extras=True)
     except NameError as error:
         raise TypeError(f"an annotation of {label(cls)} cannot be resolved: {error}") from error
+
+
+def _unqualified(hint: Any) -> Any:
+    while _is_qualifier(get_origin(hint)):
+        (hint,) = get_args(hint)
+    return hint
+
+
+def _is_qualifier(origin: Any) -> bool:
+    return origin in (Required, NotRequired, Final) or getattr(origin, "_name", "") == "ReadOnly"
 
 
 def _model_field(name: str, field: Any) -> Field:
