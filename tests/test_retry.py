@@ -68,6 +68,32 @@ def test_a_retry_after_that_is_longer_is_respected_up_to_the_cap():
     assert wait_before(strategy, ModelThrottled("x", retry_after=3_600), 2) == 60
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_attempts": 0},
+        {"max_attempts": -1},
+        {"max_attempts": 2.5},
+        {"max_attempts": True},
+        {"max_attempts": "3"},
+        {"base_delay": -1},
+        {"base_delay": float("nan")},
+        {"base_delay": None},
+        {"max_delay": float("inf")},
+        {"max_delay": "60"},
+        {"jitter": 0.5},
+    ],
+)
+def test_a_back_off_that_cannot_work_is_refused_with_what_to_pass(options):
+    (name,) = options
+    with pytest.raises(errors.InvalidInput, match=f"{name} is .*; pass "):
+        ExponentialBackoff(**options)
+
+
+def test_a_back_off_may_be_without_delay():
+    assert ExponentialBackoff(base_delay=0, max_delay=0).delay(3) == 0
+
+
 def test_any_object_of_that_shape_is_a_strategy():
     class Stubborn:
         def should_retry(self, error: AgentError, attempt: int) -> bool:

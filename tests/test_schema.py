@@ -15,10 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from swink.conversion import schema_of
-from swink.docstrings import parse_docstring
 from swink.errors import InvalidTool
-from swink.schema import Shape
+from swink.schema import Shape, parse_docstring, schema_of
 from swink.tool import InvalidArguments, Tool, tool
 from tests.strategies import json_values, words
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swink import Agent, AuthError, InvalidTool, ToolCall, ToolContext, ToolError, tool
+from swink.errors import InvalidInput
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
 from tests.strategies import json_values
@@ -222,6 +223,12 @@ async def test_another_error_of_a_validator_comes_out_as_it_is():
     with pytest.raises(LookupError):
         await output.tool.execute("1", GOOD, ToolContext("1", NAME))
     assert not output.received
+
+
+@pytest.mark.parametrize("options", [{"retries": -1}, {"retries": "3"}, {"retries": 1, "validate": 5}])
+def test_options_that_cannot_work_are_refused(options: dict[str, Any]):
+    with pytest.raises(InvalidInput, match="; pass "):
+        StructuredOutput(DataCity, **options)
 
 
 # Growing values

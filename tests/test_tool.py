@@ -10,11 +10,12 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
+import annotated_types as at
 import msgspec
 import pydantic
 import pytest
 
-from swink.errors import AgentError, InvalidTool
+from swink.errors import AgentError, InvalidInput, InvalidTool
 from swink.messages import Cost, Extension, Image, Text, Thinking, ToolCall, UrlSource, Usage
 from swink.tool import (
     InvalidArguments,
@@ -383,6 +384,7 @@ def spaced(x: int) -> int:
             r"two tools are named 'add'; rename one with @tool\(name=\.\.\.\)",
         ),
         (lambda: tool(tool(add)), r"'add' is a tool already; remove one @tool"),
+        (lambda: tool("add"), r"'add' is not a function; use @tool or @tool\(name=\.\.\.\)"),  # type: ignore[arg-type]
         (lambda: as_tool(5), r"5 is not a tool: pass a typed function"),
         (lambda: as_tool("add"), r"'add' is not a tool"),
         (lambda: as_tool(None), r"None is not a tool"),
@@ -421,9 +423,59 @@ def test_a_local_function_cannot_run_in_a_process():
         tool(isolation="process")(local)
 
 
-def test_an_unknown_option_is_named():
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"timeout": "5"}, r"timeout is '5'; pass a number of seconds above 0, or None"),
+        ({"timeout": -1}, r"timeout is -1; pass a number of seconds"),
+        ({"timeout": 0}, r"timeout is 0; pass"),
+        ({"timeout": float("nan")}, r"timeout is nan; pass"),
+        ({"timeout": float("inf")}, r"timeout is inf; pass"),
+        ({"timeout": True}, r"timeout is True; pass"),
+        ({"max_result": 0}, r"max_result is 0; pass a number of characters above 0"),
+        ({"max_result": 1e5}, r"max_result is 100000.0; pass"),
+        ({"priority": "high"}, r"priority is 'high'; pass a whole number"),
+        ({"sequential": 1}, r"sequential is 1; pass True or False"),
+        ({"idempotent": "yes"}, r"idempotent is 'yes'; pass True or False"),
+        ({"read_only": None}, r"read_only is None; pass True or False"),
+        ({"requires_approval": "always"}, r"requires_approval is 'always'; pass True, False or a function"),
+        ({"label": 5}, r"label is 5; pass a string"),
+        ({"colour": "red"}, r"no option 'colour'; the options are label, requires_approval"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused_with_what_to_pass(options: dict[str, Any], says: str):
+    duck = type("Odd", (Duck,), options)()
+    makers = [
+        lambda: tool(**options)(add),
+        lambda: Tool.raw("raw", "d", {"type": "object"}, print, **options),
+        *([lambda: as_tool(duck)] if "colour" not in options else []),
+    ]
+    for make in makers:
+        with pytest.raises(InvalidInput, match=says):
+            make()
+
+
+def test_an_unknown_option_is_named_before_there_is_a_function():
     with pytest.raises(TypeError, match="colour"):
-        tool(colour="red")(add)  # type: ignore[call-overload]
+        tool(colour="red")  # type: ignore[call-overload]
+
+
+def test_isolation_is_for_functions_and_has_one_value():
+    with pytest.raises(InvalidInput, match="isolation is 'thread'; pass 'process' or None"):
+        tool(isolation="thread")(add)  # type: ignore[call-overload]
+    with pytest.raises(InvalidInput, match="no option 'isolation'"):
+        Tool.raw("raw", "d", {"type": "object"}, print, isolation="process")
+
+
+def test_an_isolated_tool_refuses_in_this_process_what_its_types_refuse():
+    made = tool(isolation="process")(even)
+    assert made.prepare({"n": 2}) == {"n": 2}
+    with pytest.raises(InvalidArguments, match=r"\$\.n: .* does not hold"):
+        made.prepare({"n": 3})
+
+
+def even(n: Annotated[int, at.Predicate(lambda n: n % 2 == 0)]) -> int:
+    return n
 
 
 # Calls

@@ -1,11 +1,12 @@
 """Retry: whether a failed model call is tried again, and when."""
 
 import random
+from math import inf
 from typing import Protocol
 
 from msgspec import Struct
 
-from swink.errors import AgentError
+from swink.errors import AgentError, InvalidInput
 
 
 class RetryStrategy(Protocol):
@@ -27,6 +28,17 @@ class ExponentialBackoff(Struct, frozen=True):
     base_delay: float = 1.0
     max_delay: float = 60.0
     jitter: bool = True
+
+    def __post_init__(self) -> None:
+        if type(self.max_attempts) is not int or self.max_attempts < 1:
+            raise InvalidInput(
+                f"max_attempts is {self.max_attempts!r}; pass a whole number, 1 for no retries"
+            )
+        for name, delay in (("base_delay", self.base_delay), ("max_delay", self.max_delay)):
+            if type(delay) not in (int, float) or not 0 <= delay < inf:
+                raise InvalidInput(f"{name} is {delay!r}; pass a number of seconds, 0 or more")
+        if not isinstance(self.jitter, bool):
+            raise InvalidInput(f"jitter is {self.jitter!r}; pass True or False")
 
     def should_retry(self, error: AgentError, attempt: int) -> bool:
         """Retryable errors, up to the number of attempts."""

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urljoin
 
-from swink.errors import StructuredOutputFailed
-from swink.partials import partial_json, partial_value
+from swink.errors import InvalidInput, StructuredOutputFailed
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
-from swink.schema import Shape
+from swink.schema import Shape, partial_json, partial_value
 from swink.tool import Tool, ToolContext, ToolError, call_off_loop
 
 NAME = "final_output"
@@ -25,6 +24,10 @@ class StructuredOutput(Policy):
     """
 
     def __init__(self, hint: Any, retries: int, validate: Callable[[Any], Any] | None = None) -> None:
+        if type(retries) is not int or retries < 0:
+            raise InvalidInput(f"max_output_retries is {retries!r}; pass a whole number, 0 or more")
+        if validate is not None and not callable(validate):
+            raise InvalidInput(f"validate is {validate!r}; pass a function of the output")
         self._hint = hint
         self._validate = validate
         shape = Shape.of(hint)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_origin
 
 from msgspec import Meta, Struct
 
-from swink.hints import is_a, label
+from swink.schema.hints import is_a, label
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 """What pydantic's `Field`, annotated-types and msgspec's `Meta` all call their constraints."""

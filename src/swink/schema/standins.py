@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from swink.errors import InvalidTool
-from swink.hints import label
+from swink.schema.hints import label
 
 _NAMED = ("properties", "patternProperties", "$defs", "mapping")
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"

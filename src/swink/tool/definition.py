@@ -1,161 +1,40 @@
-"""Tools: typed functions a model may call."""
+"""A tool: made from a typed function, from a JSON Schema, or from an object shaped like one."""
 
 import asyncio
 import functools
 import inspect
-import json
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast, overload
 
-import msgspec
 from msgspec import Struct
 
-from swink.codec import plain
-from swink.docstrings import parse_docstring
 from swink.engine.waiting import resolve
-from swink.errors import AgentError, InvalidTool
-from swink.messages import Cost, Extension, Image, Text, ToolResult, Usage, clean
-from swink.schema import Shape, Signature, copy_json
+from swink.errors import InvalidInput, InvalidTool
+from swink.schema import Shape, Signature, copy_json, parse_docstring
+from swink.tool.toolcontext import ToolContext
+from swink.tool.toolresult import InvalidArguments
 from swink.workers import run_in_process, run_in_thread
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    DepsT = TypeVar("DepsT", default=Any)
-else:
-    from typing import TypeVar  # without `default=`, which only type checkers need
-
-    DepsT = TypeVar("DepsT")
-
-__all__ = [
-    "DepsT",
-    "Tool",
-    "ToolContext",
-    "ToolError",
-    "ToolResult",
-    "Transfer",
-    "as_result",
-    "as_tool",
-    "as_tools",
-    "copy_json",
-    "failure",
-    "tool",
-]
-
-_OPTIONS = (
-    "label",
-    "requires_approval",
-    "sequential",
-    "priority",
-    "timeout",
-    "idempotent",
-    "max_result",
-    "read_only",
-)
-_RESULT_BLOCKS = Text | Image | Extension
-
-
-class ToolError(AgentError):
-    """Raise it in a tool to tell the model something; the text becomes an error result."""
-
-    def __init__(self, message: str, details: Any = None) -> None:
-        super().__init__(message)
-        self.details = details
-
-
-class Transfer(Struct, frozen=True):
-    """Return it from a tool to end the run and hand the conversation to another agent."""
-
-    to: str
-    text: str = ""
-
-
-class ToolContext(Generic[DepsT]):
-    """What a running tool knows of its call.
-
-    `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program gave
-    the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
-    """
-
-    __slots__ = (
-        "_cancelled",
-        "_charge",
-        "_emit",
-        "_loop",
-        "_thread",
-        "_waiters",
-        "call_id",
-        "deps",
-        "name",
-        "state",
-    )
-
-    def __init__(
-        self,
-        call_id: str,
-        name: str,
-        state: dict[str, Any] | None = None,
-        emit: Callable[[Any], None] | None = None,
-        charge: Callable[[Usage, Cost | None], None] | None = None,
-        *,
-        deps: Any = None,
-    ) -> None:
-        self.call_id = call_id
-        self.name = name
-        self.deps: DepsT = deps
-        self.state: dict[str, Any] = {} if state is None else state
-        self._emit = emit
-        self._charge = charge
-        self._cancelled = False
-        self._waiters: tuple[asyncio.Future[None], ...] = ()
-        self._thread = threading.get_ident()
-        self._loop = asyncio.get_running_loop()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the call is no longer wanted; a sync tool looks here, an async one is simply cancelled."""
-        return self._cancelled
-
-    def update(self, update: Any) -> None:
-        """Report progress; safe from any thread, in order, always before the result."""
-        self._on_loop(lambda: self._report(update))
-
-    def charge(self, usage: Usage, cost: Cost | None = None) -> None:
-        """Count model usage of the tool's own (a sub-agent's) in the run's totals."""
-        self._on_loop(lambda: self._bill(usage, cost))
-
-    async def wait_cancelled(self) -> None:
-        """Return once the call is no longer wanted."""
-        if not self._cancelled:
-            waiter = self._loop.create_future()
-            self._waiters = (*self._waiters, waiter)
-            await waiter
-
-    def cancel(self) -> None:
-        """Say that the call is no longer wanted."""
-        self._cancelled = True
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def close(self) -> None:
-        """The call is over: whatever still runs of it is no longer heard."""
-        self._emit = self._charge = None
-
-    def _report(self, update: Any) -> None:
-        if self._emit is not None:
-            self._emit(update)
-
-    def _bill(self, usage: Usage, cost: Cost | None) -> None:
-        if self._charge is not None:
-            self._charge(usage, cost)
-
-    def _on_loop(self, action: Callable[[], None]) -> None:
-        if threading.get_ident() == self._thread:
-            action()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(action)
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "label": (lambda value: isinstance(value, str), "a string"),
+    "requires_approval": (
+        lambda value: isinstance(value, bool) or callable(value),
+        "True, False or a function of the arguments",
+    ),
+    "sequential": (lambda value: isinstance(value, bool), "True or False"),
+    "priority": (lambda value: type(value) is int, "a whole number"),
+    "timeout": (
+        lambda value: value is None or (_is_number(value) and 0 < value < math.inf),
+        "a number of seconds above 0, or None",
+    ),
+    "idempotent": (lambda value: isinstance(value, bool), "True or False"),
+    "max_result": (lambda value: type(value) is int and value > 0, "a number of characters above 0"),
+    "read_only": (lambda value: isinstance(value, bool), "True or False"),
+}
+"""What a tool may say of itself besides its name and description, and what each must be."""
 
 
 class Tool(Struct, frozen=True, eq=False, kw_only=True):
@@ -197,16 +76,23 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
             return await call_off_loop(execute, call_id, arguments, ctx, ctx=ctx)
 
-        return _checked(
-            cls(
-                name=name,
-                description=description,
-                shape=shape,
-                body=body,
-                label=options.pop("label", "") or name,
-                **options,
+        _check_names(options, _OPTIONS)
+        label = options.pop("label", "") or name
+        return cls(name=name, description=description, shape=shape, body=body, label=label, **options)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidTool(
+                f"tool name {self.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; "
+                "set it with @tool(name=...)"
             )
-        )
+        if not isinstance(self.description, str):
+            raise InvalidInput(f"tool {self.name!r}: description is {self.description!r}; pass a string")
+        for option, (fits, wanted) in _OPTIONS.items():
+            if not fits(value := getattr(self, option)):
+                raise InvalidInput(f"tool {self.name!r}: {option} is {value!r}; pass {wanted}")
+        if self.isolation not in (None, "process"):
+            raise InvalidInput(f"tool {self.name!r}: isolation is {self.isolation!r}; pass 'process' or None")
 
     @property
     def parameters_schema(self) -> dict[str, Any]:
@@ -223,12 +109,14 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         problems = self.shape.violations(arguments)
         if problems:
             raise InvalidArguments(problems)
-        if self.signature is None or self.isolation == "process":
+        if signature is None:
             return copy_json(arguments)
         try:
-            return self.signature.arguments(copy_json(arguments))
+            converted = signature.arguments(copy_json(arguments))
         except ValueError as error:
             raise InvalidArguments([str(error)]) from error
+        # The child process of an isolated tool converts for itself; here only the checks are wanted.
+        return copy_json(arguments) if self.isolation else converted
 
     async def execute(self, call_id: str, arguments: Mapping[str, Any], ctx: ToolContext) -> Any:
         """Validate the arguments and run the tool."""
@@ -254,22 +142,11 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were not a tool."""
         if self.function is None:
-            raise TypeError(f"tool {self.name!r} has no function of its own; use execute()")
+            raise InvalidInput(f"tool {self.name!r} has no function of its own; use execute()")
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
-
-
-class InvalidArguments(ToolError):
-    """The model's arguments do not fit the schema; the text lists every violation."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = list(problems)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.problems,)
 
 
 @overload
@@ -301,6 +178,7 @@ def tool(
 
     `read_only=True` says that it changes nothing, so plan mode offers it.
     """
+    _check_names(options, (*_OPTIONS, "isolation"))
     if function is None:
 
         def decorate(function: Callable[..., Any]) -> Tool:
@@ -315,9 +193,8 @@ def as_tool(value: Any) -> Tool:
     if isinstance(value, Tool):
         return value
     known: Tool | None = getattr(value, "__swink_tool__", None)
-    if (
-        known is not None and known.function is value
-    ):  # functools.wraps copies the mark to a wrapper, which is another function
+    # functools.wraps copies the mark to a wrapper, which is another function.
+    if known is not None and known.function is value:
         return known
     if (
         callable(getattr(value, "execute", None))
@@ -337,7 +214,7 @@ def as_tool(value: Any) -> Tool:
         )
     made = _from_function(value, None, None, {})
     if inspect.isfunction(value):
-        value.__swink_tool__ = made  # type: ignore[attr-defined]  remembered where it dies with the function
+        vars(value)["__swink_tool__"] = made  # remembered where it dies with the function
     return made
 
 
@@ -352,48 +229,11 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
     return tools
 
 
-def as_result(value: Any) -> ToolResult:
-    """What a tool returned, as a result."""
-    if isinstance(value, str):
-        return ToolResult((Text(clean(value)),) if value else ())
-    match value:
-        case ToolResult():
-            return value
-        case None:
-            return ToolResult()
-        case Transfer(to, text):
-            return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
-        case Text() | Image() | Extension():
-            return ToolResult((value,))
-        case list() | tuple() if (
-            value
-            and all(isinstance(item, _RESULT_BLOCKS | str) for item in cast("list[Any]", value))
-            and any(isinstance(item, _RESULT_BLOCKS) for item in cast("list[Any]", value))
-        ):
-            return ToolResult(cast(Any, value))
-        case _:
-            return ToolResult((Text(_shown(value)),))
-
-
 async def call_off_loop(function: Callable[..., Any], *values: Any, ctx: ToolContext) -> Any:
     """Call a function of somebody else's: here if it is async, in a worker thread if it may block."""
     if _is_async(function):
         return await function(*values)
     return await resolve(await run_in_thread(lambda: function(*values), {}, ctx.name, ctx.cancel))
-
-
-def failure(text: str) -> ToolResult:
-    """A result that tells the model what went wrong."""
-    return ToolResult((Text(text),), is_error=True)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return msgspec.json.encode(value, enc_hook=plain).decode()
-    except UnicodeEncodeError:  # a lone surrogate somewhere inside, as in the name of a file
-        return clean(
-            json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":"))
-        )
 
 
 def _from_function(
@@ -403,6 +243,8 @@ def _from_function(
         raise InvalidTool(f"{function.name!r} is a tool already; remove one @tool")
     if inspect.isclass(function):
         raise InvalidTool(f"{function.__name__} is a class; pass an instance of it, or a function")
+    if not callable(function):
+        raise InvalidTool(f"{function!r} is not a function; use @tool or @tool(name=...)")
     name = name or getattr(function, "__name__", "")
     if not name or name == "<lambda>":
         raise InvalidTool("a tool needs a name: use a named function or @tool(name=...)")
@@ -414,17 +256,15 @@ def _from_function(
         else _body(function, name, signature)
     )
     label = options.pop("label", "") or name.replace("_", " ")
-    return _checked(
-        Tool(
-            name=name,
-            description=description or text or label,
-            shape=signature.shape,
-            body=body,
-            signature=signature,
-            function=function,
-            label=label,
-            **options,
-        )
+    return Tool(
+        name=name,
+        description=description or text or label,
+        shape=signature.shape,
+        body=body,
+        signature=signature,
+        function=function,
+        label=label,
+        **options,
     )
 
 
@@ -496,11 +336,11 @@ def _process_body(
     return body
 
 
-def _checked(made: Tool) -> Tool:
-    if not (0 < len(made.name) <= 64) or not all(
-        char.isascii() and (char.isalnum() or char in "_-") for char in made.name
-    ):
-        raise InvalidTool(
-            f"tool name {made.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; set it with @tool(name=...)"
-        )
-    return made
+def _check_names(options: Mapping[str, Any], known: Iterable[str]) -> None:
+    for option in options:
+        if option not in known:
+            raise InvalidInput(f"a tool has no option {option!r}; the options are {', '.join(known)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,7 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from swink.codec import plain
-from swink.constraints import (
+from swink.errors import InvalidTool
+from swink.schema.constraints import (
     Notes,
     adapter_for,
     applies,
@@ -27,8 +28,7 @@ from swink.constraints import (
     passed,
     validated_by_pydantic,
 )
-from swink.errors import InvalidTool
-from swink.hints import (
+from swink.schema.hints import (
     MISSING,
     Field,
     fields_of,
@@ -40,7 +40,7 @@ from swink.hints import (
     members,
     take_apart,
 )
-from swink.standins import NATIVE, Definitions, convert, stand_in, validator_of
+from swink.schema.standins import NATIVE, Definitions, convert, stand_in, validator_of
 
 
 def schema_of(hint: Any) -> dict[str, Any]:

@@ -1,65 +1,20 @@
-"""Shapes: a JSON Schema (2020-12) and the Python type it stands for, and the shape of a function's parameters."""
+"""The parameters of a function as a shape, and the keyword arguments that fit it."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import asdict
 
 from swink.codec import plain
-from swink.constraints import notes_of
-from swink.conversion import described, schema_of, set_values
 from swink.errors import InvalidTool
-from swink.hints import is_union, take_apart
-from swink.standins import convert, validator_of
+from swink.schema.constraints import notes_of
+from swink.schema.conversion import schema_of, set_values
+from swink.schema.hints import is_union, take_apart
+from swink.schema.shape import Shape
 
 _SCALARS = (str, int, float, bool)
-
-
-class Shape:
-    """What some JSON data must look like.
-
-    `violations` lists every way a value breaks the schema; `convert` turns a valid value into the Python type.
-    """
-
-    __slots__ = ("_hint", "_validator", "schema")
-
-    def __init__(self, schema: Mapping[str, Any], hint: Any = None) -> None:
-        self.schema: dict[str, Any] = copy_json(dict(schema))
-        self._hint = hint
-        self._validator: Any = None
-
-    @classmethod
-    def of(cls, hint: Any) -> "Shape":
-        """The shape of a type hint, or of a raw JSON Schema given as a mapping."""
-        if isinstance(hint, Mapping):
-            return cls(cast("Mapping[str, Any]", hint))
-        return cls(*described(hint))
-
-    def check(self) -> None:
-        """Compile the schema now, so that a bad one is reported where it was written."""
-        if self._validator is None:
-            self._validator = validator_of(self.schema)
-
-    def violations(self, value: Any) -> list[str]:
-        """Every violation with its path; empty if the value is valid."""
-        self.check()
-        if self._validator.is_valid(value):
-            return []
-        return [
-            f"{_path(error.instance_path)}: {_short(error.message)}"
-            for error in self._validator.iter_errors(value)
-        ]
-
-    def convert(self, value: Any) -> Any:
-        """The value as the Python type; a raw schema leaves it as it is. Raises `ValueError` if it cannot be."""
-        if self._hint is None:
-            return value
-        try:
-            return convert(value, self._hint)
-        except ValueError as error:
-            raise ValueError(_located(str(error))) from error
 
 
 class Signature:
@@ -112,18 +67,6 @@ class Signature:
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, converted; raises `ValueError` where a value does not convert."""
         return set_values(self.shape.convert(values))
-
-
-def copy_json(value: Any) -> Any:
-    """A deep copy of JSON data."""
-    if isinstance(value, dict):
-        return {
-            key: item if type(item) is str else copy_json(item)
-            for key, item in cast("dict[str, Any]", value).items()
-        }
-    if isinstance(value, list):
-        return [copy_json(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Parameter]:
@@ -183,18 +126,3 @@ def _shape_of_arguments(name: str, struct: Any, properties: Mapping[str, dict[st
     for parameter, extra in properties.items():
         shape.schema["properties"][parameter] |= extra
     return shape
-
-
-def _path(parts: Sequence[str | int]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-
-
-def _located(text: str) -> str:
-    """msgspec's `text - at `$.a` - at `$[0]``, from the inside out, as `$[0].a: text`."""
-    said, *places = text.split(" - at `")
-    return "$" + "".join([place.rstrip("`")[1:] for place in reversed(places)]) + f": {said}"
-
-
-def _short(text: str) -> str:
-    """A violation without the middle of the value it quotes: the beginning and what is wrong with it are enough."""
-    return text if len(text) <= 500 else f"{text[:250]} … {text[-200:]}"

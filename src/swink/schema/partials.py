@@ -6,7 +6,7 @@ from typing import Any, Literal, cast, get_args, get_origin, is_typeddict
 
 import msgspec
 
-from swink.hints import fields_of, is_struct, members, take_apart
+from swink.schema.hints import fields_of, is_struct, members, take_apart
 
 
 def partial_json(text: str) -> Any:

@@ -1,0 +1,24 @@
+"""Tools: typed functions a model may call."""
+
+from swink.messages import ToolResult
+from swink.schema import copy_json
+from swink.tool.definition import Tool, as_tool, as_tools, call_off_loop, tool
+from swink.tool.toolcontext import DepsT, ToolContext
+from swink.tool.toolresult import InvalidArguments, ToolError, Transfer, as_result, failure
+
+__all__ = [
+    "DepsT",
+    "InvalidArguments",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "Transfer",
+    "as_result",
+    "as_tool",
+    "as_tools",
+    "call_off_loop",
+    "copy_json",
+    "failure",
+    "tool",
+]

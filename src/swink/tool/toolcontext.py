@@ -1,0 +1,104 @@
+"""What a running tool knows of its call, and can do for it."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic
+
+from swink.messages import Cost, Usage
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    DepsT = TypeVar("DepsT", default=Any)
+else:
+    from typing import TypeVar  # without `default=`, which only type checkers need
+
+    DepsT = TypeVar("DepsT")
+
+
+class ToolContext(Generic[DepsT]):
+    """What a running tool knows of its call.
+
+    `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program gave
+    the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_charge",
+        "_emit",
+        "_loop",
+        "_thread",
+        "_waiters",
+        "call_id",
+        "deps",
+        "name",
+        "state",
+    )
+
+    def __init__(
+        self,
+        call_id: str,
+        name: str,
+        state: dict[str, Any] | None = None,
+        emit: Callable[[Any], None] | None = None,
+        charge: Callable[[Usage, Cost | None], None] | None = None,
+        *,
+        deps: Any = None,
+    ) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.deps: DepsT = deps
+        self.state: dict[str, Any] = {} if state is None else state
+        self._emit = emit
+        self._charge = charge
+        self._cancelled = False
+        self._waiters: tuple[asyncio.Future[None], ...] = ()
+        self._thread = threading.get_ident()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call is no longer wanted; a sync tool looks here, an async one is simply cancelled."""
+        return self._cancelled
+
+    def update(self, update: Any) -> None:
+        """Report progress; safe from any thread, in order, always before the result."""
+        self._on_loop(lambda: self._report(update))
+
+    def charge(self, usage: Usage, cost: Cost | None = None) -> None:
+        """Count model usage of the tool's own (a sub-agent's) in the run's totals."""
+        self._on_loop(lambda: self._bill(usage, cost))
+
+    async def wait_cancelled(self) -> None:
+        """Return once the call is no longer wanted."""
+        if not self._cancelled:
+            waiter = self._loop.create_future()
+            self._waiters = (*self._waiters, waiter)
+            await waiter
+
+    def cancel(self) -> None:
+        """Say that the call is no longer wanted."""
+        self._cancelled = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def close(self) -> None:
+        """The call is over: whatever still runs of it is no longer heard."""
+        self._emit = self._charge = None
+
+    def _report(self, update: Any) -> None:
+        if self._emit is not None:
+            self._emit(update)
+
+    def _bill(self, usage: Usage, cost: Cost | None) -> None:
+        if self._charge is not None:
+            self._charge(usage, cost)
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        if threading.get_ident() == self._thread:
+            action()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(action)

@@ -1,0 +1,77 @@
+"""What a tool gives back: whatever it returns or raises, as a result for the model."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.codec import plain
+from swink.errors import AgentError
+from swink.messages import Extension, Image, Text, ToolResult, clean
+
+_RESULT_BLOCKS = Text | Image | Extension
+
+
+class ToolError(AgentError):
+    """Raise it in a tool to tell the model something; the text becomes an error result."""
+
+    def __init__(self, message: str, details: Any = None) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class Transfer(Struct, frozen=True):
+    """Return it from a tool to end the run and hand the conversation to another agent."""
+
+    to: str
+    text: str = ""
+
+
+class InvalidArguments(ToolError):
+    """The model's arguments do not fit the schema; the text lists every violation."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+def as_result(value: Any) -> ToolResult:
+    """What a tool returned, as a result."""
+    if isinstance(value, str):
+        return ToolResult((Text(clean(value)),) if value else ())
+    match value:
+        case ToolResult():
+            return value
+        case None:
+            return ToolResult()
+        case Transfer(to, text):
+            return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
+        case Text() | Image() | Extension():
+            return ToolResult((value,))
+        case list() | tuple() if (
+            value
+            and all(isinstance(item, _RESULT_BLOCKS | str) for item in cast("list[Any]", value))
+            and any(isinstance(item, _RESULT_BLOCKS) for item in cast("list[Any]", value))
+        ):
+            return ToolResult(cast(Any, value))
+        case _:
+            return ToolResult((Text(_shown(value)),))
+
+
+def failure(text: str) -> ToolResult:
+    """A result that tells the model what went wrong."""
+    return ToolResult((Text(text),), is_error=True)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value, enc_hook=plain).decode()
+    except UnicodeEncodeError:  # a lone surrogate somewhere inside, as in the name of a file
+        return clean(
+            json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":"))
+        )
