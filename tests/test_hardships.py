@@ -26,6 +26,7 @@ from swink import (
     agent_loop,
     tool,
 )
+from swink.agent import MessageQueue
 from swink.codec import decode_messages, encode_messages
 from swink.errors import AgentError, AuthError, BrokenHistory, MisuseError, NetworkError
 from swink.events import (
@@ -41,7 +42,6 @@ from swink.events import (
     TurnStart,
 )
 from swink.messages import Cost, ToolResult, ToolResultMessage, Usage
-from swink.queues import MessageQueue
 from swink.schema import Shape
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart, ToolCallStart, accumulate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems, nesting_problems

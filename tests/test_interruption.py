@@ -76,7 +76,7 @@ class Scene:
         places = [
             *self.agent._steering,
             *self.agent._follow_up,
-            *(run.pending if run else ()),
+            *(run.ledger.pending if run else ()),
             *self.agent.messages,
         ]
         texts = [message.text for message in places if isinstance(message, UserMessage)]

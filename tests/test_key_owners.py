@@ -11,7 +11,7 @@ from swink.messages import UserMessage
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart
 from swink.teams import agent_tool
-from swink.teams.member import fresh
+from swink.teams.member import start_over
 from swink.wrappers import cached, fallback, rate_limited, recorded
 
 KEY = "zq-key-of-the-first-7f3e9b1c"
@@ -94,7 +94,7 @@ async def test_structured_output_and_copies_of_an_agent_keep_the_key_where_it_be
     talker = agent("first:a", spy)
     talker.model = "second:b"
     await talker.run("hi", output=int, max_output_retries=0)
-    copy = fresh(talker)
+    copy = start_over(talker)
     assert isinstance(copy, Agent)
     await copy.run("hi")
     copy.model = "first:a"

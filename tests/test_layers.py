@@ -18,7 +18,7 @@ DRAWING = Path(__file__).parents[1].joinpath("CONTRIBUTING.md").read_text("utf-8
 
 def names_in(line: str) -> list[str]:
     """The names on a line of the drawing; two spaces part them, many spaces the explanation after them."""
-    return re.split(r" {4,}", line.strip())[0].split()
+    return re.split(r" {3,}", line.strip())[0].split()
 
 
 # From the top down. A module imports from lower lines only; what stands on one line does not import each other.

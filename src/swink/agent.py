@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
+from typing_extensions import TypeForm
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
@@ -58,12 +59,9 @@ from swink.messages import (
 from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.structured import DONE, StructuredOutput
+from swink.structured import DONE, NOTHING, StructuredOutput
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeForm
 
 T = TypeVar("T")
 Model = str | ModelSpec
@@ -131,6 +129,24 @@ class _Order(Struct, frozen=True):
     deadline: float | None
     deps: Any
     policies: Sequence[Policy]
+
+
+class _Growing:
+    """The output of a run as far as it has arrived; UNSET unless it has grown enough to be looked at again."""
+
+    def __init__(self, structured: StructuredOutput) -> None:
+        self._structured = structured
+        self._read = 0
+
+    def __call__(self, run: Run, index: int) -> Any:
+        assembly = run.ledger.assembly
+        text = None if assembly is None else assembly.arguments_so_far(index, self._structured.tool.name)
+        # A sixteenth more each time: reading a long answer again and again costs a multiple of it, not its square.
+        if text is None or 0 <= len(text) - self._read < max(1, self._read >> 4):
+            return UNSET
+        self._read = len(text)
+        value = self._structured.partial(text)
+        return UNSET if value is NOTHING else value
 
 
 class _Initial(Struct, frozen=True):
@@ -209,7 +225,9 @@ class Agent:
         self._turnstile = Turnstile()
         self._overflow = False
         made_with = self._history.snapshot() if len(self._history) else ()
-        self._initial = _Initial(spec, system_prompt, self._context.tools, made_with, _json_copy(self._config.state))
+        self._initial = _Initial(
+            spec, system_prompt, self._context.tools, made_with, _json_copy(self._config.state)
+        )
 
     # Running
 
@@ -222,7 +240,7 @@ class Agent:
         self,
         input: Input | None = None,
         *,
-        output: "TypeForm[T]",
+        output: TypeForm[T],
         validate: Validate[T] | None = None,
         **options: Unpack[RunOptions],
     ) -> AgentResult[T]: ...
@@ -258,7 +276,7 @@ class Agent:
         self,
         input: Input | None = None,
         *,
-        output: "TypeForm[T]",
+        output: TypeForm[T],
         validate: Validate[T] | None = None,
         **options: Unpack[RunOptions],
     ) -> AgentResult[T]: ...
@@ -288,7 +306,7 @@ class Agent:
         self,
         input: Input | None = None,
         *,
-        output: "TypeForm[T]",
+        output: TypeForm[T],
         validate: Validate[T] | None = None,
         **options: Unpack[RunOptions],
     ) -> EventStream[T]: ...
@@ -304,11 +322,9 @@ class Agent:
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         order = self._order(input, **options)
-        structured = order.structured
-        growing = structured.growing() if structured is not None else None
-        return EventStream(
-            partial(self._begin, order), self._subscribers, partial(_result, structured), growing=growing
-        )
+        begin, result = partial(self._begin, order), partial(_result, order.structured)
+        growing = _Growing(order.structured) if order.structured is not None else None
+        return EventStream(begin, self._subscribers, result, growing=growing)
 
     # Steering
 
@@ -440,7 +456,9 @@ class Agent:
             made._config.key_owner = config.key_owner
         made._steering.extend(self._steering)
         made._follow_up.extend(self._follow_up)
-        unchanged = {name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes}
+        unchanged = {
+            name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes
+        }
         made._initial = replace(made._initial, **unchanged)
         return made
 
@@ -533,8 +551,8 @@ class Agent:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is active."""
-        return self._turnstile.is_taken
+        """Whether a run is active; one whose event loop was closed is ended here."""
+        return self._turnstile.is_taken and not self._freed()
 
     @property
     def pending_tool_calls(self) -> frozenset[str]:
@@ -567,7 +585,12 @@ class Agent:
 
     @classmethod
     def restore(
-        cls, data: dict[str, Any], *, stream_fn: StreamFn | None = None, tools: Sequence[Any] = (), **options: Any
+        cls,
+        data: dict[str, Any],
+        *,
+        stream_fn: StreamFn | None = None,
+        tools: Sequence[Any] = (),
+        **options: Any,
     ) -> "Agent":
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
 
@@ -580,9 +603,10 @@ class Agent:
             "system_prompt": saved.system_prompt,
             "messages": saved.messages,
             "state": saved.state,
+            "stream_fn": stream_fn,
+            "tools": [*given, *placeholders(saved.messages, given)],
         }
-        every = [*given, *placeholders(saved.messages, given)]
-        agent = cls(**{**kept, "tools": every, "stream_fn": stream_fn, **options})
+        agent = cls(**{**kept, **options})
         agent._steering.extend(saved.steering)
         agent._follow_up.extend(saved.follow_up)
         return agent
@@ -605,12 +629,15 @@ class Agent:
             check_seconds("deadline", deadline)
         if validate is not None and output is None:
             raise InvalidInput("validate= checks the output; say of which type with output=")
-        if policies:
-            check_policies(policies)
+        check_policies(policies)
+        own = self._config.policies
+        added = [policy for policy in policies if not any(policy is known for known in own)]
         structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
         if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
-            raise MisuseError(f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool")
-        return _Order(self._prompts(input), structured, deadline, deps, policies)
+            raise MisuseError(
+                f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
+            )
+        return _Order(self._prompts(input), structured, deadline, deps, added)
 
     def _prompts(self, input: Input | None) -> tuple[Message, ...] | None:
         if self._turnstile.is_taken and not self._freed():
@@ -729,10 +756,17 @@ def _result(structured: StructuredOutput | None, run: Run) -> AgentResult[Any]:
     if result.stop_reason in ("aborted", "error"):
         return replace(result, value=UNSET)
     if structured.received:
-        return replace(result, value=structured.value, reason=None if result.reason == DONE else result.reason)
+        return replace(
+            result, value=structured.value, reason=None if result.reason == DONE else result.reason
+        )
     if failure := structured.failure:
         return replace(
-            result, stop_reason="error", error=str(failure), error_kind=failure.kind, exception=failure, value=UNSET
+            result,
+            stop_reason="error",
+            error=str(failure),
+            error_kind=failure.kind,
+            exception=failure,
+            value=UNSET,
         )
     return replace(result, value=UNSET)
 

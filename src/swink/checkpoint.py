@@ -33,7 +33,9 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
     def from_data(cls, data: Mapping[str, Any]) -> "SavedAgent":
         """The checkpoint in some data; refused, with the reason, if there is none."""
         if not isinstance(data, Mapping):
-            raise InvalidInput(f"restore() takes what checkpoint() returned, a dict, not {type(data).__name__}")
+            raise InvalidInput(
+                f"restore() takes what checkpoint() returned, a dict, not {type(data).__name__}"
+            )
         version = data.get("version")
         if version != VERSION:
             raise MisuseError(

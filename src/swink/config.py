@@ -1,10 +1,11 @@
 """Configuration of the loop, the context it works on, and the result it gives."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, cast, get_args
+from typing import Any, Generic, Literal, cast, get_args
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
+from typing_extensions import TypeVar
 
 from swink.context import SlidingWindow, TransformFn
 from swink.errors import AgentError, InvalidInput, StructuredOutputFailed, error_for
@@ -16,15 +17,7 @@ from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=Any)
-else:
-    from typing import TypeVar
-
-    T = TypeVar("T")
-
+T = TypeVar("T", default=Any)
 ApprovalMode = Literal["enabled", "smart", "bypassed"]
 QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
@@ -132,7 +125,9 @@ class AgentLoopConfig(Struct, kw_only=True):
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         """Whether the key in the options was given for somebody else than who is asked here."""
         owner = self.key_owner
-        return self.options.api_key is not None and not (owner and owner.is_also(KeyOwner.of(model, stream_fn)))
+        return self.options.api_key is not None and not (
+            owner and owner.is_also(KeyOwner.of(model, stream_fn))
+        )
 
     def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
         """The options for this model: a key that was given for another provider is left out."""
@@ -145,7 +140,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             check(self.options_for(self.model, self.stream_fn))
 
 
-class AgentResult(Struct, Generic[T], frozen=True):
+class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception."""
 
     messages: tuple[Message, ...]
@@ -160,6 +155,15 @@ class AgentResult(Struct, Generic[T], frozen=True):
     """The error itself, whose `__cause__` is what a stream function or a server raised."""
     value: T | UnsetType | None = None
     """The output; UNSET if one was asked for and there is none."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        fields = [name for name in self.__struct_fields__ if name != "exception"]
+        return all(getattr(self, name) == getattr(other, name) for name in fields)
+
+    def __hash__(self) -> int:
+        return hash((self.messages, self.stop_reason, self.error, self.reason))
 
     @property
     def text(self) -> str:

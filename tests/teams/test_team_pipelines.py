@@ -1,18 +1,20 @@
 """Pipelines: one face, summed results, and failures in every place."""
 
 import asyncio
+import gc
 import threading
+import warnings
 from typing import Any
 
 import pytest
 from casts import agent, check_idle, model_of
 
-from swink import AuthError, ExponentialBackoff, NetworkError, SyncInAsyncContext, Usage
+from swink import Agent, AuthError, ExponentialBackoff, NetworkError, SyncInAsyncContext, Usage
 from swink.errors import AlreadyRunning, MisuseError
 from swink.events import AgentEnd, MessageUpdate
 from swink.policies import MaxTurns
-from swink.teams import NestedEvent, loop, parallel, sequential
-from swink.testing import Pause
+from swink.teams import Flow, NestedEvent, loop, parallel, sequential
+from swink.testing import Pause, ScriptedModel
 
 
 async def test_sequential_hands_each_answer_on():
@@ -328,3 +330,24 @@ def test_pipelines_that_cannot_work_are_refused():
         loop(one, until=lambda result: True, max_rounds=0)
     with pytest.raises(MisuseError):
         sequential({"a": one}, {"a": one})
+
+
+def test_a_flow_whose_event_loop_was_closed_can_be_used_again():
+    async def started(flow: Flow) -> None:
+        async with asyncio.timeout(5):
+            task = asyncio.create_task(flow.run("Go."))
+            while not flow.is_running:
+                await asyncio.sleep(0)
+            del task
+
+    flow = sequential(Agent("test:m", stream_fn=ScriptedModel([["a", Pause(60)], "b"])))
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(started(flow))
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # asyncio's own words about a loop that is closed with tasks in it
+        loop.close()
+        gc.collect()
+    assert not flow.is_running
+    assert flow.run_sync("Again.").text == "b"

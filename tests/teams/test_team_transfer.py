@@ -76,7 +76,7 @@ async def test_a_chain_has_at_most_five_hand_overs():
     }
     result = await Team(agents).run("Go.")
     assert result.text == "n5 answers"
-    assert "5 hand-overs are the limit" in agents["n5"].messages[-2].text
+    assert "5 handoffs are the limit" in agents["n5"].messages[-2].text
     check_idle(*agents.values())
 
 
@@ -91,7 +91,7 @@ async def test_handing_over_to_oneself_or_to_two_at_once_is_refused():
     a, b, c = member(hand_over("a"), [hand_over("b", 1), hand_over("c", 2)]), member("b here"), member()
     assert (await Team({"a": a, "b": b, "c": c}).run("Go.")).text == "b here"
     assert "answer yourself" in a.messages[2].text
-    assert "already being handed over to 'b'" in a.messages[5].text
+    assert "already being handed off to 'b'" in a.messages[5].text
     check_idle(a, b, c)
 
 
@@ -229,7 +229,7 @@ async def test_a_hand_over_inside_a_lone_sub_agent_is_an_error_result_and_does_n
     sub = agent_tool(member(hand_over("b")), "sub", "s")
     lead, b = member(ToolCall("t", "sub", {"task": "x"}), hand_over("b"), tools=[sub]), agent("b here")
     result = await Team({"lead": lead, "b": b}).run("Go.")
-    assert "wanted to hand over to 'b', which only works in a team" in lead.messages[2].text
+    assert "wanted to hand off to 'b', which only works in a team" in lead.messages[2].text
     assert result.text == "b here"
 
 

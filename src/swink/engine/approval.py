@@ -50,12 +50,12 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected:
 
 async def _request(run: Run, call: Call, tool: Tool) -> ApprovalRequest:
     # Not at the top: its patterns take 10 ms to compile, and many programs never ask.
-    from swink.redact.shown import shown_arguments
+    from swink.redact.shown import show_arguments
 
     arguments = call.arguments
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(repr(arguments)) > _AT_ONCE
-    shown = await asyncio.to_thread(shown_arguments, arguments) if is_long else shown_arguments(arguments)
+    shown = await asyncio.to_thread(show_arguments, arguments) if is_long else show_arguments(arguments)
     wanted = tool.needs_approval(arguments)
     return ApprovalRequest(call.call.id, tool.name, copy_json(arguments), shown, wanted, run.policy_context())
 
@@ -74,24 +74,24 @@ async def _ask(approve: Approve, request: ApprovalRequest) -> Answer:
         return Rejected(f"the approval failed: {type(error).__name__}")
 
 
-def _read(answer: Answer, request: ApprovalRequest) -> Approved | Rejected:
-    match answer:
-        case Approved(arguments=dict() as arguments) if _marks(arguments) > _marks(request.arguments):
-            text = "the approval of %s gave back the redacted view; edit the request's arguments, not what it shows"
-            log.warning(text, request.name)
-            return Rejected("the approval failed: it gave back the redacted view of the arguments")
-        case Approved() | Rejected():
+def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
+    """The answer as a verdict; what is no answer counts as no."""
+    if isinstance(answer, Rejected):
+        return answer
+    if isinstance(answer, Approved):
+        if answer.arguments is None or _marks(answer.arguments) <= _marks(request.arguments):
             return answer
-        case True:
-            return Approved()
-        case False | None:
-            return Rejected()
-        case _:
-            text = (
-                "the approval of %s returned %s, which counts as no; return True, False, Approved or Rejected"
-            )
-            log.warning(text, request.name, type(answer).__name__)
-            return Rejected()
+        text = (
+            "the approval of %s gave back the redacted view; edit the request's arguments, not what it shows"
+        )
+        log.warning(text, request.name)
+        return Rejected("the approval failed: it gave back the redacted view of the arguments")
+    if answer is True:
+        return Approved()
+    if answer is not False and answer is not None:
+        text = "the approval of %s returned %s, which counts as no; return True, False, Approved or Rejected"
+        log.warning(text, request.name, type(answer).__name__)
+    return Rejected()
 
 
 def _marks(arguments: dict[str, Any]) -> int:

@@ -5,9 +5,10 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from msgspec import UNSET
+from typing_extensions import TypeVar
 
 from swink.config import AgentResult
 from swink.engine.run import Lifetime
@@ -16,16 +17,8 @@ from swink.errors import MisuseError
 from swink.events import AgentEvent, MessageUpdate
 from swink.stream import Delta, TextDelta, ToolCallDelta
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=Any)
-    E = TypeVar("E", default=AgentEvent)
-else:
-    from typing import TypeVar
-
-    T, E = TypeVar("T"), TypeVar("E")
-
+T = TypeVar("T", default=Any)
+E = TypeVar("E", default=AgentEvent)
 log = logging.getLogger("swink.agent")
 
 
@@ -133,8 +126,8 @@ class EventStream(Generic[T, E]):
         "_buffer",
         "_delta_of",
         "_events",
+        "_growing",
         "_life",
-        "_partial",
         "_raised",
         "_result_of",
         "_run",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from swink.errors import BrokenHistory
 from swink.messages import (
@@ -115,13 +115,14 @@ class Snapshot(Sequence[Message]):
         return [*self, *other]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        return self._length == len(other) and all(
-            mine == theirs for mine, theirs in zip(self, other, strict=True)
-        )  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return (
+            list(self) == list(cast("Sequence[object]", other))
+            if isinstance(other, Sequence)
+            else NotImplemented
+        )
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        raise TypeError("a history is a list of messages, and as little hashable as one")
 
     def __repr__(self) -> str:
         return repr(list(self))

@@ -128,6 +128,11 @@ class Assembly:
             self.began,
         )
 
+    def arguments_so_far(self, index: int, name: str) -> str | None:
+        """The JSON text that has arrived of a call's arguments; None if the block is no call of that tool."""
+        block = self._blocks[index] if index < len(self._blocks) else None
+        return "".join(block.parts) if block is not None and block.name == name else None
+
     def _start(self) -> None:
         if self._started:
             raise StreamError("stream protocol: a second start")

@@ -1,4 +1,4 @@
-"""Teams: agents as tools of agents, hand-over of a conversation, and pipelines."""
+"""Teams: agents as tools of agents, handoff of a conversation, and pipelines."""
 
 from swink.teams.delegate import agent_tool
 from swink.teams.flow import Flow, NestedStream

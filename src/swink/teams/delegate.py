@@ -1,10 +1,9 @@
 """An agent as a tool of another: it works on a task of its own and gives back its answer.
 
 What it spends is charged to the caller as it happens, its events are the call's updates, the caller's end is its end,
-and the caller's budget binds it. Each call gets a fresh agent: nothing of one call is seen by another.
+and the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
 """
 
-import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -14,12 +13,13 @@ import msgspec
 from swink.agent import Agent
 from swink.codec import plain, to_builtins
 from swink.config import AgentResult
+from swink.engine.waiting import resolve
 from swink.errors import InvalidTool
 from swink.events import MessageEnd
 from swink.messages import AssistantMessage, Cost, Text, ToolResult, Usage
-from swink.teams.member import Ensemble, Maker, Member, fresh, perform
+from swink.teams.member import Ensemble, Maker, Member, perform, start_over
 from swink.teams.nested import NestedEvent, inside
-from swink.teams.transfer import current_chain
+from swink.teams.transfer import current_route
 from swink.tool import Tool, ToolContext, ToolError
 
 MAX_DEPTH = 5
@@ -65,7 +65,7 @@ def agent_tool(
             raise ToolError(f"{name!r} is busy with another task; try again when it is done")
         # The call runs in a task of its own, so these hold for it and for what it starts alone.
         _depth.set(depth + 1)
-        current_chain.set(None)
+        current_route.set(None)
         bill = _Bill(ctx)
 
         def emit(event: Any) -> None:
@@ -128,9 +128,8 @@ class _Bill:
 
 async def _member(agent: Member | Maker, remember: bool) -> Member:
     if isinstance(agent, Agent | Ensemble):
-        return agent if remember else fresh(agent)
-    made = agent()
-    return await made if inspect.isawaitable(made) else made
+        return agent if remember else start_over(agent)
+    return await resolve(agent())
 
 
 def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
@@ -151,7 +150,7 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
             raise ToolError(f"{name!r} was aborted: {result.reason or result.error}{so_far}", details)
         case "transfer":
             raise ToolError(
-                f"{name!r} wanted to hand over to {result.reason!r}, which only works in a team{so_far}",
+                f"{name!r} wanted to hand off to {result.reason!r}, which only works in a team{so_far}",
                 details,
             )
         case _ if result.reason is not None:

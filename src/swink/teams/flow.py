@@ -1,25 +1,30 @@
-"""Flow: a course of several agents with the face of one: `run`, `run_sync`, `stream`, `abort`.
+"""Flow: several agents in some order, sharing the `Agent` interface: `run`, `run_sync`, `stream`, `abort`.
 
 A run of it is a task that goes through its members. Aborting it aborts whoever works, so that every agent ends its own
 run in its own way; nobody starts after that.
 """
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from msgspec.structs import replace
 
-from swink.config import AgentResult
+from swink.config import AgentResult, check_seconds
+from swink.engine.eventstream import Buffer, EventStream, Subscribers
+from swink.engine.run import Lifetime
+from swink.engine.waiting import start_task, started
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
+from swink.events import MessageUpdate
 from swink.messages import Cost, Input
-from swink.teams.member import Member, fresh, perform
+from swink.stream import Delta
+from swink.teams.member import Member, perform, start_over
 from swink.teams.nested import Emit, NestedEvent, inside
-from swink.teams.results import failed
+from swink.teams.sums import failed
 
 Body = Callable[["Flow", Input, Emit], Awaitable[AgentResult]]
+NestedStream = EventStream[None, NestedEvent]
+"""A flow's run as a stream of `NestedEvent`s."""
 
 
 class Flow:
@@ -34,7 +39,7 @@ class Flow:
 
     async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """Run to the end and return the result: everybody's messages, usage and cost."""
-        return await self._begin(input, _ignore, deadline).outcome()
+        return await self.perform(input, _ignore, deadline=deadline)
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """`run` for code without an event loop."""
@@ -44,36 +49,40 @@ class Flow:
             return asyncio.run(self.run(input, deadline=deadline))
         raise SyncInAsyncContext
 
-    def stream(self, input: Input, *, deadline: float | None = None) -> "NestedStream":
+    def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
         """A run as a stream of events, each with the path of the agent it comes from."""
-        return NestedStream(lambda push: self._begin(input, push, deadline))
 
-    async def perform(self, input: Input, emit: Emit) -> AgentResult:
+        def begin(buffer: Buffer) -> FlowRun:
+            return self._begin(input, buffer.push, deadline, buffer.wake)
+
+        return EventStream(begin, Subscribers(), FlowRun.outcome, delta_of=_delta_of)
+
+    async def perform(self, input: Input, emit: Emit, *, deadline: float | None = None) -> AgentResult:
         """Run to the end, reporting events."""
-        return await self._begin(input, emit, None).outcome()
+        run = self._begin(input, emit, deadline, _nothing)
+        await run.life.wait()
+        return run.outcome()
 
     def abort(self) -> None:
         """End the current run, keeping what arrived; does nothing when idle. Safe from any thread."""
         if (active := self._active) is not None:
-            active.abort()
+            active.life.abort()
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is active."""
-        return self._active is not None
+        """Whether a run is active; one whose event loop was closed is not."""
+        return self._active is not None and not self._active.life.loop.is_closed()
 
-    def fresh(self) -> "Flow":
-        """The same pipeline, of members as they were made."""
-        return Flow({name: fresh(member) for name, member in self.members.items()}, self._body)
+    def start_over(self) -> "Flow":
+        """Another one of the same kind, of members as they were made."""
+        return Flow({name: start_over(member) for name, member in self.members.items()}, self._body)
 
     async def step(self, name: str, input: Input | None, emit: Emit) -> AgentResult:
         """Let one member work, unless the run was aborted."""
         active = self._active
         assert active is not None
-        if active.aborted is not None:
-            return AgentResult(
-                (), "aborted", cost=Cost(), error=active.aborted, error_kind="aborted", reason=active.aborted
-            )
+        if (why := active.life.aborted) is not None:
+            return AgentResult((), "aborted", cost=Cost(), error=why, error_kind="aborted", reason=why)
         member = self.members[name]
         active.working.append(member)
         try:
@@ -81,145 +90,65 @@ class Flow:
         finally:
             active.working.remove(member)
 
-    def _begin(self, input: Input, emit: Emit, deadline: float | None) -> "FlowRun":
-        if self._active is not None:
+    def _begin(self, input: Input, emit: Emit, deadline: float | None, over: Callable[[], None]) -> "FlowRun":
+        if deadline is not None:
+            check_seconds("deadline", deadline)
+        if self.is_running:
             raise AlreadyRunning
-        self._active = run = FlowRun(deadline)
-        run.start(lambda: self._body(self, input, emit), self._over)
-        return run
+        self._active = run = FlowRun()
 
-    def _over(self) -> None:
-        self._active = None
+        def finished() -> None:
+            if self._active is run:
+                self._active = None
+            over()
+
+        run.start(lambda: self._body(self, input, emit), finished, deadline)
+        return run
 
 
 class FlowRun:
     """One run of a flow, in a task of its own."""
 
-    def __init__(self, deadline: float | None) -> None:
-        self.aborted: str | None = None
+    def __init__(self) -> None:
+        self.life = Lifetime(self._interrupt)
         self.working: list[Member] = []
-        self._thread = threading.get_ident()
-        self._loop = asyncio.get_running_loop()
-        self._timer = (
-            None
-            if deadline is None
-            else self._loop.call_later(deadline, self.abort, f"deadline of {deadline:g} s passed")
-        )
-        self.task: asyncio.Task[AgentResult]
+        self._result = AgentResult(())
 
-    def start(self, body: Callable[[], Awaitable[AgentResult]], over: Callable[[], None]) -> None:
-        """Begin; `over` is called at the end, whatever it is."""
-        self.task = self._loop.create_task(self._drive(body))
-        self.task.add_done_callback(lambda task: self._ended(task, over))
-
-    def abort(self, reason: str = "the run was aborted") -> None:
-        """Abort whoever works, and let nobody start; safe from any thread."""
-        if threading.get_ident() != self._thread:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self.abort, reason)
-        elif self.aborted is None:
-            self.aborted = reason
-            for member in self.working:
-                member.abort()
-
-    async def outcome(self) -> AgentResult:
-        """The result; cancelling the waiter aborts the run, and still waits for its end."""
-        interrupted: asyncio.CancelledError | None = None
-        while not self.task.done():
-            try:
-                await asyncio.wait([self.task])
-            except asyncio.CancelledError as error:
-                interrupted = error
-                self.abort("the caller was cancelled")
-        if interrupted is not None:
-            raise interrupted
-        return self.task.result()
-
-    async def _drive(self, body: Callable[[], Awaitable[AgentResult]]) -> AgentResult:
-        result = await body()
-        if self.aborted is None or result.stop_reason not in ("aborted", "error"):
-            return result
-        return replace(
-            failed([result], self.aborted, stop_reason="aborted", kind="aborted"), reason=self.aborted
-        )
-
-    def _ended(self, task: "asyncio.Task[AgentResult]", over: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        over()
-        if not task.cancelled():
-            task.exception()
-
-
-class NestedStream:
-    """A flow's run as a stream of `NestedEvent`s; leaving its `async with` block early ends the run."""
-
-    def __init__(self, begin: Callable[[Emit], FlowRun]) -> None:
-        self._begin = begin
-        self._events: asyncio.Queue[NestedEvent | None] = asyncio.Queue()
-        self._run: FlowRun | None = None
-
-    async def __aenter__(self) -> "NestedStream":
-        self._start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def start(
+        self, body: Callable[[], Awaitable[AgentResult]], over: Callable[[], None], deadline: float | None
     ) -> None:
-        await self.aclose()
+        """Begin; `over` is called at the end, whatever it is."""
+        start_task(self.life.loop, self._drive(body, over))
+        self.life.limit(deadline)
 
-    def __aiter__(self) -> "NestedStream":
-        return self
+    def outcome(self) -> AgentResult:
+        """What the run came to; an exception of a member's hook is raised."""
+        if self.life.failure is not None:
+            raise self.life.failure
+        return self._result
 
-    async def __anext__(self) -> NestedEvent:
-        run = self._start()
+    async def _drive(self, body: Callable[[], Awaitable[AgentResult]], over: Callable[[], None]) -> None:
         try:
-            event = await self._events.get()
-        except asyncio.CancelledError:
-            run.abort("the reader was cancelled")
-            await _settled(run)
+            await started()
+            self._result = result = await body()
+            why = self.life.aborted
+            if why is not None and result.stop_reason in ("aborted", "error"):
+                aborted = failed([result], why, stop_reason="aborted", kind="aborted")
+                self._result = replace(aborted, reason=why)
+        except Exception as error:
+            # A hook of a member is somebody else's code; whoever awaits the run gets what it raised.
+            self.life.failure = error
+        except BaseException as error:
+            self.life.failure = error
             raise
-        if event is not None:
-            return event
-        self._events.put_nowait(None)
-        run.task.result()
-        raise StopAsyncIteration
+        finally:
+            self.life.finish()
+            over()
 
-    async def result(self) -> AgentResult:
-        """Wait for the end and return what the run came to."""
-        return await self._start().outcome()
-
-    async def aclose(self) -> None:
-        """End the run if it still goes on, and wait until it has ended."""
-        if self._run is not None and not self._run.task.done():
-            self._run.abort("the stream was closed")
-            await _settled(self._run)
-
-    def __del__(self) -> None:
-        run = getattr(self, "_run", None)
-        if run is not None and not run.task.done():
-            run.abort("the stream was dropped")
-
-    def _start(self) -> FlowRun:
-        if self._run is None:
-            push = (
-                self._events.put_nowait
-            )  # the queue's, not the stream's: a stream that is dropped must be free to go
-            self._run = self._begin(push)
-            self._run.task.add_done_callback(lambda task: push(None))
-        return self._run
-
-
-async def _settled(run: FlowRun) -> None:
-    """Wait for the end, however often the waiter is cancelled."""
-    interrupted: asyncio.CancelledError | None = None
-    while not run.task.done():
-        try:
-            await asyncio.wait([run.task])
-        except asyncio.CancelledError as error:
-            interrupted = error
-    if interrupted is not None:
-        raise interrupted
+    def _interrupt(self) -> None:
+        """An abort: abort whoever works; nobody starts any more."""
+        for member in self.working:
+            member.abort()
 
 
 def named(members: Sequence[Member | Mapping[str, Member]]) -> dict[str, Member]:
@@ -233,5 +162,13 @@ def named(members: Sequence[Member | Mapping[str, Member]]) -> dict[str, Member]
     return by_name
 
 
+def _delta_of(nested: NestedEvent) -> Delta | None:
+    return nested.event.delta if isinstance(nested.event, MessageUpdate) else None
+
+
 def _ignore(event: Any) -> None:
     """Where events go when nobody listens."""
+
+
+def _nothing() -> None:
+    """Nobody reads the events of this run."""

@@ -1,7 +1,6 @@
 """Members: what can be run inside something else, and how it is run there."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from swink.agent import Agent
@@ -14,7 +13,7 @@ from swink.teams.nested import Emit
 
 @runtime_checkable
 class Ensemble(Protocol):
-    """Several agents with the face of one: a pipeline or a team."""
+    """Several agents that share the interface of one: a pipeline or a team."""
 
     @property
     def is_running(self) -> bool:
@@ -25,8 +24,8 @@ class Ensemble(Protocol):
         """End the current run."""
         ...
 
-    def fresh(self) -> "Ensemble":
-        """The same, of agents as they were made."""
+    def start_over(self) -> "Ensemble":
+        """Another one of the same kind, of agents as they were made."""
         ...
 
     async def perform(self, input: Input, emit: Emit) -> AgentResult:
@@ -44,55 +43,18 @@ async def perform(member: Member, input: Input | None, emit: Emit, *, output: An
         return await member.perform(input, emit)
     if member.is_running:
         raise AlreadyRunning
-    with _bound(member), member.subscribe(emit):
-        return await member.run(input, output=output)
+    with member.subscribe(emit):
+        return await member.run(input, output=output, policies=enclosing.get())
 
 
-def fresh(member: Member) -> Member:
+def start_over(member: Member) -> Member:
     """A member like this one, with a history and state of its own: those it was made with."""
     if not isinstance(member, Agent):
-        return member.fresh()
-    config = member._config
-    *_, messages, state = member._initial
-    copy = Agent(
-        config.model,
-        system_prompt=member.system_prompt,
-        tools=member.tools,
-        messages=list(messages),
-        stream_fn=config.stream_fn,
-        options=config.options,
-        retry=config.retry,
-        fallback_models=list(config.fallbacks),
-        policies=config.policies,
-        approve=config.approve,
-        approval_mode=config.approval_mode,
-        transform_context=None if member._own_window else config.transform_context,
-        convert_to_llm=config.convert_to_llm,
-        get_api_key=config.get_api_key,
-        steering_mode=member.steering_mode,
-        follow_up_mode=member.follow_up_mode,
-        tool_execution=config.tool_execution,
-        tool_timeout=config.tool_timeout,
-        state=state,
-    )
-    # The member may have changed its model since it was made with its key.
-    copy._config.key_owner = config.key_owner
-    return copy
-
-
-@contextmanager
-def _bound(agent: Agent) -> Generator[None]:
-    """Add the policies of the enclosing runs that bind sub-agents, for one run."""
-    config = agent._config
-    own = tuple(config.policies)
-    config.policies = (
-        *own,
-        *(policy for policy in enclosing.get() if not any(policy is known for known in own)),
-    )
-    try:
-        yield
-    finally:
-        config.policies = own
+        return member.start_over()
+    other = member.copy()
+    other.reset()
+    other.model, other.tools, other.system_prompt = member.model, member.tools, member.system_prompt
+    return other
 
 
 Maker = Callable[[], Any]

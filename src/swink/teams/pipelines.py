@@ -1,16 +1,16 @@
 """Pipelines: one after the other, all at once, or again and again. Each is a `Flow`, and may be a member of another."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 
 from swink.config import AgentResult
+from swink.engine.waiting import resolve
 from swink.errors import MisuseError
 from swink.messages import Input
 from swink.teams.flow import Flow, named
 from swink.teams.member import Member
 from swink.teams.nested import Emit
-from swink.teams.results import blamed, closing, failed, summed
+from swink.teams.sums import blamed, closing, failed, summed
 
 HandOn = Callable[[AgentResult], Input]
 
@@ -92,8 +92,8 @@ def loop(
             results.append(result)
             if _ends(result):
                 return summed(results)
-            done = until(result)
-            if await done if inspect.isawaitable(done) else done:
+            done = await resolve(until(result))
+            if done:
                 return summed(results)
             input = hand_on(result)
             if not input:
@@ -104,7 +104,7 @@ def loop(
 
 
 def _ends(result: AgentResult) -> bool:
-    """Whether a member's result ends the course: a failure, an abort, a hand-over to nobody here, a policy's stop."""
+    """Whether a member's result ends the flow: a failure, an abort, a handoff to nobody here, a policy's stop."""
     return result.stop_reason in ("error", "aborted", "transfer") or result.reason is not None
 
 

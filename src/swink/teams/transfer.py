@@ -1,9 +1,9 @@
-"""Hand-over: an agent passes the conversation on to another, and a team follows it.
+"""Handoff: an agent passes the conversation on to another, and a team follows it.
 
     support ── transfer_to_agent("billing") ──▶ billing ── … ──▶ the answer
 
-Each agent keeps its own prompt, model and tools; what passes on is the conversation. The chain of one run goes to no
-agent twice, unless that is allowed, and has at most five hand-overs.
+Each agent keeps its own prompt, model and tools; what passes on is the conversation. The route of one run goes to no
+agent twice, unless that is allowed, and has at most five handoffs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ from swink.engine.history import Snapshot
 from swink.errors import AlreadyRunning, MisuseError
 from swink.messages import Input
 from swink.teams.flow import Flow, NestedStream
-from swink.teams.member import fresh
+from swink.teams.member import start_over
 from swink.teams.nested import Emit
-from swink.teams.results import blamed, failed, summed
+from swink.teams.sums import blamed, failed, summed
 from swink.tool import Tool, ToolContext, ToolError, Transfer
 
 MAX_TRANSFERS = 5
@@ -28,7 +28,7 @@ def transfer_tool(
     targets: Mapping[str, str] | Iterable[str],
     *,
     name: str = "transfer_to_agent",
-    description: str = "Hand the conversation over to another agent, which answers from then on.",
+    description: str = "Hand the conversation off to another agent, which answers from then on.",
 ) -> Tool:
     """The tool with which an agent hands over; `targets` are names, with what each is for if given as a mapping.
 
@@ -36,18 +36,18 @@ def transfer_tool(
     """
     known: dict[str, str] = {**targets} if isinstance(targets, Mapping) else dict.fromkeys(targets, "")
     if not known:
-        raise MisuseError("a transfer tool needs somebody to hand over to")
+        raise MisuseError("a transfer tool needs somebody to hand off to")
     listed = "".join(
         f"\n- {target}: {purpose}" if purpose else f"\n- {target}" for target, purpose in known.items()
     )
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Transfer:
         target, message = arguments["agent"], arguments.get("message", "")
-        chain = current_chain.get()
-        if chain is not None:
-            if refusal := chain.refusal(target):
-                raise ToolError(f"not handed over: {refusal}")
-            chain.pending = target
+        route = current_route.get()
+        if route is not None:
+            if refusal := route.refusal(target):
+                raise ToolError(f"not handed off: {refusal}")
+            route.pending = target
         return Transfer(target, f"Handed over to {target}." + (f" {message}" if message else ""))
 
     schema = {
@@ -62,7 +62,7 @@ def transfer_tool(
     return Tool.raw(name, f"{description} Agents:{listed}", schema, execute)
 
 
-class Chain:
+class Route:
     """Who had the conversation in this run, and who may still get it."""
 
     def __init__(self, names: Iterable[str], start: str, max_transfers: int, allow_cycles: bool) -> None:
@@ -76,7 +76,7 @@ class Chain:
         """Why the conversation cannot go there; None if it can."""
         route = " → ".join(self.visited)
         if self.pending is not None:
-            return f"the conversation is already being handed over to {self.pending!r}"
+            return f"the conversation is already being handed off to {self.pending!r}"
         if target not in self.names:
             return f"there is no agent {target!r}; there are {', '.join(self.names)}"
         if target == self.visited[-1]:
@@ -84,7 +84,7 @@ class Chain:
         if target in self.visited and not self._allow_cycles:
             return f"{target!r} has had the conversation already ({route}); answer yourself"
         if len(self.visited) > self._max:
-            return f"{self._max} hand-overs are the limit ({route}); answer yourself"
+            return f"{self._max} handoffs are the limit ({route}); answer yourself"
         return None
 
     def go(self, target: str) -> None:
@@ -93,7 +93,7 @@ class Chain:
         self.pending = None
 
 
-current_chain: ContextVar[Chain | None] = ContextVar("swink.transfer_chain", default=None)
+current_route: ContextVar[Route | None] = ContextVar("swink.transfer_route", default=None)
 
 
 class Team:
@@ -164,27 +164,27 @@ class Team:
             agent.reset()
         self.active = self.start
 
-    def fresh(self) -> "Team":
+    def start_over(self) -> "Team":
         """The same team, of agents as they were made."""
-        agents: dict[str, Any] = {name: fresh(agent) for name, agent in self.agents.items()}
+        agents: dict[str, Any] = {name: start_over(agent) for name, agent in self.agents.items()}
         return Team(
             agents, start=self.start, max_transfers=self.max_transfers, allow_cycles=self.allow_cycles
         )
 
     async def _body(self, flow: Flow, input: Input, emit: Emit) -> AgentResult:
-        chain = Chain(self.agents, self.active, self.max_transfers, self.allow_cycles)
-        current_chain.set(chain)
+        route = Route(self.agents, self.active, self.max_transfers, self.allow_cycles)
+        current_route.set(route)
         results = [await flow.step(self.active, input, emit)]
         while results[-1].stop_reason == "transfer":
             target = results[-1].reason or ""
-            chain.pending = None
-            refusal = chain.refusal(target) or (
+            route.pending = None
+            refusal = route.refusal(target) or (
                 f"{target!r} is busy elsewhere" if self.agents[target].is_running else None
             )
             if refusal is not None:
-                return failed(results, f"{self.active}: hand-over refused: {refusal}")
+                return failed(results, f"{self.active}: handoff refused: {refusal}")
             self.agents[target].messages = self.agents[self.active].messages
-            chain.go(target)
+            route.go(target)
             self.active = target
             results.append(await flow.step(target, None, emit))
         return summed([*results[:-1], blamed(self.active, results[-1])])
