@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swink import events, stream
+from swink import events
 from swink.codec import to_builtins
 from swink.events import (
     AgentEnd,
@@ -35,6 +35,7 @@ from swink.stream import (
     ToolCallDelta,
     decode_event,
     encode_event,
+    protocol,
 )
 from tests import strategies
 from tests.strategies import counts, json_objects, json_values, messages, numbers, words
@@ -115,7 +116,7 @@ def test_every_stream_event_round_trips_exactly(cls, data):
     ("module", "union", "others"),
     [
         (events, AgentEvent, {"CompactionReport"}),
-        (stream, AssistantMessageEvent, {"Timeout", "StreamOptions", "LlmContext"}),
+        (protocol, AssistantMessageEvent, {"Timeout", "StreamOptions", "LlmContext"}),
     ],
 )
 def test_every_event_of_the_module_is_in_the_union(module, union, others):

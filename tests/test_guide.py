@@ -12,7 +12,7 @@ SAYS = [
     "Back again.\n3 requests",
     "tool_result only https, please\ntool_result {\"bytes\":1024}\nassistant Got one of two.\n{'downloads': 1}",
     "tool_result deleted tmp/a\ntool_result tool call rejected: src/b is not temporary",
-    "City(name='Tokyo', people=14)\nNone structured_output_failed",
+    "City(name='Tokyo', people=14)\nstructured_output_failed",
     "paused\nBoth steps taken.",
     "from the fallback second\nerror auth test:",
 ]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swink import Agent, AuthError, InvalidTool, ToolCall, ToolContext, ToolError, tool
+from swink import Agent, AuthError, InvalidTool, StructuredOutputFailed, ToolCall, ToolContext, ToolError, tool
 from swink.errors import InvalidInput
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
@@ -110,11 +110,9 @@ async def test_retries_end_at_the_configured_maximum_and_what_was_said_survives(
     agent = Agent("test:m", stream_fn=model)
     result = await agent.run("q", output=DataCity, max_output_retries=2)
     assert len(model.calls) == 3
-    assert (result.stop_reason, result.error_kind, result.output) == (
-        "error",
-        "structured_output_failed",
-        None,
-    )
+    assert (result.stop_reason, result.error_kind) == ("error", "structured_output_failed")
+    with pytest.raises(StructuredOutputFailed, match="after 3 attempts"):
+        _ = result.output
     assert "after 3 attempts" in (result.error or "")
     assert "$.name" in (result.error or "")
     assert agent.error == result.error
@@ -148,7 +146,9 @@ async def test_the_tool_is_gone_afterwards_also_after_cancellation():
 
 async def test_a_model_failure_stays_what_it_is():
     result = await agent_on(AuthError("key")).run("q", output=DataCity)
-    assert (result.error_kind, result.output) == ("auth", None)
+    assert result.error_kind == "auth"
+    with pytest.raises(AuthError, match="key"):
+        _ = result.output
 
 
 async def test_streams_give_the_output_too():

@@ -1,6 +1,7 @@
 """Agent: the stateful face of the loop. It keeps the history, the queues and the settings; the loop does the work."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -55,6 +56,7 @@ from swink.messages import (
     Usage,
     UserMessage,
     as_messages,
+    clean,
 )
 from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
@@ -62,6 +64,8 @@ from swink.stream import StreamFn, StreamOptions
 from swink.structured import DONE, NOTHING, StructuredOutput
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
+
+log = logging.getLogger("swink")
 
 T = TypeVar("T")
 Model = str | ModelSpec
@@ -705,7 +709,11 @@ class Agent:
         """The run is over: keep what it came to, and let the next one in."""
         self._history = run.ledger.history
         self._overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
-        self.error = run.error_text if structured is None else _result(structured, run).error
+        self.error = run.error_text
+        if structured is not None and self.error is None:
+            self.error = _result(structured, run).error
+            if self.error is not None:
+                log.warning("the run failed: %s", clean(self.error))
         self._active = None
         self._turnstile.leave()
 

@@ -17,7 +17,6 @@ from swink.policies import (
     ContentFilter,
     LoopDetection,
     MaxTurns,
-    PathGuard,
     PiiRedactor,
     PromptInjectionGuard,
     RecommendedPolicies,

@@ -18,7 +18,7 @@ from swink.engine.ledger import Call, CallContext, Ledger
 from swink.engine.run import Run
 from swink.engine.waiting import call_later, resolve
 from swink.events import ToolExecutionStart
-from swink.messages import Text, ToolCall, ToolResult
+from swink.messages import Text, ToolCall, ToolResult, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
 from swink.redact import describe_error, redact_text
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
@@ -364,6 +364,6 @@ def _result_of(error: BaseException, call: Call) -> ToolResult:
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
-            lines = redact_text("".join(traceback.format_exception(error)).rstrip())
+            lines = redact_text(clean("".join(traceback.format_exception(error)).rstrip()))
             log.warning("tool %r raised; the model is told the error:\n%s", call.call.name, lines)
             return failure(f"error: {describe_error(error)}")

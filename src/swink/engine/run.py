@@ -21,7 +21,7 @@ from swink.engine.waiting import call_later, outlast, resolve, start_task, start
 from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, InvalidInput, NetworkError
 from swink.events import AgentEvent, AgentStart
-from swink.messages import Message, StopReason
+from swink.messages import Message, StopReason, clean
 from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
 from swink.redact import describe_error
 from swink.tool import Tool
@@ -131,7 +131,7 @@ class Lifetime:
         self.is_over = True
         self._interrupt = None
         if self.detached and self.failure is not None:
-            log.warning("a detached run failed: %s", describe_error(self.failure))
+            log.warning("a detached run failed: %s", clean(describe_error(self.failure)))
         if self._finished is not None and not self._finished.done() and not self.loop.is_closed():
             self._finished.set_result(None)
 
@@ -289,7 +289,7 @@ class Run:
         if self._abandoning is not None:
             self._abandoning.cancel()
         if end.stop_reason == "error" and failure is None:
-            log.warning("the run failed: %s", self.error_text)
+            log.warning("the run failed: %s", clean(self.error_text or "no reason was given"))
         if life.loop.is_closed() or (self.saver is None and not self.slots.post_run):
             self._finish()
         else:

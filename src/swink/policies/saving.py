@@ -122,7 +122,7 @@ def _ignore_result(task: "asyncio.Task[None]") -> None:
 
 def _data(ctx: PolicyContext) -> Data:
     messages = savable(ctx.messages)
-    saved = checkpoint.Checkpoint(
+    saved = checkpoint.SavedAgent(
         model=ctx.model, system_prompt=ctx.system_prompt, messages=messages, state=dict(ctx.state)
     )
     return saved.to_data()
