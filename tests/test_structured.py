@@ -14,21 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-<<<<<<< HEAD
 from swink import Agent, AuthError, InvalidTool, StructuredOutputFailed, ToolCall, ToolContext, ToolError, tool
 from swink.errors import InvalidInput
-=======
-from swink import (
-    Agent,
-    AuthError,
-    InvalidTool,
-    StructuredOutputFailed,
-    ToolCall,
-    ToolContext,
-    ToolError,
-    tool,
-)
->>>>>>> 300a820 (A flow whose event loop was closed can be used again)
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
 from tests.strategies import json_values
