@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swink import Agent, AuthError, InvalidTool, StructuredOutputFailed, ToolCall, ToolContext, ToolError, tool
+from swink import (
+    Agent,
+    AuthError,
+    InvalidTool,
+    StructuredOutputFailed,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    tool,
+)
 from swink.errors import InvalidInput
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
