@@ -75,7 +75,7 @@ class AnthropicStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(sorted(self._headers.items()))
 
     async def aclose(self) -> None:
@@ -111,7 +111,7 @@ class _Delta(Struct):
 
 
 class _Counts(Struct):
-    """Running totals: None is what an event does not say."""
+    """Running totals; None where an event does not give one."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -201,7 +201,7 @@ class _Decoder:
         self._pauses += 1
         if self._pauses > MOST_PAUSES:
             raise StreamError(f"the provider paused the turn more than {MOST_PAUSES} times")
-        content = [block.whole() for block in self._blocks.values()]
+        content = [block.as_json() for block in self._blocks.values()]
         self._spent = self._reply.usage
         self._counts, self._blocks, self._parser = _Counts(), {}, SseParser()
         self._end_of_turn, self._paused = _Delta(), False
@@ -287,12 +287,10 @@ class _Decoder:
     def _count(self, counts: _Counts | None) -> None:
         """A later total replaces an earlier one."""
         if counts is not None:
-            said = {
-                name: value
-                for name in counts.__struct_fields__
-                if (value := getattr(counts, name)) is not None
+            given = {
+                name: value for name, value in msgspec.structs.asdict(counts).items() if value is not None
             }
-            self._counts = msgspec.structs.replace(self._counts, **said)
+            self._counts = msgspec.structs.replace(self._counts, **given)
             self._reply.usage = self._spent + _usage(self._counts)
 
     def _stop(self, end: _Delta) -> None:
@@ -328,7 +326,7 @@ class _Block:
         self.index: int | None = None
         self.parts: list[str] = []
 
-    def whole(self) -> Any:
+    def as_json(self) -> Any:
         block = decode_json(self.data)["content_block"]
         text = "".join(self.parts)
         match self.content.type:

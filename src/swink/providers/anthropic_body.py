@@ -89,7 +89,7 @@ def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Noti
         if level in model.thinking_budgets:
             notices.report("thinking_budgets", f"{model.model_id} takes an effort instead")
     else:
-        fields = _budgeted(model.thinking_budgets.get(level, BUDGETS[level]), limit, model.max_output)
+        fields = _budget_fields(model.thinking_budgets.get(level, BUDGETS[level]), limit, model.max_output)
     if options.temperature is not None:
         if level != "off":
             notices.report("temperature", "this provider takes none with thinking")
@@ -100,7 +100,7 @@ def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Noti
     return fields
 
 
-def _budgeted(budget: int, limit: int, most: int | None) -> dict[str, Any]:
+def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
     """A thinking budget inside a limit that leaves room for the answer."""
     if limit < budget + LEAST_ANSWER:
         limit = budget + max(limit, LEAST_ANSWER)

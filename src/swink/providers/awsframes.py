@@ -44,9 +44,9 @@ class Frame(Struct, frozen=True):
 
 
 class FrameParser:
-    """Bytes in any division in, whole frames out; a frame that fails a check raises `NetworkError`.
+    """Bytes cut anywhere in, whole frames out; a frame that fails a check raises `NetworkError`.
 
-    Every byte is copied and summed a bounded number of times, however small the pieces it comes in.
+    Every byte is copied and summed a bounded number of times, however small the chunks.
     """
 
     __slots__ = ("_buffer", "_headers_length", "_total")

@@ -94,7 +94,7 @@ class AzureStreamFn:
         self._key(given)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")
         others = self._deployment, self._api_version, [os.environ.get(name) for name in names]
         identity = self._token_provider or self._credentials
@@ -140,7 +140,7 @@ class AzureStreamFn:
         return self._ad_token()
 
     def _client_credentials(self) -> ClientCredentials | None:
-        """Those of the constructor, or of the environment where it has no key; kept, for they keep their token."""
+        """Those of the constructor, or of the environment if it has no key; kept, as they cache a token."""
         if self._credentials is None and self._endpoint.takes_environment and not self._endpoint.found_key():
             self._credentials = _credentials_from_environment()
         return self._credentials

@@ -82,13 +82,13 @@ class BedrockStreamFn:
         )
 
     def check_key(self, options: StreamOptions) -> None:
-        """Raise `MissingKey` if there is neither an API key nor a pair of AWS keys; functions are not called."""
+        """Raise `MissingKey` if there is neither an API key nor a pair of AWS keys; calls no function."""
         endpoint = self._endpoint()
         if self._bearer(endpoint, options) is None and self._credentials is None:
             self._find_pair(endpoint)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         given = self._credentials
         given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
         names = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")

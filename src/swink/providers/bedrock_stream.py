@@ -228,13 +228,13 @@ class ConverseDecoder:
 
 
 def explain(response: Response, body: bytes) -> ModelError:
-    """The error that an answer stands for: AWS names it in a header, or in the body."""
+    """The error of an answer: AWS names it in a header, or in the body."""
     try:
-        said = msgspec.json.decode(body, type=_Refusal)
+        refusal = msgspec.json.decode(body, type=_Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Refusal()
-    name = (response.headers.get("x-amzn-errortype") or said.type or said.code).partition(":")[0]
-    message = said.message or said.also_message or parse_error(body)[0] or "no details"
+        refusal = _Refusal()
+    name = (response.headers.get("x-amzn-errortype") or refusal.type or refusal.code).partition(":")[0]
+    message = refusal.message or refusal.also_message or parse_error(body)[0] or "no details"
     error = _error(name, f"HTTP {response.status}: " + f"{name} {message}".lstrip(), response.status)
     error.retry_after = retry_after(response.headers)
     return error

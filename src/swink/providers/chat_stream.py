@@ -242,7 +242,7 @@ class _Calls:
             if arguments:
                 self._reply.add(call.index, arguments)
         elif call.name:
-            call.id = call.id or _made_up_id(reply_id, self._calls.index(call))
+            call.id = call.id or _new_id(reply_id, self._calls.index(call))
             call.index = self._reply.begin_call(call.id, call.name)
             if call.arguments:
                 self._reply.add(call.index, "".join(call.arguments))
@@ -321,5 +321,5 @@ def _is_filtered(result: Any) -> bool:
     return isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
 
 
-def _made_up_id(reply_id: str, number: int) -> str:
+def _new_id(reply_id: str, number: int) -> str:
     return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]

@@ -76,7 +76,7 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
 
 
 def _is_ready(message: LlmMessage) -> bool:
-    """Whether a message can go as it is, which most can: the whole history is looked at on every turn."""
+    """Whether a message can be sent unchanged, as most can; checked for the whole history on every turn."""
     for block in message.content:
         if (
             type(block) is Image

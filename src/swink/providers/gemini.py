@@ -8,7 +8,7 @@ one with a signature, comes.
 import re
 import uuid
 from collections.abc import AsyncGenerator
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,7 @@ from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
-from swink.providers.gemini_body import MADE_UP, ON_EMPTY, ON_TEXT, request_body
+from swink.providers.gemini_body import ON_EMPTY, ON_TEXT, OWN_ID, request_body
 from swink.providers.http import Request, Response, transport_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.sse import SseParser
@@ -90,7 +90,7 @@ class GeminiStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker()
 
     async def aclose(self) -> None:
@@ -158,7 +158,6 @@ class _Decoder:
         self._raw = options.on_raw_payload
         self._tools = tools
         self._parser = SseParser()
-        self._open: tuple[Literal["text", "thinking"], int] | None = None
         self._call: _Call | None = None
         self._calls = 0
         self._counts: dict[str, int] = {}
@@ -183,10 +182,10 @@ class _Decoder:
         message = self._finish.finish_message or ""
         match self._finish.finish_reason:
             case "STOP":
-                self._close()
+                self._end_call()
                 self._reply.done("tool_use" if self._calls else "stop")
-            case "FUNCTION_CALL" if self._calls:  # what servers say that only speak like Gemini
-                self._close()
+            case "FUNCTION_CALL" if self._calls:  # other servers that speak Gemini's protocol
+                self._end_call()
                 self._reply.done("tool_use")
             case "MAX_TOKENS" | "CONTINUATION":
                 self._reply.done("length")
@@ -218,37 +217,29 @@ class _Decoder:
             self._function_call(part.function_call, signature)
         elif part.text is None:
             pass  # the provider's own tools, and media, for which a reply has no block
-        elif signature is None:
-            if part.text:
-                self._write("thinking" if part.thought else "text", part.text)
-        else:
-            self._signed_text(part.text, signature, bool(part.thought))
+        elif signature is not None:
+            self._end_call()
+            self._write_signed(part.text, signature, bool(part.thought))
+        elif part.text:
+            self._end_call()
+            write = self._reply.think if part.thought else self._reply.say
+            write(part.text)
 
-    def _signed_text(self, text: str, signature: str, thought: bool) -> None:
-        self._close()
-        if thought:
-            self._write("thinking", text)
-            self._close(signature)
+    def _write_signed(self, text: str, signature: str, thought: bool) -> None:
+        """A signed part is a block of its own; a text's signature goes into redacted thinking before it."""
+        index = self._reply.begin_thinking()
+        if not thought:
+            self._reply.end(index, (ON_TEXT if text else ON_EMPTY) + signature, redacted=True)
+            if text:
+                self._reply.say(text)
+                self._reply.end_current()
             return
-        self._reply.end(
-            self._reply.begin_thinking(), (ON_TEXT if text else ON_EMPTY) + signature, redacted=True
-        )
         if text:
-            self._write("text", text)
-            self._close()
+            self._reply.add(index, text)
+        self._reply.end(index, signature)
 
-    def _write(self, kind: Literal["text", "thinking"], text: str) -> None:
-        if self._open is None or self._open[0] != kind:
-            self._close()
-            self._open = (kind, self._reply.begin_text() if kind == "text" else self._reply.begin_thinking())
-        if text:
-            self._reply.add(self._open[1], text)
-
-    def _close(self, signature: str | None = None) -> None:
-        """End the block that is open, whatever it is."""
-        if self._open is not None:
-            self._reply.end(self._open[1], signature)
-            self._open = None
+    def _end_call(self) -> None:
+        """End the call whose arguments are streamed, if there is one."""
         if self._call is not None:
             call, self._call = self._call, None
             self._reply.add(call.index, call.writer.finish())
@@ -257,9 +248,9 @@ class _Decoder:
     def _function_call(self, call: _FunctionCall, signature: str | None) -> None:
         """A whole call, or a piece of a streamed one: the first piece has the name, the last is empty."""
         if call.name:
-            self._close()
+            self._end_call()
             self._calls += 1
-            index = self._reply.begin_call(call.id or MADE_UP + uuid.uuid4().hex[:20], call.name)
+            index = self._reply.begin_call(call.id or OWN_ID + uuid.uuid4().hex[:20], call.name)
             if not call.will_continue:
                 self._reply.add(index, encode_body(call.args or {}, {}).decode())
                 self._reply.end(index, signature)
@@ -271,15 +262,15 @@ class _Decoder:
         for piece in call.partial_args or ():
             self._reply.add(self._call.index, self._call.writer.write(piece))
         if not call.will_continue:
-            self._close()
+            self._end_call()
 
     def _repair(self, message: str) -> None:
         """An unreadable call goes out with what it said as arguments, so that the model sees its error."""
         names = [name for name in self._tools if re.search(rf"\b{re.escape(name)}\b", message)] or self._tools
         if self._calls or len(set(names)) != 1:
             raise StreamError(f"the model made a malformed function call: {message}".rstrip(": "))
-        self._close()
-        index = self._reply.begin_call(MADE_UP + uuid.uuid4().hex[:20], names[0])
+        self._end_call()
+        index = self._reply.begin_call(OWN_ID + uuid.uuid4().hex[:20], names[0])
         self._reply.add(index, message or "malformed function call")
         self._reply.end(index)
         self._reply.done("tool_use")

@@ -26,7 +26,7 @@ from swink.messages import (
 from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text, thinking_level
 from swink.stream import LlmContext, StreamOptions
 
-MADE_UP = "swink-"
+OWN_ID = "swink-"
 """The prefix of ids that this adapter gives to calls without one; they are not sent to Gemini."""
 ON_TEXT = "text:"
 ON_EMPTY = "empty:"
@@ -171,7 +171,7 @@ def _result_part(
         "name": message.tool_name,
         "response": {key: text or ("(see image)" if own_pictures else NO_OUTPUT)},
     }
-    if not message.tool_call_id.startswith(MADE_UP):
+    if not message.tool_call_id.startswith(OWN_ID):
         response["id"] = message.tool_call_id
     if gemini_version(model.model_id) < (3, 0):
         pictures += own_pictures
@@ -216,7 +216,7 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
 
 def _call_part(call: ToolCall, mine: bool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": call.name, "args": call.arguments}
-    if not call.id.startswith(MADE_UP):
+    if not call.id.startswith(OWN_ID):
         function["id"] = call.id
     part: dict[str, Any] = {"functionCall": function}
     return {**part, "thoughtSignature": call.signature} if mine and call.signature else part

@@ -105,7 +105,7 @@ class OllamaStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(self._num_ctx)
 
     async def aclose(self) -> None:

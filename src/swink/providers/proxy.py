@@ -81,7 +81,7 @@ class ProxyStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(self._version)
 
     async def aclose(self) -> None:

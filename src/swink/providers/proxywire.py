@@ -120,8 +120,12 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
         case Start():
             data = b'{"type":"start","version":%d}' % VERSION
         case Done(stop_reason, usage, cost):
-            terminal: dict[str, Any] = {"type": "done", "stop_reason": stop_reason, "usage": _spelled(usage)}
-            data = msgspec.json.encode(terminal if cost is None else {**terminal, "cost": _spelled(cost)})
+            terminal: dict[str, Any] = {
+                "type": "done",
+                "stop_reason": stop_reason,
+                "usage": _all_fields(usage),
+            }
+            data = msgspec.json.encode(terminal if cost is None else {**terminal, "cost": _all_fields(cost)})
         case Error(message, kind, retry_after, usage):
             data = msgspec.json.encode(
                 {
@@ -129,7 +133,7 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
                     "kind": kind,
                     "message": message,
                     "retry_after": retry_after,
-                    "usage": _spelled(usage),
+                    "usage": _all_fields(usage),
                 }
             )
         case _:
@@ -215,7 +219,7 @@ def _refuse_references(value: Any) -> None:
 
 
 async def _encode_message(message: LlmMessage) -> dict[str, Any]:
-    content = tuple([await _inlined(block) for block in message.content])
+    content = tuple([await _inline(block) for block in message.content])
     sent = msgspec.structs.replace(message, content=content)
     if isinstance(sent, ToolResultMessage):
         sent = msgspec.structs.replace(sent, details=None)
@@ -227,13 +231,13 @@ async def _encode_message(message: LlmMessage) -> dict[str, Any]:
     return data
 
 
-async def _inlined(block: Any) -> Any:
+async def _inline(block: Any) -> Any:
     if isinstance(block, Image) and isinstance(block.source, FileSource):
         return Image(await asyncio.to_thread(read_image, block.source))
     return block
 
 
-def _spelled(value: Usage | Cost) -> dict[str, Any]:
+def _all_fields(value: Usage | Cost) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__struct_fields__}
 
 

@@ -69,7 +69,7 @@ class ResponsesStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(sorted(self._headers.items()))
 
     async def aclose(self) -> None:

@@ -56,7 +56,7 @@ class XAIStreamFn:
         self._endpoint.key(options.api_key)
 
     def asker(self) -> str:
-        """A digest of who asks: one's answers are not another's."""
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker()
 
     async def aclose(self) -> None:
