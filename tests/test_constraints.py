@@ -6,6 +6,7 @@ import decimal
 import enum
 import math
 import re
+import time
 import uuid
 from typing import (
     Annotated,
@@ -21,6 +22,7 @@ from typing import (
 )
 
 import annotated_types as at
+import attrs
 import jsonschema
 import msgspec
 import pydantic
@@ -75,6 +77,12 @@ class RowStruct(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 class RowTuple(NamedTuple):
     n: Positive
     name: Annotated[str, at.Len(1, 3)] = "a"
+
+
+@attrs.define
+class RowAttrs:
+    n: Positive
+    _name: Annotated[str, at.Len(1, 3)] = "a"
 
 
 class RowModel(pydantic.BaseModel):
@@ -146,6 +154,7 @@ def test_a_constraint_is_in_the_schema_and_enforced(hint: Any, keywords: dict[st
         (RowTuple, [1], [0]),
         (RowTuple, [1, "a"], [1, "abcd"]),
         (RowModel, {"n": 1}, {"n": 0}),
+        (RowAttrs, {"n": 1, "_name": "b"}, {"n": 1, "_name": ""}),
         (list[Row | RowModel], [{"n": 1}], [{"n": 0}]),
         (dict[str, list[Row]], {"a": [{"n": 1}]}, {"a": [{"n": 0}]}),
         (dict[Annotated[str, at.MinLen(1)], int], {"a": 1}, {"": 1}),
@@ -215,6 +224,7 @@ def test_values_with_constraints_arrive_as_their_types():
     assert made(RowDict, {"n": 1, "other": 2}) == {"n": 1}
     assert made(RowStruct, {"n": 1, "rowName": "b"}) == RowStruct(1, "b")
     assert made(RowTuple, [1]) == RowTuple(1)
+    assert made(RowAttrs, {"n": 1, "_name": "b"}) == RowAttrs(1, "b")
     assert made(Annotated[tuple[int, ...], at.MaxLen(3)], [1]) == (1,)
     assert made(dict[Annotated[int, at.Ge(1)], str], {"7": "x"}) == {7: "x"}
 
@@ -257,6 +267,33 @@ def test_descriptions_inside_types_are_in_the_schema():
 def test_a_constraint_that_makes_no_sense_is_refused(hint: Any):
     with pytest.raises(InvalidTool, match=r"parameter 'x'.* appl(y|ies) to"):
         make_tool({"x": hint})
+
+
+def test_a_pattern_that_cannot_be_used_is_refused_where_it_is_written():
+    with pytest.raises(InvalidTool, match="tool 'record': not a usable JSON Schema"):
+        make_tool({"x": list[Annotated[str, Field(pattern="(")]]})
+
+
+def test_extras_of_other_libraries_are_left_alone():
+    unhashable: Any = {"unit": "metres"}
+    assert schema_for(Annotated[int, unhashable, object()]) == {"type": "integer"}
+    assert schema_for(list[Annotated[int, unhashable]]) == {"type": "array", "items": {"type": "integer"}}
+    assert schema_for(Annotated[list[Annotated[int, unhashable]], at.MinLen(1)])["minItems"] == 1
+
+
+@dataclasses.dataclass
+class Node:
+    n: Annotated[int, at.Predicate(lambda n: n > 0)]
+    below: "Node | None" = None
+
+
+def test_what_fails_deep_inside_fails_in_no_time():
+    value: dict[str, Any] = {"n": 0.0}
+    for _ in range(60):
+        value = {"n": 1.0, "below": value}
+    begun = time.perf_counter()
+    assert not accepts(Node, value)
+    assert time.perf_counter() - begun < 5, "twice the time for each level would be years"
 
 
 # Unions

@@ -19,8 +19,8 @@ NOTHING: Any = object()
 class StructuredOutput(Policy):
     """What a run with `output=` adds: one tool, one policy; both end with the run.
 
-    `validate(value)`, sync or async, sees each value before it is accepted: it raises `ToolError` to send the model
-    a reason to try again, and may return another value to take instead.
+    `validate(value)`, sync or async, sees each value before it is accepted: it raises `ToolError` to send the
+    model a reason to try again, and may return another value to take instead.
     """
 
     def __init__(self, hint: Any, retries: int, validate: Callable[[Any], Any] | None = None) -> None:
@@ -42,7 +42,7 @@ class StructuredOutput(Policy):
         self.tool = Tool.raw(
             NAME,
             "Give the final answer. Call this exactly once, as the last step.",
-            _wrapped(shape.schema) if self._wrapped else shape.schema,
+            _wrap(shape.schema) if self._wrapped else shape.schema,
             self._receive,
         )
 
@@ -101,40 +101,40 @@ class StructuredOutput(Policy):
         return "received"
 
 
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """An object with the value as its one property; definitions stay at the root, and references still find them."""
+def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
+    """An object with the value as its one property; definitions stay at the root, where providers look."""
     base = str(schema.get("$id", ""))
     root = {key: value for key, value in schema.items() if key in ("$schema", "$defs", "definitions")}
     value = {key: value for key, value in schema.items() if key not in root and key != "$id"}
     return {
         "type": "object",
-        "properties": {"value": _rebased(value, base)},
+        "properties": {"value": _rebase(value, base)},
         "required": ["value"],
-        **{key: _rebased(item, base) for key, item in root.items()},
+        **{key: _rebase(item, base) for key, item in root.items()},
     }
 
 
-def _rebased(node: Any, base: str) -> Any:
+def _rebase(node: Any, base: str) -> Any:
     """A schema whose references to its old root, `base`, lead to the property it has become."""
     match node:
         case list():
-            return [_rebased(item, base) for item in cast("list[Any]", node)]
+            return [_rebase(item, base) for item in cast("list[Any]", node)]
         case {"$id": _}:
             return node  # a root of its own
         case dict():
             return {
-                key: _reference(value, base)
+                key: _rebase_reference(value, base)
                 if key == "$ref" and isinstance(value, str)
                 else value
                 if key in ("enum", "const", "default", "examples")
-                else _rebased(value, base)
+                else _rebase(value, base)
                 for key, value in cast("dict[str, Any]", node).items()
             }
         case _:
             return node
 
 
-def _reference(reference: str, base: str) -> str:
+def _rebase_reference(reference: str, base: str) -> str:
     address, _, place = reference.partition("#")
     if address and urljoin(base, address) != base.partition("#")[0]:
         return reference

@@ -13,11 +13,12 @@ from swink.schema.conversion import schema_of
 from swink.schema.docstrings import parse_docstring
 from swink.schema.partials import partial_json, partial_value
 from swink.schema.shape import Shape, copy_json
-from swink.schema.signature import Signature
+from swink.schema.signature import Signature, check_shape
 
 __all__ = [
     "Shape",
     "Signature",
+    "check_shape",
     "copy_json",
     "parse_docstring",
     "partial_json",

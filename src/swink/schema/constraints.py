@@ -16,8 +16,6 @@ from swink.schema.hints import is_a, label
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 """What pydantic's `Field`, annotated-types and msgspec's `Meta` all call their constraints."""
-
-
 _NUMBERS = {
     "gt": "exclusiveMinimum",
     "ge": "minimum",
@@ -58,33 +56,32 @@ class Notes(Struct):
 def notes_of(extras: tuple[Any, ...]) -> Notes:
     """What the extras say; those that mean nothing to a schema are left out."""
     notes = Notes(extras)
-    for extra in _expanded(extras):
+    for extra in _expand(extras):
         if isinstance(extra, str):
             notes.schema.setdefault("description", extra)
             continue
         bounds = [(name, bound) for name in BOUNDS if (bound := getattr(extra, name, None)) is not None]
         notes.bounds += bounds
         notes.schema |= _documentation(extra)
-        if _is_of_pydantic(extra):
-            if hasattr(extra, "__get_pydantic_core_schema__") or set(getattr(extra, "__dict__", ())) - set(
-                dict(bounds)
-            ):
+        if _comes_from_pydantic(extra):
+            more = set(getattr(extra, "__dict__", ())) - set(dict(bounds))
+            if more or hasattr(extra, "__get_pydantic_core_schema__"):
                 notes.pydantic.append(extra)
         elif type(extra).__name__ == "Predicate":
             notes.predicates.append(extra.func)
         elif type(extra).__name__ == "Timezone":
-            notes.predicates.append(_is_in_zone(extra))
+            notes.predicates.append(_check_zone(extra))
     return notes
 
 
-def _expanded(extras: Iterable[Any]) -> Iterator[Any]:
+def _expand(extras: Iterable[Any]) -> Iterator[Any]:
     """Extras that stand for several (`Len`, `Interval`, pydantic's `Field`) as those."""
     for extra in extras:
         if hasattr(extra, "__is_annotated_types_grouped_metadata__"):
-            yield from _expanded(extra)
-        elif _is_of_pydantic(extra) and hasattr(extra, "metadata"):
+            yield from _expand(extra)
+        elif _comes_from_pydantic(extra) and hasattr(extra, "metadata"):
             yield Meta(description=extra.description, examples=extra.examples)
-            yield from _expanded(extra.metadata)
+            yield from _expand(extra.metadata)
         else:
             yield extra
 
@@ -100,16 +97,16 @@ def _documentation(extra: Any) -> dict[str, Any]:
     }
 
 
-def _is_of_pydantic(extra: Any) -> bool:
+def _comes_from_pydantic(extra: Any) -> bool:
     return type(extra).__module__.split(".")[0] == "pydantic"
 
 
-def _is_in_zone(extra: Any) -> Callable[[Any], bool]:
+def _check_zone(extra: Any) -> Callable[[Any], bool]:
     """The predicate of annotated-types' `Timezone`: None asks for no zone, anything else for one."""
     return lambda value: (value.tzinfo is None) == (extra.tz is None)
 
 
-def divided(base: Any, notes: Notes) -> tuple[dict[str, Any], list[Callable[[Any], Any]]]:
+def express(base: Any, notes: Notes) -> tuple[dict[str, Any], list[Callable[[Any], Any]]]:
     """The constraints as keywords of the schema, and as checks where JSON Schema cannot say the same."""
     keywords: dict[str, Any] = {}
     checks: list[Callable[[Any], Any]] = []
@@ -183,24 +180,24 @@ def _check_predicate(predicate: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _check_by_pydantic(base: Any, extras: Sequence[Any]) -> Callable[[Any], Any]:
-    """Validators of pydantic's, on the converted value; those of a type unknown to pydantic see it as `Any`."""
+    """pydantic's validators, on the converted value; it takes values of types it does not know as `Any`."""
     from pydantic import PydanticSchemaGenerationError, PydanticUserError
 
     try:
-        adapter = adapter_for(Annotated[base, *extras])
+        adapter = make_adapter(Annotated[base, *extras])
     except (PydanticSchemaGenerationError, PydanticUserError):
-        adapter = adapter_for(Annotated[Any, *extras])
-    return lambda value: validated_by_pydantic(adapter.validate_python, value)
+        adapter = make_adapter(Annotated[Any, *extras])
+    return lambda value: validate_with_pydantic(adapter.validate_python, value)
 
 
-def adapter_for(hint: Any) -> Any:
+def make_adapter(hint: Any) -> Any:
     """What pydantic makes values of a hint with."""
     from pydantic import TypeAdapter  # whoever has such a type has pydantic
 
     return TypeAdapter(hint)
 
 
-def validated_by_pydantic(validate: Callable[[Any], Any], value: Any) -> Any:
+def validate_with_pydantic(validate: Callable[[Any], Any], value: Any) -> Any:
     """What pydantic makes of a value; its report in one line, with the places."""
     from pydantic import ValidationError
 
@@ -213,7 +210,7 @@ def validated_by_pydantic(validate: Callable[[Any], Any], value: Any) -> Any:
         ) from error
 
 
-def passed(value: Any, checks: Sequence[Callable[[Any], Any]]) -> Any:
+def run_checks(value: Any, checks: Sequence[Callable[[Any], Any]]) -> Any:
     """The value after all checks, each of which may change it."""
     for check in checks:
         value = check(value)

@@ -56,7 +56,7 @@ def take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
             return type(None) if hint is None else hint, extras
 
 
-def members(hint: Any) -> tuple[Any, ...]:
+def members_of(hint: Any) -> tuple[Any, ...]:
     """The members of a union; of any other hint, the hint alone."""
     return get_args(hint) if is_union(hint) else (hint,)
 
@@ -67,7 +67,7 @@ def is_union(hint: Any) -> bool:
 
 
 def is_pydantic(cls: Any) -> bool:
-    """Whether pydantic makes the values of a class: a model, a dataclass of its own, a type like `HttpUrl`."""
+    """Whether pydantic makes the values of a class: a model, its own dataclass, a type like `HttpUrl`."""
     return hasattr(cls, "__get_pydantic_core_schema__") or hasattr(cls, "__pydantic_core_schema__")
 
 
@@ -77,7 +77,7 @@ def is_struct(cls: Any) -> bool:
 
 
 def fields_of(hint: Any) -> tuple[Field, ...] | None:
-    """The fields of a dataclass, TypedDict, NamedTuple, Struct or pydantic model; None for what has no fields."""
+    """The fields of a dataclass, attrs class, TypedDict, NamedTuple, Struct or pydantic model; else None."""
     origin = get_origin(hint)
     cls: Any = origin or hint
     if hasattr(cls, "model_fields"):
@@ -89,7 +89,7 @@ def fields_of(hint: Any) -> tuple[Field, ...] | None:
     given = dict(zip(getattr(cls, "__parameters__", ()), get_args(hint), strict=False))
     return tuple(
         [
-            Field(name, key, _substituted(_unqualified(hints.get(name, Any)), given), required, default)
+            Field(name, key, _substitute(_strip_qualifiers(hints.get(name, Any)), given), required, default)
             for name, key, required, default in found
             if get_origin(hints.get(name)) is not ClassVar
         ]
@@ -103,7 +103,7 @@ def _hints_of(cls: Any) -> dict[str, Any]:
         raise TypeError(f"an annotation of {label(cls)} cannot be resolved: {error}") from error
 
 
-def _unqualified(hint: Any) -> Any:
+def _strip_qualifiers(hint: Any) -> Any:
     while _is_qualifier(get_origin(hint)):
         (hint,) = get_args(hint)
     return hint
@@ -133,6 +133,9 @@ def _raw_fields(cls: Any) -> list[tuple[str, str, bool, Any]] | None:
             for field, default in defaults
             if field.init
         ]
+    if hasattr(cls, "__attrs_attrs__"):
+        found = [item for item in cls.__attrs_attrs__ if item.init]
+        return [(item.alias, item.name, type(item.default).__name__ == "_Nothing", MISSING) for item in found]
     if is_typeddict(cls):
         hints = _hints_of(cls)
         return [(name, name, _is_required_key(cls, name, hint), MISSING) for name, hint in hints.items()]
@@ -159,8 +162,8 @@ def _default(value: Any, factory: Any) -> Any:
     return MISSING if value is msgspec.NODEFAULT else value
 
 
-def _substituted(hint: Any, given: Mapping[Any, Any]) -> Any:
-    """The hint with the type variables of a generic class filled in: `list[T]` of `Box[int]` is `list[int]`."""
+def _substitute(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """The hint with the type variables of a generic class filled in: in `Box[int]`, `T` is `int`."""
     if isinstance(hint, TypeVar):
         return given.get(hint, hint)
     parameters = getattr(hint, "__parameters__", ())

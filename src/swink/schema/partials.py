@@ -1,4 +1,4 @@
-"""Partial values: what incomplete JSON already says of a value of some type, with None for what has not arrived."""
+"""Partial values: what incomplete JSON already says of a value, with None for what has not arrived."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from typing import Any, Literal, cast, get_args, get_origin, is_typeddict
 
 import msgspec
 
-from swink.schema.hints import fields_of, is_struct, members, take_apart
+from swink.schema.hints import fields_of, is_struct, members_of, take_apart
 
 
 def partial_json(text: str) -> Any:
-    """The data in an incomplete JSON text, unfinished strings included; raises `ValueError` if there is none yet."""
+    """The data in incomplete JSON text, unfinished strings included; raises `ValueError` if there is none."""
     import jiter  # only runs that show a growing output pay for it
 
     return jiter.from_json(text.encode(), partial_mode="trailing-strings")
@@ -18,7 +18,7 @@ def partial_json(text: str) -> Any:
 
 def partial_value(hint: Any, data: Any) -> Any:
     """Incomplete data as a value of the type, made without its validation; scalars stay as they are."""
-    hint = _fitting(hint, data)
+    hint = _choose_member(hint, data)
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     match data:
         case dict():
@@ -51,14 +51,14 @@ def _partial_object(hint: Any, cls: Any, arguments: tuple[Any, ...], data: dict[
     if hasattr(cls, "model_construct"):
         return cls.model_construct(**values)
     if is_struct(cls):
-        return _unchecked(cls)(**values)
+        return _without_post_init(cls)(**values)
     made = object.__new__(cls)
     for field in dataclasses.fields(cls):
         object.__setattr__(made, field.name, values.get(field.name))
     return made
 
 
-def _unchecked(cls: Any) -> Any:
+def _without_post_init(cls: Any) -> Any:
     """A Struct class whose `__post_init__` does not run, since it would judge what has not arrived."""
     if not hasattr(cls, "__post_init__"):
         return cls
@@ -69,10 +69,10 @@ def _accept(made: object) -> None:
     """A `__post_init__` that checks nothing."""
 
 
-def _fitting(hint: Any, data: Any) -> Any:
+def _choose_member(hint: Any, data: Any) -> Any:
     """The first member of a union that the data may become; `Any` if there is none."""
     hint, _ = take_apart(hint)
-    options = [take_apart(member)[0] for member in members(hint)]
+    options = [take_apart(member)[0] for member in members_of(hint)]
     if len(options) == 1:
         return hint
     return next((option for option in options if _may_become(option, data)), Any)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.schema.conversion import described
+from swink.schema.conversion import describe_type
 from swink.schema.standins import convert, validator_of
 
 
 class Shape:
     """What some JSON data must look like.
 
-    `violations` lists every way a value breaks the schema; `convert` turns a valid value into the Python type.
+    `violations` lists every way a value breaks the schema; `convert` makes a valid value the Python type.
     """
 
     __slots__ = ("_hint", "_validator", "schema")
@@ -25,7 +25,7 @@ class Shape:
         """The shape of a type hint, or of a raw JSON Schema given as a mapping."""
         if isinstance(hint, Mapping):
             return cls(cast("Mapping[str, Any]", hint))
-        return cls(*described(hint))
+        return cls(*describe_type(hint))
 
     def check(self) -> None:
         """Compile the schema now, so that a bad one is reported where it was written."""
@@ -38,18 +38,18 @@ class Shape:
         if self._validator.is_valid(value):
             return []
         return [
-            f"{_path(error.instance_path)}: {_short(error.message)}"
+            f"{_format_path(error.instance_path)}: {_shorten(error.message)}"
             for error in self._validator.iter_errors(value)
         ]
 
     def convert(self, value: Any) -> Any:
-        """The value as the Python type; a raw schema leaves it as it is. Raises `ValueError` if it cannot be."""
+        """The value as the Python type, or as it is for a raw schema; raises `ValueError` if that fails."""
         if self._hint is None:
             return value
         try:
             return convert(value, self._hint)
         except ValueError as error:
-            raise ValueError(_located(str(error))) from error
+            raise ValueError(_locate(str(error))) from error
 
 
 def copy_json(value: Any) -> Any:
@@ -64,16 +64,16 @@ def copy_json(value: Any) -> Any:
     return value
 
 
-def _path(parts: Sequence[str | int]) -> str:
+def _format_path(parts: Sequence[str | int]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
 
 
-def _located(text: str) -> str:
-    """msgspec's `text - at `$.a` - at `$[0]``, from the inside out, as `$[0].a: text`."""
+def _locate(text: str) -> str:
+    """The place first: msgspec appends it to the text, once for each level of stand-ins, inmost first."""
     said, *places = text.split(" - at `")
     return "$" + "".join([place.rstrip("`")[1:] for place in reversed(places)]) + f": {said}"
 
 
-def _short(text: str) -> str:
-    """A violation without the middle of the value it quotes: the beginning and what is wrong with it are enough."""
+def _shorten(text: str) -> str:
+    """A violation without the middle of the value it quotes."""
     return text if len(text) <= 500 else f"{text[:250]} … {text[-200:]}"

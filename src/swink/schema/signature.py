@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from swink.codec import plain
 from swink.errors import InvalidTool
 from swink.schema.constraints import notes_of
-from swink.schema.conversion import schema_of, set_values
+from swink.schema.conversion import collect_values, schema_of
 from swink.schema.hints import is_union, take_apart
 from swink.schema.shape import Shape
 
@@ -49,14 +49,15 @@ class Signature:
                 fields.append((parameter.name, hint))
             else:
                 extra["default"] = _json_default(parameter, name)
-                fields.append((parameter.name, Union[hint, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007  hint is a value
+                optional = Union[hint, msgspec.UnsetType]  # noqa: UP007  hint is a value
+                fields.append((parameter.name, optional, msgspec.UNSET))
             properties[parameter.name] = extra
         struct = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         self.shape = _shape_of_arguments(name, struct, properties)
         self._scalars = struct if all(len(field) == 2 and field[1] in _SCALARS for field in fields) else None
 
     def fitting(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Keyword arguments in one step, where all parameters are plain scalars and the values fit; None: look closer."""
+        """Keyword arguments in one step, if all parameters are plain scalars and the values fit them."""
         if self._scalars is None:
             return None
         try:
@@ -65,8 +66,8 @@ class Signature:
             return None
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments for the function, converted; raises `ValueError` where a value does not convert."""
-        return set_values(self.shape.convert(values))
+        """Keyword arguments for the function, converted; raises `ValueError` if a value does not convert."""
+        return collect_values(self.shape.convert(values))
 
 
 def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Parameter]:
@@ -77,7 +78,8 @@ def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Par
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InvalidTool(
-                f"tool {name!r}: parameter {str(parameter)!r} cannot be filled by name; use ordinary named parameters"
+                f"tool {name!r}: parameter {str(parameter)!r} cannot be filled by name; "
+                "use ordinary named parameters"
             )
     return parameters
 
@@ -108,7 +110,8 @@ def _json_default(parameter: inspect.Parameter, name: str) -> Any:
         return msgspec.json.decode(msgspec.json.encode(parameter.default, enc_hook=plain))
     except (TypeError, NotImplementedError, msgspec.EncodeError) as error:
         raise InvalidTool(
-            f"tool {name!r}: the default of {parameter.name!r} is not JSON-able ({error}); use None and build the value inside the function"
+            f"tool {name!r}: the default of {parameter.name!r} is not JSON-able ({error}); "
+            "use None and build the value inside the function"
         ) from error
 
 
@@ -125,4 +128,14 @@ def _shape_of_arguments(name: str, struct: Any, properties: Mapping[str, dict[st
         raise
     for parameter, extra in properties.items():
         shape.schema["properties"][parameter] |= extra
+    if b'"pattern":' in msgspec.json.encode(shape.schema):
+        check_shape(shape, name)  # a pattern may be wrong, and is better reported here than in a call
     return shape
+
+
+def check_shape(shape: Shape, name: str) -> None:
+    """Report a schema that cannot be used, with the name of its tool."""
+    try:
+        shape.check()
+    except InvalidTool as error:
+        raise InvalidTool(f"tool {name!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""Stand-ins: classes that msgspec calls us back for, in the schemas and in the values of hints that contain them."""
+"""Stand-ins: classes in hints that msgspec asks us about, for their schemas and for their values."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
@@ -15,12 +15,15 @@ NATIVE = "#/native/"
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """Valid data as a value of a hint, which may contain stand-ins; raises `ValueError` if it cannot be made."""
+    """Valid data as a value of a hint with stand-ins; raises `ValueError` if it cannot be made."""
     try:
         return msgspec.convert(value, hint, str_keys=True, dec_hook=_make)
     except msgspec.ValidationError:
         # JSON Schema counts 1.0 as an integer; Python's int does not take it.
-        return msgspec.convert(_whole_numbers(value), hint, str_keys=True, dec_hook=_make)
+        whole = _whole_numbers(value)
+        if whole is value:
+            raise
+        return msgspec.convert(whole, hint, str_keys=True, dec_hook=_make)
 
 
 def validator_of(schema: dict[str, Any]) -> Any:
@@ -49,7 +52,7 @@ class Definitions:
         self._names: dict[Named, str] = {}
 
     def complete(self, hint: Any) -> dict[str, Any]:
-        """A whole schema: the object itself instead of a reference to it, unless something else refers to it too."""
+        """A whole schema; at its root stands the object itself, not a reference to it."""
         schema = self.describe(hint)
         name = schema.pop("$ref", "").removeprefix("#/$defs/")
         if name:
@@ -130,7 +133,7 @@ def _make(cls: Any, value: Any) -> Any:
 
 
 def _tidy(node: Any, names: Mapping[str, str], *, named: bool = False) -> Any:
-    """msgspec's schema, exact: a set takes repeated items, base64 text is checked, titles of classes are noise.
+    """A schema made exact: sets take repeated items, base64 text is checked, titles are left out.
 
     References get the names of their definitions.
     """
@@ -160,10 +163,19 @@ def _refuse(uri: str) -> Any:
 
 
 def _whole_numbers(value: Any) -> Any:
+    """The value with 1 for 1.0, at every depth; the value itself if there is nothing to replace.
+
+    Stand-ins convert inside a conversion: if each tried twice what fails, the time would double per level.
+    """
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in cast("dict[str, Any]", value).items()}
+        items = cast("dict[str, Any]", value)
+        whole = {key: _whole_numbers(item) for key, item in items.items()}
+        return whole if any(whole[key] is not item for key, item in items.items()) else items
     if isinstance(value, list):
-        return [_whole_numbers(item) for item in cast("list[Any]", value)]
+        listed = cast("list[Any]", value)
+        numbers = [_whole_numbers(item) for item in listed]
+        changed = any(new is not old for new, old in zip(numbers, listed, strict=True))
+        return numbers if changed else listed
     return value

@@ -5,14 +5,14 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, cast, overload
 
 from msgspec import Struct
 
 from swink.engine.waiting import resolve
 from swink.errors import InvalidInput, InvalidTool
-from swink.schema import Shape, Signature, copy_json, parse_docstring
+from swink.schema import Shape, Signature, check_shape, copy_json, parse_docstring
 from swink.tool.toolcontext import ToolContext
 from swink.tool.toolresult import InvalidArguments
 from swink.workers import run_in_process, run_in_thread
@@ -123,7 +123,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         return await self.body(call_id, self.prepare(arguments), ctx)
 
     def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether this call asks for approval in smart mode; a rule that fails (on arguments it did not expect) asks."""
+        """Whether this call asks for approval in smart mode; it does if the rule itself fails."""
         if not callable(self.requires_approval):
             return self.requires_approval
         try:
@@ -174,7 +174,7 @@ def tool(
     description: str | None = None,
     **options: Any,
 ) -> Any:
-    """Make a typed function a tool: the schema comes from its annotations, the descriptions from its docstring.
+    """Make a typed function a tool, with a schema from its annotations and descriptions from its docstring.
 
     `read_only=True` says that it changes nothing, so plan mode offers it.
     """
@@ -189,7 +189,7 @@ def tool(
 
 
 def as_tool(value: Any) -> Tool:
-    """A `Tool` from whatever may stand in `tools=[…]`: a Tool, a typed function, or an object shaped like a tool."""
+    """A `Tool` from what `tools=[…]` takes: a Tool, a typed function, or an object shaped like a tool."""
     if isinstance(value, Tool):
         return value
     known: Tool | None = getattr(value, "__swink_tool__", None)
@@ -210,7 +210,8 @@ def as_tool(value: Any) -> Tool:
         return Tool.raw(value.name, value.description, value.parameters_schema, value.execute, **options)
     if not callable(value):
         raise InvalidTool(
-            f"{value!r} is not a tool: pass a typed function, a @tool, or an object with name, description, parameters_schema, execute"
+            f"{value!r} is not a tool: pass a typed function, a @tool, or an object with name, description, "
+            "parameters_schema and execute"
         )
     made = _from_function(value, None, None, {})
     if inspect.isfunction(value):
@@ -274,10 +275,7 @@ def _shape_of_object(name: str, schema: Mapping[str, Any]) -> Shape:
         raise InvalidTool(f"tool {name!r}: its schema is {schema!r}; pass a JSON Schema as a dict")
     kind = schema.get("type", ["object"])
     shape = Shape({**schema, "type": "object"} if isinstance(kind, list) and "object" in kind else schema)
-    try:
-        shape.check()
-    except InvalidTool as error:
-        raise InvalidTool(f"tool {name!r}: {error}") from error
+    check_shape(shape, name)
     if shape.schema["type"] != "object":
         raise InvalidTool(
             f"tool {name!r}: arguments are an object; its schema needs type 'object', not {kind!r}"
@@ -323,7 +321,8 @@ def _process_body(
     module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
     if not inspect.isfunction(function) or "<" in qualname:
         raise InvalidTool(
-            f"tool {name!r}: isolation='process' needs a function at module level, so that the child can import it"
+            f"tool {name!r}: isolation='process' needs a function at module level, "
+            "so that the child can import it"
         )
     if signature.injected is not None:
         raise InvalidTool(
@@ -336,7 +335,7 @@ def _process_body(
     return body
 
 
-def _check_names(options: Mapping[str, Any], known: Iterable[str]) -> None:
+def _check_names(options: Mapping[str, Any], known: Collection[str]) -> None:
     for option in options:
         if option not in known:
             raise InvalidInput(f"a tool has no option {option!r}; the options are {', '.join(known)}")

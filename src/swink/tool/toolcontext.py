@@ -20,8 +20,8 @@ else:
 class ToolContext(Generic[DepsT]):
     """What a running tool knows of its call.
 
-    `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program gave
-    the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
+    `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program
+    gave the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class ToolContext(Generic[DepsT]):
                 waiter.set_result(None)
 
     def close(self) -> None:
-        """The call is over: whatever still runs of it is no longer heard."""
+        """End the call: updates and charges from whatever still runs of it are ignored."""
         self._emit = self._charge = None
 
     def _report(self, update: Any) -> None:
