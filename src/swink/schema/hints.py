@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import (
     Annotated,
     Any,
-    ClassVar,
     Final,
     NotRequired,
     Required,
@@ -85,13 +84,12 @@ def fields_of(hint: Any) -> tuple[Field, ...] | None:
     found = _raw_fields(cls)
     if found is None:
         return None
-    hints = _hints_of(cls)
+    hints = {name: _strip_qualifiers(said) for name, said in _hints_of(cls).items()}
     given = dict(zip(getattr(cls, "__parameters__", ()), get_args(hint), strict=False))
     return tuple(
         [
-            Field(name, key, _substitute(_strip_qualifiers(hints.get(name, Any)), given), required, default)
+            Field(name, key, _substitute(hints.get(name, hints.get(key, Any)), given), required, default)
             for name, key, required, default in found
-            if get_origin(hints.get(name)) is not ClassVar
         ]
     )
 
