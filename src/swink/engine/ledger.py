@@ -142,31 +142,6 @@ class CallContext(ToolContext):
 class Ledger:
     """What a run has committed, and what is open in it."""
 
-    __slots__ = (
-        "_appended",
-        "_known_state",
-        "_next_history",
-        "_state",
-        "_turn_open",
-        "account",
-        "assembly",
-        "calls",
-        "closed",
-        "emit",
-        "fresh",
-        "history",
-        "injected",
-        "last",
-        "model",
-        "pending",
-        "produced",
-        "reply",
-        "requests",
-        "results",
-        "slots",
-        "turn",
-    )
-
     def __init__(
         self,
         config: AgentLoopConfig,

@@ -100,7 +100,8 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
     ledger.enter_pending()
     run.check()
     overflow, run.overflow = run.overflow, False
-    await run.write_prompt()
+    if run.prompt_source is not run.context.system_prompt:
+        await run.write_prompt()
     messages = await transform_context(run, overflow)
     run.check()
     if run.slots.pre_turn:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.retry import wait_before
-from swink.stream import Assembly, Delta, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
 
 _LIMITS = Timeout()
@@ -121,7 +121,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         try:
             async for event in stream:
                 if assembly.feed(event):
-                    ledger.emit(MessageUpdate(cast(Delta, event)))
+                    delta: Any = event
+                    ledger.emit(MessageUpdate(delta))
         finally:
             await close(stream)
     except asyncio.CancelledError:
@@ -168,12 +169,12 @@ async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None
     return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
 
 
-def _llm_messages(run: Run, messages: Sequence[Message]) -> Sequence[LlmMessage]:
+def _llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
     """What the model gets to see: converted, and without a failed reply at the very end, which would be a prefill."""
     if (convert := run.config.convert_to_llm) is not None:
         converted: Sequence[Any] = [kept for message in messages if (kept := convert(message)) is not None]
     elif isinstance(messages, Snapshot) and not messages.has_custom:
-        converted = cast("Sequence[LlmMessage]", messages)
+        converted = messages
     else:
         converted = [message for message in messages if message.role != "custom"]
     whole = end = len(converted)

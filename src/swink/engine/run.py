@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
+from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext, SystemPrompt
 from swink.engine.history import History
 from swink.engine.ledger import Ledger, copy_state
 from swink.engine.saver import Saver
@@ -139,32 +139,6 @@ class Lifetime:
 class Run:
     """One run of an agent, from the first prompt to the last save."""
 
-    __slots__ = (
-        "__weakref__",
-        "_abandoning",
-        "_key",
-        "_prompt",
-        "_released",
-        "_sink",
-        "_task",
-        "_winding_up",
-        "config",
-        "context",
-        "deps",
-        "dropped",
-        "ending",
-        "extra_tools",
-        "ledger",
-        "life",
-        "overflow",
-        "pausing",
-        "saver",
-        "slots",
-        "system_prompt",
-        "tool_choice",
-        "watch",
-    )
-
     def __init__(
         self,
         config: AgentLoopConfig,
@@ -189,6 +163,7 @@ class Run:
         self.pausing = False
         self.ending: End | None = None
         self.system_prompt = ""
+        self.prompt_source: SystemPrompt | None = None
         self.ledger = Ledger(config, history, sink.push, (*config.policies, *policies))
         self.slots = self.ledger.slots
         self.saver = Saver(config.save) if config.save is not None else None
@@ -197,7 +172,6 @@ class Run:
         self._sink = sink
         self._released = released
         self._key: RunKey | None = None
-        self._prompt: object = None
         self._task: asyncio.Task[None] | None = None
         self._abandoning: asyncio.TimerHandle | None = None
         self._winding_up: asyncio.Task[None] | None = None
@@ -227,10 +201,7 @@ class Run:
 
     async def write_prompt(self) -> None:
         """Bring the system prompt up to date: a text is read at every turn, a function asked once a run."""
-        prompt = self.context.system_prompt
-        if prompt is self._prompt:
-            return
-        self._prompt = prompt
+        prompt = self.prompt_source = self.context.system_prompt
         if isinstance(prompt, str):
             self.system_prompt = prompt
             return

@@ -1,7 +1,7 @@
 """One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, cast, get_args
 
 import msgspec
@@ -91,19 +91,10 @@ class Assembly:
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        if kind not in _KINDS:
+        act = _ACTIONS.get(kind)
+        if act is None:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
-        match event:
-            case Start():
-                self._start()
-            case TextStart() | ThinkingStart() | ToolCallStart():
-                self._open_block(event)
-            case TextEnd() | ThinkingEnd() | ToolCallEnd():
-                self._close_block(event)
-            case Done() | Error():
-                self._terminate(event)
-            case _:
-                pass  # a delta, taken above
+        act(self, event)
         return False
 
     def message(
@@ -133,7 +124,7 @@ class Assembly:
         block = self._blocks[index] if index < len(self._blocks) else None
         return "".join(block.parts) if block is not None and block.name == name else None
 
-    def _start(self) -> None:
+    def _start(self, event: Start) -> None:
         if self._started:
             raise StreamError("stream protocol: a second start")
         self._started = True
@@ -184,6 +175,17 @@ class Assembly:
 
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
+_ACTIONS: dict[type, Callable[[Assembly, Any], None]] = {
+    Start: Assembly._start,
+    TextStart: Assembly._open_block,
+    ThinkingStart: Assembly._open_block,
+    ToolCallStart: Assembly._open_block,
+    TextEnd: Assembly._close_block,
+    ThinkingEnd: Assembly._close_block,
+    ToolCallEnd: Assembly._close_block,
+    Done: Assembly._terminate,
+    Error: Assembly._terminate,
+}
 
 
 def _malformed(event: Done | Error) -> str | None:
