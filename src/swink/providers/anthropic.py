@@ -140,7 +140,7 @@ class _Content(Struct):
 
 
 class _Event(Struct):
-    """Any event of the stream; what gateways say when they fail has no type."""
+    """Any event of the stream; errors from gateways have no type."""
 
     type: str = ""
     index: int = -1
@@ -316,7 +316,7 @@ class _Decoder:
 
 
 class _Block:
-    """One content block: its index in the reply, and all it was, in case the turn has to be continued."""
+    """One content block: its index in the reply, and its content, in case the turn has to be continued."""
 
     __slots__ = ("content", "data", "index", "parts")
 

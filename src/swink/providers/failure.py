@@ -1,7 +1,7 @@
 """What a provider's failure means: status, code and wording → a typed error.
 
 failure(message, status=…, code=…, headers=…)   what was said, in an answer or inside a stream
-await refusal(response)                          the error that an answer with a bad status stands for
+await refusal(response)                          the error of an answer with a bad status
 """
 
 import asyncio
@@ -146,7 +146,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 async def refusal(response: Response, *secrets: str | None) -> ModelError:
-    """The error that an answer other than 2xx stands for, read from at most 64 KiB of its body."""
+    """The error of an answer other than 2xx, read from at most 64 KiB of its body."""
     body = await read_capped(response)
     status = response.status
     message, code = parse_error(body)

@@ -310,7 +310,7 @@ def _usage(counts: dict[str, int]) -> Usage:
 
 
 def _explain(response: Response, body: bytes) -> ModelError:
-    """The error that an answer of Google's stands for."""
+    """The error of an answer from Google."""
     message, code = parse_error(body)
     status = response.status
     error = failure(

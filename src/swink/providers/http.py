@@ -127,7 +127,7 @@ class AiohttpTransport:
         return pool
 
     def close_at_exit(self) -> None:
-        """Close what event loops left behind that were never shut down."""
+        """Close the sessions of event loops that were never shut down."""
         for loop, pool in list(self._pools.items()):
             if loop.is_closed():
                 asyncio.run(pool.session.close())

@@ -230,7 +230,7 @@ class _Decoder:
                 self._reply.done("length")
             case "load" | "unload":
                 raise StreamError(
-                    f"the server only did this: {line.done_reason} the model; it was asked nothing"
+                    f"the server did nothing but {line.done_reason} the model: it was asked nothing"
                 )
             case reason:
                 raise StreamError(f"unknown done reason {reason!r}")

@@ -90,7 +90,7 @@ class ProxyStreamFn:
 
 
 class _Decoder:
-    """The events of the server, numbered and checked anew."""
+    """The events of the server, checked and numbered again."""
 
     def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply

@@ -207,7 +207,9 @@ def _refuse_own_data(block: Any) -> None:
 def _refuse_references(value: Any) -> None:
     match value:
         case str() if _OWN.match(value):
-            raise StreamError("what only the server may read cannot be referred to")
+            raise StreamError(
+                "s3:, gs: and file: addresses are refused: they would be read with the server's rights"
+            )
         case dict():
             for item in cast("dict[Any, Any]", value).values():
                 _refuse_references(item)

@@ -99,7 +99,7 @@ class _Response(Struct):
 
 
 class _Event(Struct):
-    """Any event of the stream; what other servers say when they fail has no type."""
+    """Any event of the stream; errors from other servers have no type."""
 
     type: str = ""
     output_index: int | None = None
