@@ -1,8 +1,8 @@
 """One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, cast, get_args
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, ClassVar, cast, get_args
 
 import msgspec
 
@@ -91,7 +91,7 @@ class Assembly:
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        act = _ACTIONS.get(kind)
+        act = self._actions.get(kind)
         if act is None:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
         act(self, event)
@@ -173,19 +173,21 @@ class Assembly:
             f"stream protocol: {_name(event)} for block {event.index}, which is not open for it"
         )
 
+    _actions: ClassVar[dict[type, Any]] = {
+        Start: _start,
+        TextStart: _open_block,
+        ThinkingStart: _open_block,
+        ToolCallStart: _open_block,
+        TextEnd: _close_block,
+        ThinkingEnd: _close_block,
+        ToolCallEnd: _close_block,
+        Done: _terminate,
+        Error: _terminate,
+    }
+    """A table, because it is faster than a `match`."""
+
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
-_ACTIONS: dict[type, Callable[[Assembly, Any], None]] = {
-    Start: Assembly._start,
-    TextStart: Assembly._open_block,
-    ThinkingStart: Assembly._open_block,
-    ToolCallStart: Assembly._open_block,
-    TextEnd: Assembly._close_block,
-    ThinkingEnd: Assembly._close_block,
-    ToolCallEnd: Assembly._close_block,
-    Done: Assembly._terminate,
-    Error: Assembly._terminate,
-}
 
 
 def _malformed(event: Done | Error) -> str | None:
