@@ -37,12 +37,12 @@ class BrokenLog(AgentError):
 class AuditLogger(Policy):
     """One line per turn and per run, however it ended: model, calls with arguments, results, usage, cost.
 
-    Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines that
-    verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it somewhere. The
-    next append finds out that lines were removed or the log was deleted: it logs a warning and writes a record with
-    the event "broken". Several threads and processes may share a file. If the log cannot be written, a warning is
-    logged and the run goes on; with `required=True` it stops, also when the log is found broken. Only their owner
-    can read log and anchor.
+    Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines
+    that verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it
+    somewhere. The next append finds out that lines were removed or the log was deleted: it logs a warning and
+    writes a record with the event "broken". Several threads and processes may share a file. If the log cannot
+    be written, a warning is logged and the run goes on; with `required=True` it stops, also when the log is
+    found broken. Only their owner can read log and anchor.
 
     >>> agent = Agent(model, policies=[AuditLogger("audit.jsonl", anchor="audit.head")])
     >>> AuditLogger.verify("audit.jsonl", head="audit.head").ok
@@ -107,7 +107,7 @@ class AuditLogger(Policy):
         await _wait_for(self._queue(record))
 
     def append(self, record: dict[str, Any]) -> Head:
-        """Append a record as it is; if the log is `required` and found broken, raise `BrokenLog` afterwards."""
+        """Append a record as it is; then raise `BrokenLog` if a `required` log was found broken."""
         head, problem = self._chain.append(
             _savable(record), {"label": clean(self.label)} if self.label else {}
         )

@@ -1,7 +1,8 @@
 """Budget: what a run, and everything it starts, may cost.
 
-Before each model call its cost is estimated and held until the reply is there, so that neither one big call nor
-several sub-agents at once can exceed the limit. A run inside a run (a sub-agent) has a row below its parent's:
+Before each model call its cost is estimated and held until the reply is there, so that neither one big call
+nor several sub-agents at once can exceed the limit. A run inside a run (a sub-agent) has a row below its
+parent's:
 
     run  spent + held
     ├── sub-agent  spent + held        counted here until the parent's own figures include it
@@ -49,12 +50,12 @@ class Spent(Struct, frozen=True):
 class Budget(Policy):
     """Stop when money or tokens run out; failed turns and sub-agents count.
 
-    `scope="run"` counts every run by itself; `scope="session"` adds up every run this object sees, beginning with
-    what a restored history says it cost. The estimate of a call is what it would cost with the most expensive of the
-    model and its fallbacks: messages, system prompt and tools at the full input price, plus the output:
-    `expected_output` tokens, or else the `max_tokens` that are asked for, or else 1,000 and the thinking budget (in
-    any case as many as the last reply had). `reserve=False` counts only what was spent. With a cost limit, a model or
-    fallback without a known price stops the run, unless `unknown_price="warn"`.
+    `scope="run"` counts every run by itself; `scope="session"` adds up every run this object sees, beginning
+    with what a restored history says it cost. The estimate of a call is what it would cost with the most
+    expensive of the model and its fallbacks: messages, system prompt and tools at the full input price, plus
+    the output: `expected_output` tokens, or else the `max_tokens` that are asked for, or else 1,000 and the
+    thinking budget (in any case as many as the last reply had). `reserve=False` counts only what was spent.
+    With a cost limit, a model or fallback without a known price stops the run, unless `unknown_price="warn"`.
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """
@@ -111,7 +112,7 @@ class Budget(Policy):
         return sum((row.total for row in self._roots), self._past)
 
     def pre_turn(self, ctx: PolicyContext) -> RetryVerdict:
-        """Stop if a limit is reached, or would be passed by this call; otherwise hold what the call may cost."""
+        """Stop if this call may exceed a limit; otherwise hold what it may cost."""
         row = self._row(ctx)
         row.report(Spent(ctx.usage, ctx.cost))
         return self._hold(ctx, row)
@@ -167,11 +168,12 @@ class Budget(Policy):
             if limit is not None and used >= limit:
                 return f"budget: {what} {used:g} of {limit:g} used"
             if limit is not None and expected > limit:
-                return f"budget: {what} {used:g} of {limit:g} used, and the next call may need {expected - used:g}"
+                more = expected - used
+                return f"budget: {what} {used:g} of {limit:g} used, and the next call may need {more:g}"
         return None
 
     def _unpriced(self, spent: Spent, models: "Sequence[tuple[ModelSpec, Price | None]]") -> ModelSpec | None:
-        """The model without a price that the run stops for; with `unknown_price="warn"` it only logs a warning."""
+        """The model without a price to stop for; with `unknown_price="warn"` it logs a warning instead."""
         # A provider that prices its own replies needs no price table, which shows once it has replied.
         prices_itself = spent.cost is not None and spent.cost.total > 0
         unknown = [model for model, price in models if price is None and not prices_itself]
@@ -213,7 +215,7 @@ class Budget(Policy):
 
 
 class _Row:
-    """What one run has spent and what is held for the call it is about to make; the runs inside it are below."""
+    """What one run has spent, and what is held for its next call; the runs inside it are below."""
 
     def __init__(self, task: "asyncio.Task[Any] | None", parent: "_Row | None") -> None:
         self.task = task
@@ -247,7 +249,7 @@ class _Row:
         return sum((row.total for row in self.below), own)
 
     def take(self, message: AssistantMessage) -> None:
-        """Count a reply; one that was cut off cost something too, estimated where the provider does not say."""
+        """Count a reply; one that was cut off cost something too, which is estimated if need be."""
         usage, cost = message.usage, message.cost if message.usage.total else Cost()
         self.own += usage.total
         if message.failed and message.content and not usage.total:
@@ -315,7 +317,7 @@ def _tokens(ctx: PolicyContext) -> tuple[int, int]:
 
 
 def _output(ctx: PolicyContext, model: ModelSpec, last: int, expected: int | None) -> int:
-    """The output of the next call: as expected, or as asked for, or the usual; never more than the model gives."""
+    """The output of the next call: as expected, or as asked for, or the usual; at most the model's limit."""
     if expected is None:
         thinking = model.thinking_budgets.get(model.thinking_level, _THINKING[model.thinking_level])
         expected = ctx.max_tokens or EXPECTED_OUTPUT

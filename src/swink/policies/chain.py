@@ -1,10 +1,10 @@
 """Chain: an append-only file of JSON records whose hashes show any change.
 
-Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of the line
-before it; the line begins with the hash of the line before. The head (number, hash and end of the newest record) is kept
-in memory and, if there is an anchor, in a file of its own: lines that were cut out, and a file that was deleted, are missed
-at the next append, and a record that says so is the next link of the chain. Records written beside an anchor say so: it is
-missed, too.
+Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of
+the line before it; the line begins with the hash of the line before. The head (number, hash and end of the
+newest record) is kept in memory and, if there is an anchor, in a file of its own: lines that were cut out,
+and a file that was deleted, are missed at the next append, and a record that says so is the next link of the
+chain. Records written beside an anchor say so: it is missed, too.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ GENESIS = "0" * 64
 _TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}')
 _TAIL_LENGTH = len(b',"hash":"') + 64 + len(b'"}')
 LOCKED_WITHIN = 5.0
-"""Seconds to wait for a lock; whoever holds one longer hangs."""
+"""Seconds to wait for a lock; a process that holds it longer hangs."""
 _ATTEMPTS = 3
 _BROKEN = b'"event":"broken"'
 _ANCHORED = re.compile(rb'\{"prev":"[0-9a-f]{64}","seq":\d+,"time":[\d.eE+-]+,"anchored":true[,}]')
 
 
 class Head(Struct, frozen=True):
-    """The newest record: how many there are, its hash, and the bytes of the log up to its end (0: unknown)."""
+    """The newest record: its number, its hash, and the size of the log up to its end (0: unknown)."""
 
     records: int
     hash: str
@@ -75,9 +75,9 @@ class Chain:
         self._head: Head | None = None
 
     def append(self, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None]:
-        """Add a record, under a lock that other processes respect; says also what is amiss with those before it."""
+        """Add a record, under a lock that other processes respect; also says what is wrong before it."""
         for _ in range(_ATTEMPTS):
-            with _opened(self.path) as file, locked(file, LOCKED_WITHIN):
+            with _open(self.path) as file, locked(file, LOCKED_WITHIN):
                 if is_at(file, self.path) and (kept := self._append(file, record, stamp)) is not None:
                     return kept
         raise OSError(f"{self.path} is being deleted again and again")
@@ -91,7 +91,7 @@ class Chain:
             lines, head, newest, torn = b"\n", replace(whole, size=size + 1), torn, b""
         problem = self._problem(file, head, newest)
         if torn:
-            # A crash cut the newest line short: end it, and vouch for what is left of it.
+            # A crash cut the newest line short: end it, and record the hash of what is left of it.
             line, head = self._line(
                 head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()}
             )
@@ -103,7 +103,7 @@ class Chain:
         head = replace(head, size=size + len(lines) + len(line))
         _write(file, lines + line)
         if not is_at(file, self.path):
-            return None  # deleted meanwhile, and with it what was just written
+            return None  # the file was deleted meanwhile, and with it the new record
         self._head = head
         self._keep(head)
         return head, problem
@@ -119,7 +119,7 @@ class Chain:
                 if known is not None or _ANCHORED.match(newest):
                     problems.append("the anchor file is gone")
                 else:
-                    self._keep(head)  # before the first record that counts on it
+                    self._keep(head)  # the first record that relies on the anchor follows
             except (OSError, msgspec.DecodeError):
                 problems.append("the anchor file cannot be read")
             else:
@@ -129,18 +129,18 @@ class Chain:
     def _line(self, head: Head, record: dict[str, Any]) -> tuple[bytes, Head]:
         link = {"prev": head.hash, "seq": head.records, "time": time.time()}
         link |= {"anchored": True} if isinstance(self._anchor, Path) else {}
-        body = msgspec.json.encode(link | record | link)[:-1]  # first, and whatever the record calls its own
+        body = msgspec.json.encode(link | record | link)[
+            :-1
+        ]  # the link comes first, and wins over keys of the record
         digest = _digest(body, self.key)
         return body + b',"hash":"' + digest.encode() + b'"}\n', Head(head.records + 1, digest)
 
     def _whole(self, line: bytes) -> Head | None:
         """The head that a line makes, if only its line break is missing."""
         found = _TAIL.fullmatch(line[-_TAIL_LENGTH:])
-        return (
-            _head(line)
-            if found is not None and _digest(line[:-_TAIL_LENGTH], self.key) == found.group(1).decode()
-            else None
-        )
+        if found is None or _digest(line[:-_TAIL_LENGTH], self.key) != found.group(1).decode():
+            return None
+        return _head(line)
 
     def _keep(self, head: Head) -> None:
         if isinstance(self._anchor, Path):
@@ -152,7 +152,7 @@ class Chain:
 def verify(
     path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None
 ) -> Verification:
-    """Read a log and report every place where it is not as it was written, cut-off lines included if `head` is given."""
+    """Read a log and report every place that was changed; with a `head` also lines missing at the end."""
     key = key.encode() if isinstance(key, str) else key
     data = Path(path).read_bytes()
     lines = data.split(b"\n")
@@ -188,24 +188,19 @@ def read_head(path: str | Path) -> Head:
     return msgspec.json.decode(Path(path).read_bytes(), type=Head)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """The file, for its owner alone."""
+def _open(path: Path) -> BinaryIO:
+    """The file, readable by its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    flags = (
-        os.O_RDWR
-        | os.O_CREAT
-        | os.O_APPEND
-        | getattr(os, "O_CLOEXEC", 0)
-        | getattr(os, "O_NONBLOCK", 0)
-        | getattr(os, "O_BINARY", 0)
-    )
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):  # not every system has each
+        flags |= getattr(os, name, 0)
     descriptor = os.open(path, flags, 0o600)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise OSError(f"{path} is not a regular file")
         if mode & 0o077 and hasattr(os, "fchmod"):
-            with suppress(PermissionError):  # somebody else's file, which is theirs to close
+            with suppress(PermissionError):  # it belongs to somebody else
                 os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "a+b")
     except BaseException:
@@ -214,7 +209,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    """All of it, on the disk, or nothing."""
+    """Write everything to the disk, or nothing."""
     end = os.fstat(file.fileno()).st_size
     try:
         left = memoryview(data)
@@ -228,7 +223,7 @@ def _write(file: BinaryIO, data: bytes) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, for its owner alone."""
+    """Write a file as a whole or not at all, readable by its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
     try:
@@ -244,14 +239,14 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _newest(file: BinaryIO) -> tuple[Head, bytes, bytes]:
-    """The newest whole record and its line, and what follows the last line break: nothing, unless a crash cut a line short."""
+    """The newest whole record, its line, and what a crash left after the last line break."""
     torn = next(_backwards(file))
     head, line = next(_records(file), (START, b""))
     return head, line, torn
 
 
 def _missing(file: BinaryIO, newest: Head, known: Head, where: str) -> list[str]:
-    """What is wrong if the record that was the newest is not in its place; others may have written more since."""
+    """What is wrong if the last known record is not in its place; newer ones may follow it."""
     if newest.records < known.records:
         return [f"{known.records} records {where}, {newest.records} are left"]
     if known.records == 0:
@@ -302,11 +297,7 @@ def _head(line: bytes) -> Head:
 
 
 def _digest(body: bytes, key: bytes | None) -> str:
-    return (
-        hmac.new(key, body, hashlib.sha256).hexdigest()
-        if key is not None
-        else hashlib.sha256(body).hexdigest()
-    )
+    return (hashlib.sha256(body) if key is None else hmac.new(key, body, hashlib.sha256)).hexdigest()
 
 
 def _compare(end: Head, head: Head | None) -> list[str]:

@@ -25,15 +25,16 @@ _LONG = 50_000
 
 
 class ContentFilter(Policy):
-    """Whole words in any case, regular expressions, and categories of words, in what the model says and thinks.
+    """Whole words in any case, regular expressions, and categories of words, in replies and thinking.
 
     Words are found in disguise too: other alphabets, digits for letters, signs between or instead of letters,
     stretched, encoded or reversed.
 
-    `action="stop"` ends the run; `action="mask"` replaces what was found with `mask` and goes on. The reason names the
-    rule, not the text.
+    `action="stop"` ends the run; `action="mask"` replaces what was found with `mask` and goes on. The reason
+    names the rule, not the text.
 
-    >>> agent = Agent(model, policies=[ContentFilter(words=["project x"], categories=["profanity"], action="mask")])
+    >>> content = ContentFilter(words=["project x"], categories=["profanity"], action="mask")
+    >>> agent = Agent(model, policies=[content])
     """
 
     fail_closed = True

@@ -1,7 +1,7 @@
 """Disguises removed: one form of each character, nothing invisible, and encoded parts decoded.
 
-`read_as` gives the readings of a text one after another, the plain one first. None is longer than the text, and what
-is encoded is decoded once.
+`read_as` gives the readings of a text one after another, the plain one first. None is longer than the text,
+and what is encoded is decoded once.
 """
 
 import base64

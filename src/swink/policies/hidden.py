@@ -5,12 +5,15 @@ from collections.abc import Iterator
 
 _ROOM = 4000
 _STYLED = re.compile(
-    r"<[a-z][\w-]{0,30}\s[^<>]{0,400}?(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em|%)?\s*[;\"']|opacity\s*:\s*0(?![.\d])"
-    r"|color\s*:\s*(?:#fff(?:fff)?\b|white|transparent)|left\s*:\s*-\d{3,}|(?<=\s)hidden\b|aria-hidden|type=.text/plain)[^<>]{0,200}>([^<]{4,4000})",
+    r"<[a-z][\w-]{0,30}\s[^<>]{0,400}?(?:display\s*:\s*none|visibility\s*:\s*hidden"
+    r"|font-size\s*:\s*[01](?:px|pt|em|%)?\s*[;\"']|opacity\s*:\s*0(?![.\d])"
+    r"|color\s*:\s*(?:#fff(?:fff)?\b|white|transparent)|left\s*:\s*-\d{3,}|(?<=\s)hidden\b|aria-hidden"
+    r"|type=.text/plain)[^<>]{0,200}>([^<]{4,4000})",
     re.I,
 )
 _ATTRIBUTE = re.compile(
-    r"\s(?:alt|title|content|aria-label|data-[\w-]{1,30}|placeholder)\s?=\s?(?:\"([^\"<>]{10,2000})\"|'([^'<>]{10,2000})')",
+    r"\s(?:alt|title|content|aria-label|data-[\w-]{1,30}|placeholder)\s?=\s?(?:\"([^\"<>]{10,2000})\""
+    r"|'([^'<>]{10,2000})')",
     re.I,
 )
 _LINK_TITLE = re.compile(r"\]\([^\s()]{0,500}\s+[\"']([^\"'\n]{10,1000})[\"']\)")

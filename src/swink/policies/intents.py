@@ -1,7 +1,7 @@
-"""What injections want, as short sequences of meanings: each is a signal with a weight, and signals near each other add up.
+"""What injections want, as short sequences of meanings: signals with weights, which add up if they are close.
 
-A text is reduced to the meanings of its words (`vocabulary`), with `_` for every other word and `|` between sentences; the
-signals are patterns over that. `#url`, `#mail` and `#path` stand for what they name.
+A text is reduced to the meanings of its words (`vocabulary`), with `_` for every other word and `|` between
+sentences; the signals are patterns over that. `#url`, `#mail` and `#path` stand for what they name.
 """
 
 import re
@@ -13,18 +13,20 @@ from msgspec import Struct
 from swink.policies.vocabulary import meaning, table
 
 ALARM = 1.0
-"""The sum of weights from which on a text is suspicious."""
+"""A text with this sum of weights, or more, is suspicious."""
 SHORT = 600
-"""Characters up to which a text is so short that one weak signal is its whole message."""
+"""A text of at most so many characters is so short that one weak signal is its whole message."""
 _NEAR = 60
-"""Words within which signals add up."""
+"""Signals within so many words add up."""
 
 _REACH = 24
-"""Words around what a signal needs that are looked at."""
+"""How many words around what a signal needs are searched."""
 
 _TOKEN = re.compile(
-    r"https?://[^\s<>\")\]]{1,300}|www\.[^\s<>\")\]]{3,300}|\b[\w-]{2,40}\.example\b|[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,60}"
-    r"|~/[\w./-]{1,200}|\.env\b|\bid_rsa\b|/etc/\w{1,40}|[^\W_]+(?:'[^\W_]+)*|(?<!\.)\.(?=\s|$)|[!?;|]+(?=\s|$)|\n\s*\n|:"
+    r"https?://[^\s<>\")\]]{1,300}|www\.[^\s<>\")\]]{3,300}|\b[\w-]{2,40}\.example\b"
+    r"|[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,60}"
+    r"|~/[\w./-]{1,200}|\.env\b|\bid_rsa\b|/etc/\w{1,40}|[^\W_]+(?:'[^\W_]+)*|(?<!\.)\.(?=\s|$)|[!?;|]+(?=\s"
+    r"|$)|\n\s*\n|:"
 )
 _IDENTIFIER = re.compile(r"(?<!\w)[^\W_]*_\w*")
 _WORD = re.compile(r"[^\W_]+")
@@ -37,7 +39,7 @@ class Signal(Struct, frozen=True):
     weight: float
     pattern: re.Pattern[str]
     needs: tuple[frozenset[str], ...]
-    """Of each set, one meaning must stand in the text for the pattern to match at all."""
+    """One meaning of each set must be in the text for the pattern to match at all."""
 
 
 def weigh(text: str) -> float:
@@ -58,7 +60,7 @@ def weigh(text: str) -> float:
 
 
 def _found(tokens: list[str], active: list[Signal]) -> Iterator[tuple[int, float, str]]:
-    """Place, weight and name of every signal; each is looked for only around the rarest word it needs."""
+    """Place, weight and name of every signal; each is searched only around the rarest word it needs."""
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens):
         if token != "_":
@@ -74,7 +76,7 @@ def _found(tokens: list[str], active: list[Signal]) -> Iterator[tuple[int, float
 
 
 def _windows(places: list[int], end: int) -> Iterator[tuple[int, int]]:
-    """Stretches of tokens around some places, those that touch as one."""
+    """Stretches of tokens around some places; those that touch are one."""
     start = stop = 0
     for place in places:
         if place - _REACH > stop:
@@ -102,7 +104,7 @@ def _nearest(found: list[tuple[int, float, str]]) -> float:
 
 
 class _Table(dict[str, str]):
-    """What stands for each token, found out once for each."""
+    """The meaning of each token, worked out once for each."""
 
     def __missing__(self, token: str) -> str:
         if token[0].isalnum() and ("'" in token or token.isalnum()):

@@ -41,7 +41,8 @@ class MaxTurns(Policy):
 class ToolDenyList(Policy):
     """Tools that must not be called, by exact name, glob or regular expression; the model is told.
 
-    >>> agent = Agent(model, policies=[ToolDenyList("bash", "fs_write_*", re.compile(r"db_(drop|delete)_.+"))])
+    >>> denied = ToolDenyList("bash", "fs_write_*", re.compile(r"db_(drop|delete)_.+"))
+    >>> agent = Agent(model, policies=[denied])
     """
 
     fail_closed = True
@@ -61,7 +62,8 @@ class ToolDenyList(Policy):
 class ToolAllowList(Policy):
     """The only tools that may be called, by exact name, glob or regular expression; the model is told.
 
-    The tool through which structured output is given (`run(output=…)`) is always allowed: it does nothing else.
+    The tool through which structured output is given (`run(output=…)`) is always allowed: it does nothing
+    else.
 
     >>> agent = Agent(model, policies=[ToolAllowList("read_file", "search_*")])
     """

@@ -2,12 +2,13 @@
 
 Names decide how much a string must look like a path, never whether it is judged at all:
 
-    kind    argument's name                      judged                                   refused if it is outside
-    path    path, target_file, sourceDir, …      whole, every word, item and piece        whether it exists or not
-    other   everything else                      whole, every item and piece of a list    whether it exists or not
-    text    content, command, pattern, query, …  the whole, if it is one line             and exists
+    kind    argument's name                     judged                                refused if it is outside
+    path    path, target_file, sourceDir, …     whole, every word, item and piece     whether it exists or not
+    other   everything else                     whole, every item and piece of it     whether it exists or not
+    text    content, command, pattern, …        the whole, if it is one line          and exists
 
-Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit), and only followed through links.
+Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit), and only followed through
+links.
 """
 
 import asyncio
@@ -44,13 +45,14 @@ class _Found(NamedTuple):
 class PathGuard(Policy):
     """A call that names something outside `root`, after `..` and symbolic links are resolved, is not run.
 
-    Every string is judged, at any depth, keys included, whatever its argument is called. Absolute paths, `..`, `~`,
-    `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are recognised, also percent-encoded, in wide characters, in
-    lists, after `--output=` or `@`; a relative name is followed through links. What cannot be resolved is outside.
-    Other URLs are no paths. A text (`content`, `command`, `pattern`, …) is refused only if all of it is the path of
-    something that exists, and no other argument is called a path. `ignore` names arguments that are never paths, such
-    as `"route"` or `"write_file.content"`. Relative paths start at `base` (default: the root), as for tools bound to
-    a root. What a shell command does cannot be judged here: sandbox the tool itself.
+    Every string is judged, at any depth, keys included, whatever its argument is called. Absolute paths,
+    `..`, `~`, `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are recognised, also percent-encoded, in
+    wide characters, in lists, after `--output=` or `@`; a relative name is followed through links. What
+    cannot be resolved is outside. Other URLs are no paths. A text (`content`, `command`, `pattern`, …) is
+    refused only if all of it is the path of something that exists, and no other argument is called a path.
+    `ignore` names arguments that are never paths, such as `"route"` or `"write_file.content"`. Relative paths
+    start at `base` (default: the root), as for tools bound to a root. What a shell command does cannot be
+    judged here: sandbox the tool itself.
 
     >>> agent = Agent(model, tools=coding_tools("project"), policies=[PathGuard("project")])
     """
@@ -96,9 +98,8 @@ class PathGuard(Policy):
                 continue
             if (outside := self._outside(text, kind)) is not None:
                 shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
-                return Skip(
-                    f"tool call not run: {name} = {shown!r} is outside {str(self.root)!r}; use a path inside it"
-                )
+                where = f"{name} = {shown!r} is outside {str(self.root)!r}"
+                return Skip(f"tool call not run: {where}; use a path inside it")
         return None
 
     def _outside(self, text: str, kind: Kind) -> str | None:
@@ -131,7 +132,7 @@ class PathGuard(Policy):
         return any(_same(parent, self.root) for parent in (resolved, *map(str, PurePath(resolved).parents)))
 
     def _is_there(self, path: str, *, new: bool) -> bool:
-        """Whether a path exists, or (`new`) could be made in a directory that does, or a pattern finds something."""
+        """Whether a path exists, or (`new`) could be made where it is, or a pattern finds something."""
         try:
             if has_magic(path) and not new:
                 return self._finds(path)
@@ -189,7 +190,7 @@ def _strings(call: ToolCall, ignore: frozenset[str]) -> Iterator[_Found]:
 
 
 def _decode(text: str) -> Any:
-    """What a string holds if it is a JSON list or object: models often write one where a list is asked for."""
+    """The JSON list or object in a string: models often write one where a list is asked for."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     try:

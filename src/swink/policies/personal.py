@@ -1,7 +1,7 @@
-"""What personal data looks like: one search per kind, exact enough to leave code, versions, times and dates alone.
+"""What personal data looks like: one search per kind, exact enough to spare code, versions and times.
 
-Every pattern is bounded in length and every search goes forward, so that the time is linear in the text. What was found
-just before counts as a boundary, so that one pass over a row of numbers finds all of them.
+Every pattern is bounded in length and every search goes forward, so that the time is linear in the text. What
+was found just before counts as a boundary, so that one pass over a row of numbers finds all of them.
 """
 
 import ipaddress
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal, get_args
 
-from swink.policies.labelled import birth_dates, labelled_numbers, labelled_phones, passports
+from swink.policies.labelled import find_birth_dates, find_passports, find_phones, find_social_numbers
 from swink.policies.numbering import is_calling_code, is_card, is_iban
 
 Kind = Literal["key", "email", "iban", "card", "ssn", "passport", "birthdate", "phone", "ipv6", "ipv4"]
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 
 def find(kind: Kind, text: str) -> Iterator[Span]:
-    """Where some text holds data of a kind (keys aside, which `swink.redact` knows), in order and apart from each other."""
+    """The places of data of one kind in a text, in order, without overlaps; `swink.redact` finds keys."""
     end = 0
     for start, stop in sorted(_FINDERS[kind](text)):
         if start >= end:
@@ -93,7 +93,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _is_ipv4(text: str, match: re.Match[str]) -> bool:
-    """An address somebody may be behind: not loopback, not 0.0.0.0, and neither a version nor the number of a section."""
+    """An address that may be a person's: not loopback or 0.0.0.0, no version, no number of a section."""
     try:
         address = ipaddress.IPv4Address(match.group())
     except ValueError:
@@ -101,7 +101,8 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
     if address.is_loopback or address.is_unspecified or address.is_multicast or not _is_apart(text, match):
         return False
     first, *rest = map(int, match.group().split("."))
-    # Numbers of sections, versions and object identifiers are small; so is hardly any address that nothing announces.
+    # Numbers of sections, versions and object identifiers are small; so is hardly any address that nothing
+    # announces.
     if first <= 3 or max(first, *rest) < 64:
         announced = (
             first == 10
@@ -138,7 +139,8 @@ def _ibans(text: str) -> Iterator[Span]:
     for start in _IBAN_START.finditer(text):
         before = text[start.start() - 1 : start.start()]
         if not before.isalnum():
-            # The longest that is right: what follows an account number with spaces may look like a part of it.
+            # The longest that is right: what follows an account number with spaces may look like a part of
+            # it.
             candidates = [
                 end for match in [_IBAN.match(text, start.start())] if match for end in _ends(match)
             ]
@@ -157,39 +159,21 @@ def _ends(match: re.Match[str]) -> Iterator[int]:
             yield position
 
 
-_FILES = frozenset(
-    [
-        "png",
-        "jpg",
-        "jpeg",
-        "gif",
-        "svg",
-        "webp",
-        "css",
-        "js",
-        "ts",
-        "json",
-        "html",
-        "py",
-        "md",
-        "txt",
-        "tgz",
-        "so",
-        "dll",
-        "exe",
-    ]
-)
+_EXTENSIONS = "png jpg jpeg gif svg webp css js ts json html py md txt tgz so dll exe"
+_FILES = frozenset(_EXTENSIONS.split())
 _DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}(?P<last>[^\W\d_]{2,24}|xn--[\w-]{2,50})(?![\w-])")
 _HEX_RUN = re.compile(r"[0-9A-Fa-f:.]{2,}")
 _IPV6 = re.compile(
-    r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}|:)(?!\w)(?!:[\w:])(?!\.\d)",
+    r"(?:(?<![\w:.])|(?<=[A-Za-z]:))(?:[0-9A-Fa-f]{0,4}:){1,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}"
+    r"|:)(?!\w)(?!:[\w:])(?!\.\d)",
     re.ASCII,
 )
 _BEFORE_A_VERSION = re.compile(
     r"(?:version|release|section|oid|build|[=~<>]=|[a-z]/|[a-z]-|(?<![\w.])v)[ :\"'=]{0,2}\Z", re.I
 )
 _BEFORE_AN_ADDRESS = re.compile(
-    r"(?:\bip|addr|address|host|server|client|from|proxy|peer|remote|dns|gateway|bind|listen|ping|inet|connect\w*|route\w*|://|@)[\W_]{0,6}(?:to|on|at)?\W?\Z",
+    r"(?:\bip|addr|address|host|server|client|from|proxy|peer|remote|dns|gateway|bind|listen|ping|inet"
+    r"|connect\w*|route\w*|://|@)[\W_]{0,6}(?:to|on|at)?\W?\Z",
     re.I,
 )
 _AFTER_AN_ADDRESS = re.compile(r":\d{2,5}\b|/\d{1,2}\b(?!\.)")
@@ -215,7 +199,8 @@ _INTERNATIONAL = re.compile(
 )
 _DIALLED = re.compile(r"00 ?[1-9]\d{0,2}[ -]\d(?:[ /-]?\d){6,11}" + _END, re.ASCII)
 _AMERICAN = re.compile(
-    rf"(?:1[ .-])?\([2-9]\d{{2}}\) ?\d{{3}}[ .-]\d{{4}}{_END}|(?:1[ .-])?[2-9]\d{{2}}([.-])\d{{3}}\1\d{{4}}{_END}"
+    rf"(?:1[ .-])?\([2-9]\d{{2}}\) ?\d{{3}}[ .-]\d{{4}}{_END}"
+    rf"|(?:1[ .-])?[2-9]\d{{2}}([.-])\d{{3}}\1\d{{4}}{_END}"
     rf"|[2-9]\d{{2}} [2-9]\d{{2}} \d{{4}}{_END}",
     re.ASCII,
 )
@@ -227,15 +212,15 @@ _FINDERS: dict[str, Callable[[str], Iterator[Span]]] = {
     "email": _emails,
     "iban": _ibans,
     "card": _numbers(_CARD, ".", _is_card),
-    "ssn": _both(_numbers(_SSN, "_-", _is_apart), labelled_numbers),
-    "passport": passports,
-    "birthdate": birth_dates,
+    "ssn": _both(_numbers(_SSN, "_-", _is_apart), find_social_numbers),
+    "passport": find_passports,
+    "birthdate": find_birth_dates,
     "phone": _both(
         _numbers(_INTERNATIONAL, "_.+-", _is_phone),
         _numbers(_DIALLED, "_.+-", _is_phone),
         _numbers(_AMERICAN, "_.+-", _is_apart),
         _numbers(_TRUNK, "_.+-", _is_apart),
-        labelled_phones,
+        find_phones,
     ),
     "ipv6": _ipv6,
     "ipv4": _numbers(_IPV4, "_.", _is_ipv4),

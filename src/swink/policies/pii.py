@@ -30,16 +30,17 @@ _PASSES = 4
 
 
 class PiiRedactor(Policy):
-    """Personal data and keys become marks like `[email]`; `swink.policies.personal.KINDS` lists what is found.
+    """Personal data and keys become marks like `[email]`; `swink.policies.personal.KINDS` names the kinds.
 
-    It works on every message that enters the history: what the user says, replies (on tool turns too), tool results
-    and their details. A signed thinking block that would change is dropped, since its signature would no longer
-    fit. Arguments of tool calls are redacted in the history, while the tool itself gets the real values;
-    `arguments="redact"` gives it the marks, and `arguments="keep"` leaves arguments alone. List it first, so that
-    every other policy sees what the tool will get. Events that stream to subscribers, and the system prompt, are not
-    changed. `keep` lists values that may stay (a support address).
+    It works on every message that enters the history: what the user says, replies (on tool turns too), tool
+    results and their details. A signed thinking block that would change is dropped, since its signature would
+    no longer fit. Arguments of tool calls are redacted in the history, while the tool itself gets the real
+    values; `arguments="redact"` gives it the marks, and `arguments="keep"` leaves arguments alone. List it
+    first, so that every other policy sees what the tool will get. Events that stream to subscribers, and the
+    system prompt, are not changed. `keep` lists values that may stay (a support address).
 
-    >>> agent = Agent(model, policies=[PiiRedactor(kinds=("email", "card", "key"), keep=("help@example.com",))])
+    >>> redactor = PiiRedactor(kinds=["email", "card", "key"], keep=["help@example.com"])
+    >>> agent = Agent(model, policies=[redactor])
     """
 
     fail_closed = True

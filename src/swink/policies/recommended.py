@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from swink.errors import AgentError
+from swink.errors import AgentError, check_type
 from swink.policies.audit import AuditLogger
 from swink.policies.budget import Budget
 from swink.policies.injection import PromptInjectionGuard
@@ -31,10 +31,10 @@ class UnprovenPolicy(AgentError):
 class RecommendedPolicies(Sequence[Policy]):
     """Redaction, injection guard, budget, turn limit, loop detection; the others if their options are given.
 
-    Those are the path guard, the deny list, the audit log and checkpoints; `also` adds policies of your own. With a
-    model that has no known price the cost limit is not kept: a warning says so once, and the run goes on. `verify()`
-    runs a small scripted agent against each and raises `UnprovenPolicy` if a policy has no effect; call it when your
-    program starts, or in its tests.
+    Those are the path guard, the deny list, the audit log and checkpoints; `also` adds policies of your own.
+    With a model that has no known price the cost limit is not kept: a warning says so once, and the run goes
+    on. `verify()` runs a small scripted agent against each and raises `UnprovenPolicy` if a policy has no
+    effect; call it when your program starts, or in its tests.
 
     >>> policies = RecommendedPolicies("project", max_cost=1.0, audit="audit.jsonl")
     >>> await policies.verify()
@@ -66,7 +66,9 @@ class RecommendedPolicies(Sequence[Policy]):
         if root is not None:
             policies.append(PathGuard(root))
         policies.append(LoopDetection(repeats))
-        policies.extend(also)
+        for policy in also:
+            check_type("RecommendedPolicies(also=[…])", policy, Policy)
+            policies.append(policy)
         if audit is not None:
             policies.append(audit if isinstance(audit, AuditLogger) else AuditLogger(audit))
         if checkpoint is not None:

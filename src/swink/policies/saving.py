@@ -29,10 +29,10 @@ class CheckpointStore(Protocol):
 class Checkpoint(Policy):
     """Save after every turn, also one that failed or was aborted, as data that `Agent.restore` takes.
 
-    `store` is a function of the data, or an object with `save(data)`; async, or plain and then called in a thread. A
-    store that fails, or takes longer than `timeout` seconds, is logged, and the run goes on; while a save is stuck,
-    later turns of that run are not saved. Queued messages are not part of it: a policy does not see the queues. List
-    it after policies that replace messages.
+    `store` is a function of the data, or an object with `save(data)`; async, or plain and then called in a
+    thread. A store that fails, or takes longer than `timeout` seconds, is logged, and the run goes on; while
+    a save is stuck, later turns of that run are not saved. Queued messages are not part of it: a policy does
+    not see the queues. List it after policies that replace messages.
 
     >>> agent = Agent(model, policies=[Checkpoint(store)])
     """

@@ -1,4 +1,4 @@
-"""Which run is asking: policies get values only, so what one must keep for a run it keeps per task."""
+"""Values per run: `pre_commit` gets no context, so a policy keeps what it knows of a run by its task."""
 
 import asyncio
 from collections.abc import Callable

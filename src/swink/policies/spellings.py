@@ -12,7 +12,8 @@ from msgspec import Struct
 Kind = Literal["path", "text", "other"]
 
 _PATH_WORD = re.compile(
-    r"(?:file)?paths?|pathname|file(?:name)?s?|dirs?|director(?:y|ies)|folders?|globs?|root|cwd|work(?:dir|space)|location|source|src"
+    r"(?:file)?paths?|pathname|file(?:name)?s?|dirs?|director(?:y|ies)|folders?|globs?|root|cwd|work(?:dir"
+    r"|space)|location|source|src"
     r"|dest(?:ination)?|dst|target|out(?:put)?"
 )
 _PROSE_WORDS = frozenset({"content", "contents", "text", "body", "message", "description"})
@@ -53,7 +54,7 @@ class Part(Struct, frozen=True):
 
 
 def kind_of(name: str, outer: Kind) -> Kind:
-    """The kind of a value, by the name of its argument; a name that says nothing has the kind of what is around it."""
+    """The kind of a value, by the name of its argument; `outer` if the name says nothing."""
     # targetFile, target_file, target-file
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
     for word in reversed(words):  # a content_file is a file, a file_content is content
@@ -158,7 +159,7 @@ def _trim(text: str) -> str:
 
 
 def _expand(text: str) -> str:
-    """The path with the user's directory and variables filled in; an unset variable is empty, as in a shell."""
+    """The path with `~` and variables filled in; an unset variable is empty, as in a shell."""
     if "$" in text or "%" in text:
         if text.startswith(("$(", "`")) and "/" in text:
             return "/"  # only a shell knows

@@ -1,4 +1,4 @@
-"""Whether a text is a known kind of injection: every reading of it, its hidden parts and its delimiters are weighed."""
+"""Whether a text is a known kind of injection, by all its readings, its hidden parts and its delimiters."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from swink.policies.disguises import read_as, turn, undisguise
 from swink.policies.hidden import find_hidden, has_invisible_words
 from swink.policies.intents import ALARM, SHORT, weigh
-from swink.policies.vocabulary import TELLING
+from swink.policies.vocabulary import STEMS
 
 _TOKENS = re.compile(
     r"<\|\s?(?:im_start|im_end|system|assistant|user|endoftext|eot_id"
@@ -33,33 +33,24 @@ _ELEMENT = re.compile(r"<(system|admin)>[^<>\s]{0,40}</\1>", re.I)
 _DELIMITERS = ("<|", "inst]", "sys]", "sys>", "_of_turn>", "</system", "</developer")
 _CLOSED = re.compile(r"</system(?:_prompt)?>|</developer_message>", re.I)
 _EASTERN = re.compile(
-    r"(?:忽略|无视|無視|忘记|忘記|忽視|不要理会|不要遵守|绕过)[^\n。]{0,12}(?:之前|以上|先前|上面|前面|所有|上述|你的|原来)[^\n。]{0,10}(?:指令|指示|说明|說明|提示|命令|规则|規則|要求|内容|限制)"
+    r"(?:忽略|无视|無視|忘记|忘記|忽視|不要理会|不要遵守|绕过)[^\n。]{0,12}(?:之前|以上|先前|上面|前面|所有|上述|你的|原来)[^\n。]{0,10}(?:指令|指示|说明|說明"
+    r"|提示|命令|规则|規則|要求|内容|限制)"
     r"|(?:以前|これまで|上記|前|先|すべて|今まで|元)の?[^\n。]{0,8}(?:指示|命令|指令|プロンプト|ルール|規則|制約)[^\n。]{0,12}(?:無視|忘れ|破棄|従わな)"
     r"|(?:이전|위의|지금까지|앞의|기존)[^\n.]{0,12}(?:지시|명령|프롬프트|규칙|지침)[^\n.]{0,12}(?:무시|잊|따르지)"
     r"|(?:تجاهل|انس)[^\n.]{0,30}(?:التعليمات|الأوامر|القواعد)"
     r"|(?:你的|显示|告诉我|システム|あなたの)[^\n。]{0,6}(?:系统提示|システムプロンプト)"
 )
 _SQUASHED = re.compile(
-    r"(ignore|disregard|forget|bypass|override)(?:all|any|every|the|your|my|of|these|those|and){0,5}(previous|prior|above|earlier|preceding|system|your)"
+    r"(ignore|disregard|forget|bypass|override)(?:all|any|every|the|your|my|of|these|those"
+    r"|and){0,5}(previous|prior|above|earlier|preceding|system|your)"
     r"(instruction|prompt|rule|directive|guideline|command|order|message)"
     r"|(reveal|print|show|repeat|output)(?:me|your|the){0,2}(system)(prompt)"
 )
 _SINGLE_LETTERS = re.compile(r"(?<![^\W_])(?:[^\W_][\W_]{1,3}){15,}[^\W_](?![^\W_])")
 _WORD = re.compile(r"[^\W_]+")
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
-_TURNED_HINTS = (
-    "vtaber",
-    "qvfertneq",
-    "sbetrg",
-    "olcnff",
-    "flfgrz",
-    "erongi",
-    "dragersid",
-    "tegrof",
-    "metsys",
-    "vafgehpgvba",
-    "noitcurtsni",
-)
+_TURNED = "vtaber qvfertneq sbetrg olcnff flfgrz erongi dragersid tegrof metsys vafgehpgvba noitcurtsni"
+_TURNED_HINTS = tuple(_TURNED.split())
 _ADDRESSED = re.compile(
     r"\b(?:ais?|a\.i\.|assistants?|llms?|language models?|chatbots?|agents?|gpt(?:-\d)?"
     r"|chatgpt|claude|gemini|copilot|ai models?|system|prompt|instructions?)\b",
@@ -77,7 +68,8 @@ _OPENING = re.compile(
     r"|attention|hey|dear|hi|to|important)?(?: (?:to|for|any|all|the))*\W{0,3}"
     r"(?:coding )?(?:ai|llm|language model|assistant|chatbot|agent|gpt|chatgpt"
     r"|claude|gemini|copilot|system|prompt|hidden instruction|ki-assistent)s?\b"
-    r"|if you are an? (?:ai|llm|large|language|assistant)|\b(?:ai|language model|llm)s?\b[^.\n]{0,40}\b(?:must|should|please|reading)",
+    r"|if you are an? (?:ai|llm|large|language|assistant)|\b(?:ai|language model"
+    r"|llm)s?\b[^.\n]{0,40}\b(?:must|should|please|reading)",
     re.I,
 )
 _MENTIONED = re.compile(
@@ -91,7 +83,7 @@ def is_suspicious(text: str) -> bool:
     if has_invisible_words(text):
         return True
     text = _without_mentions(text)
-    for number, view in enumerate(read_as(text, TELLING)):
+    for number, view in enumerate(read_as(text, STEMS)):
         if _weight(view, is_plain=number == 0) >= ALARM:
             return True
     plain = undisguise(text)
@@ -124,10 +116,10 @@ def _forged(view: str, *, looked_for: bool) -> float:
 
 
 def _is_squashed(plain: str) -> bool:
-    """Whether it is one without its spaces and signs, however they were strewn in; in a long text, where single letters stand in a row."""
+    """Whether an injection shows without spaces and signs; in a long text only spaced-out letters count."""
     parts = [plain] if len(plain) <= SHORT else [match.group() for match in _SINGLE_LETTERS.finditer(plain)]
     found = (match for part in parts for match in _SQUASHED.finditer(_NOT_LETTERS.sub("", part.lower())))
-    # Where the words stand as words, they were weighed already.
+    # Words that are separated in the text were weighed already.
     words = _WORD.findall(plain.lower()) if len(plain) <= SHORT else []
     return any(
         not all(any(word.startswith(part) for word in words) for part in match.groups() if part)
@@ -152,7 +144,7 @@ def _is_hidden_order(part: str) -> bool:
 
 
 def _without_mentions(text: str) -> str:
-    """The text without short quotations that somebody gives as examples of attacks: security prose is full of them."""
+    """The text without short quotations that are given as examples of attacks, as security prose does."""
     if not _MENTIONED.search(text):
         return text
 

@@ -15,8 +15,8 @@ Change = Callable[[str], str]
 def map_texts(value: Any, change: Change) -> Any:
     """The value with every string in it changed, keys too; itself if no string changes.
 
-    A dataclass, a Struct, a pydantic model or any object with attributes becomes plain data if something in it
-    changes: its class may not take the changed values.
+    A dataclass, a Struct, a pydantic model or any object with attributes becomes plain data if something in
+    it changes: its class may not take the changed values.
     """
     match value:
         case str():

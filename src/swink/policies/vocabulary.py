@@ -1,6 +1,7 @@
-"""The words that injections are made of, brought to one word per meaning: `disregard` and `olvida` are both `ignore`.
+"""The words that injections are made of, one word per meaning: `disregard` and `olvida` are both `ignore`.
 
-Misspelled words are recognised at one slip (a letter missing, added, changed or swapped) if they are long enough.
+Misspelled words are recognised at one slip (a letter missing, added, changed or swapped) if they are long
+enough.
 """
 
 import re
@@ -11,22 +12,11 @@ from typing import Any
 
 from swink.policies.disguises import undisguise
 
-TELLING = (
-    "ignore",
-    "disregard",
-    "forget",
-    "override",
-    "bypass",
-    "previous",
-    "instruction",
-    "prompt",
-    "system",
-    "reveal",
-    "rules",
-)
-"""Parts of words that injections are made of; a text in disguise spells them once the disguise is off."""
-_WORD_AT = 6
-"""Letters from which on a slip is forgiven."""
+_TYPICAL = "ignore disregard forget override bypass previous instruction prompt system reveal rules"
+STEMS = tuple(_TYPICAL.split())
+"""Parts of words that are typical of injections; a disguised text spells them once it is read right."""
+_LONG_ENOUGH = 6
+"""Words of so many letters are recognised with one slip."""
 _REPEATED = re.compile(r"(.)\1{2,}")
 
 
@@ -56,7 +46,7 @@ def _slips() -> dict[str, str]:
     slips: dict[str, str] = {}
     kept = frozenset(table()["kept"].split())
     for word in _words():
-        if word not in kept and len(word) >= _WORD_AT and word.isascii():
+        if word not in kept and len(word) >= _LONG_ENOUGH and word.isascii():
             for position in range(len(word)):
                 slips.setdefault(word[:position] + word[position + 1 :], word)
             slips.setdefault(word, word)
