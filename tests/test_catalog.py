@@ -13,14 +13,14 @@ from swink.catalog import (
     PROVIDERS,
     catalog_date,
     has_provider,
-    known,
     models,
     parse_model,
     price_of,
     register_provider,
     stream_fn_for,
+    with_limits,
 )
-from swink.errors import UnknownModel
+from swink.errors import InvalidInput, UnknownModel
 from swink.messages import Capabilities, ModelSpec, Price
 from swink.testing import ScriptedModel
 
@@ -60,7 +60,7 @@ def test_what_is_no_model_string_says_how_one_looks(text):
 
 
 def test_what_the_spec_says_outweighs_the_catalog():
-    spec = known(
+    spec = with_limits(
         ModelSpec(
             "anthropic",
             "claude-sonnet-4-6",
@@ -88,7 +88,7 @@ def test_a_dated_model_is_priced_like_its_family(model, family):
     spec = parse_model(model)
     family_spec = ModelSpec(spec.provider, family)
     assert price_of(spec) == price_of(family_spec) is not None
-    assert spec.context_window == known(family_spec).context_window
+    assert spec.context_window == with_limits(family_spec).context_window
 
 
 @pytest.mark.parametrize(
@@ -216,3 +216,15 @@ def test_looking_a_model_up_loads_no_provider():
         ).stdout.strip()
         == "[]"
     )
+
+
+@pytest.mark.parametrize("provider", ["", "acme:", "acme:model", None])
+def test_a_provider_that_no_model_could_name_is_not_registered(provider):
+    with pytest.raises(InvalidInput, match="word before the colon"):
+        register_provider(provider, lambda: ScriptedModel([]))
+
+
+def test_what_makes_no_stream_function_is_not_registered():
+    with pytest.raises(InvalidInput, match="a function that returns a stream function"):
+        register_provider("acme", "acme.streams:make")
+    assert not has_provider("acme")

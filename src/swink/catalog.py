@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.errors import UnknownModel
+from swink.errors import InvalidInput, UnknownModel
 from swink.messages import Capabilities, ModelSpec, Price
 from swink.stream import StreamFn
 
@@ -49,25 +49,25 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
         raise UnknownModel(
             f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"'
         )
-    return known(ModelSpec(provider, model_id))
+    return with_limits(ModelSpec(provider, model_id))
 
 
-def known(spec: ModelSpec) -> ModelSpec:
-    """The spec with the context window and output limit of the catalog, where it has none of its own."""
+def with_limits(spec: ModelSpec) -> ModelSpec:
+    """The spec with the limits and capabilities of the catalog, where it has none of its own."""
     entry = _entry(spec.provider, spec.model_id)
     if entry is None:
         return spec
+    listed = Capabilities(**entry["capabilities"]) if "capabilities" in entry else None
     return replace(
         spec,
         context_window=spec.context_window or entry.get("context_window"),
         max_output=spec.max_output or entry.get("max_output"),
-        capabilities=spec.capabilities
-        or (Capabilities(**entry["capabilities"]) if "capabilities" in entry else None),
+        capabilities=spec.capabilities or listed,
     )
 
 
 def price_of(spec: ModelSpec) -> Price | None:
-    """The bundled price, or None: unknown."""
+    """The bundled price; None if it is unknown."""
     entry = _entry(spec.provider, spec.model_id)
     return Price(**entry["price"]) if entry is not None and "price" in entry else None
 
@@ -80,8 +80,8 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
     if target is None:
         for point in _entry_points():
             if point.name == spec.provider:
-                return _made(point.load())
-        raise UnknownModel(_no_such_provider(spec.provider))
+                return _make(point.load())
+        raise UnknownModel(_describe_unknown(spec.provider))
     path, _, preset = target.partition("#")
     module, _, name = path.partition(":")
     make = getattr(importlib.import_module(module), name)
@@ -90,24 +90,23 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
 
 def has_provider(provider: str) -> bool:
     """Whether `stream_fn_for` can serve the provider."""
-    return (
-        provider in _registered
-        or provider in PROVIDERS
-        or any(point.name == provider for point in _entry_points())
-    )
+    is_known = provider in _registered or provider in PROVIDERS
+    return is_known or any(point.name == provider for point in _entry_points())
 
 
 def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
-    """Serve "provider:…" with the stream function `make` returns."""
+    """Serve "provider:…" with the stream function that `make()` returns."""
+    if not isinstance(provider, str) or not provider or ":" in provider:
+        raise InvalidInput(f'provider={provider!r}: give the word before the colon of "provider:model"')
+    if not callable(make):
+        raise InvalidInput(f"make={make!r}: give a function that returns a stream function")
     _registered[provider] = make
 
 
 def models(provider: str | None = None) -> list[ModelSpec]:
     """Every model the catalog knows, of one provider or of all."""
-    names = [
-        (name, model) for name, table in _tables().items() for model in table if provider in (None, name)
-    ]
-    return [known(ModelSpec(name, model)) for name, model in names]
+    tables = {name: table for name, table in _tables().items() if provider in (None, name)}
+    return [with_limits(ModelSpec(name, model)) for name, table in tables.items() for model in table]
 
 
 def catalog_date() -> str:
@@ -115,22 +114,16 @@ def catalog_date() -> str:
     return str(_load()["checked"])
 
 
-def _made(found: Any) -> StreamFn:
-    """What an entry point names, if that is a stream function; otherwise what it makes."""
+def _make(found: Any) -> StreamFn:
+    """The stream function that an entry point names, or that the function it names makes."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(found).parameters.values()
-    required = any(
-        item.default is item.empty
-        and item.kind is not item.VAR_KEYWORD
-        and item.kind is not item.VAR_POSITIONAL
-        for item in parameters
-    )
-    return found if required else found()
+    is_stream_fn = any(item.default is item.empty and item.kind not in variadic for item in parameters)
+    return found if is_stream_fn else found()
 
 
 def _entry_points() -> Iterable[Any]:
-    from importlib.metadata import (
-        entry_points,
-    )  # 30 ms: paid by whoever names a provider that is not built in
+    from importlib.metadata import entry_points  # takes 30 ms, and is needed only for providers of others
 
     return entry_points(group=ENTRY_POINTS)
 
@@ -151,15 +144,15 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def _load() -> dict[str, Any]:
-    import tomllib  # paid by the first look-up, not by the import of swink
+    import tomllib  # only the first look-up needs it
 
     return tomllib.loads(Path(__file__).with_name("catalog.toml").read_text("utf-8"))
 
 
-def _no_such_provider(provider: str) -> str:
-    names = sorted({*PROVIDERS, *_registered, *(point.name for point in _entry_points())})
-    import difflib  # only for the words of an error
+def _describe_unknown(provider: str) -> str:
+    import difflib  # only this message needs it
 
+    names = sorted({*PROVIDERS, *_registered, *(point.name for point in _entry_points())})
     near = difflib.get_close_matches(provider, names, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown provider {provider!r}; {hint}known: {', '.join(names)}; or pass stream_fn="
