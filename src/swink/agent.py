@@ -5,16 +5,15 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
-from typing_extensions import TypeForm
+from typing_extensions import TypeForm, TypeVar
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
-from swink.codec import plain, savable
+from swink.codec import savable, to_builtins
 from swink.config import (
     QUEUE_MODES,
     AgentContext,
@@ -22,6 +21,8 @@ from swink.config import (
     AgentResult,
     ApprovalMode,
     QueueMode,
+    RunOptions,
+    Session,
     SystemPrompt,
     ToolExecution,
     check_policies,
@@ -61,35 +62,30 @@ from swink.messages import (
 from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.structured import DONE, NOTHING, StructuredOutput
+from swink.structured import StructuredOutput
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
 
 log = logging.getLogger("swink")
 
-T = TypeVar("T")
+T = TypeVar("T", default=None)
 Model = str | ModelSpec
-Validate = Callable[[T], T | Awaitable[T | None] | None]
 
 
-class Session(Protocol):
-    """Where a conversation is kept: `append` is one durable transaction."""
-
-    messages: Sequence[Message]
-    state: dict[str, Any]
-
-    async def append(self, messages: Sequence[Message]) -> None:
-        """Add messages."""
-        ...
-
-
-class RunOptions(TypedDict, total=False):
-    """What one run may be given besides its input and output."""
-
-    max_output_retries: int
-    deadline: float | None
-    deps: Any
-    policies: Sequence[Policy]
+_SETTINGS = (
+    "model",
+    "options",
+    "retry",
+    "policies",
+    "approve",
+    "approval_mode",
+    "convert_to_llm",
+    "get_api_key",
+    "tool_execution",
+    "tool_timeout",
+    "deps",
+)
+"""Keywords of the constructor that are fields of the configuration."""
 
 
 class MessageQueue(list[Message]):
@@ -133,24 +129,6 @@ class _Order(Struct, frozen=True):
     deadline: float | None
     deps: Any
     policies: Sequence[Policy]
-
-
-class _Growing:
-    """The output of a run as far as it has arrived; UNSET unless it has grown enough to be looked at again."""
-
-    def __init__(self, structured: StructuredOutput) -> None:
-        self._structured = structured
-        self._read = 0
-
-    def __call__(self, run: Run, index: int) -> Any:
-        assembly = run.ledger.assembly
-        text = None if assembly is None else assembly.arguments_so_far(index, self._structured.tool.name)
-        # A sixteenth more each time: reading a long answer again and again costs a multiple of it, not its square.
-        if text is None or 0 <= len(text) - self._read < max(1, self._read >> 4):
-            return UNSET
-        self._read = len(text)
-        value = self._structured.partial(text)
-        return UNSET if value is NOTHING else value
 
 
 class _Initial(Struct, frozen=True):
@@ -217,7 +195,7 @@ class Agent:
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             price=catalog.price_of,
-            state=_json_copy({**session.state, **(state or {})} if session is not None else state or {}),
+            state=to_builtins({**session.state, **(state or {})} if session is not None else state or {}),
             deps=deps,
             save=session.append if session is not None else None,
         )
@@ -230,39 +208,29 @@ class Agent:
         self._overflow = False
         made_with = self._history.snapshot() if len(self._history) else ()
         self._initial = _Initial(
-            spec, system_prompt, self._context.tools, made_with, _json_copy(self._config.state)
+            spec, system_prompt, self._context.tools, made_with, to_builtins(self._config.state)
         )
 
     # Running
 
     @overload
     async def run(
-        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
-    ) -> AgentResult[None]: ...
-    @overload
-    async def run(
         self,
         input: Input | None = None,
         *,
-        output: TypeForm[T],
-        validate: Validate[T] | None = None,
-        **options: Unpack[RunOptions],
+        output: TypeForm[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> AgentResult[T]: ...
     @overload
     async def run(
-        self,
-        input: Input | None = None,
-        *,
-        output: Mapping[str, Any],
-        validate: Validate[Any] | None = None,
-        **options: Unpack[RunOptions],
+        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
     ) -> AgentResult[Any]: ...
     async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """Run to the end and return the result; without input, continue from the context.
 
-        `output` is the type of the answer, and `validate(value)` may change it or raise `ToolError` to have the model
-        try again, at most `max_output_retries` times. `deadline` bounds the run, in seconds. `deps` and `policies`
-        are for this run: other dependencies, additional policies.
+        `output` is the type of the answer (or a JSON Schema), and `validate(value)` may change it or raise `ToolError`
+        to have the model try again, at most `max_output_retries` times. `deadline` bounds the whole run, in seconds.
+        `deps` and `policies` are for this run: other dependencies, additional policies.
         """
         order = self._order(input, **options)
         run = self._begin(order, Buffer(self._subscribers, closed=True))
@@ -273,25 +241,15 @@ class Agent:
 
     @overload
     def run_sync(
-        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
-    ) -> AgentResult[None]: ...
-    @overload
-    def run_sync(
         self,
         input: Input | None = None,
         *,
-        output: TypeForm[T],
-        validate: Validate[T] | None = None,
-        **options: Unpack[RunOptions],
+        output: TypeForm[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> AgentResult[T]: ...
     @overload
     def run_sync(
-        self,
-        input: Input | None = None,
-        *,
-        output: Mapping[str, Any],
-        validate: Validate[Any] | None = None,
-        **options: Unpack[RunOptions],
+        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
     ) -> AgentResult[Any]: ...
     def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """`run` for code without an event loop."""
@@ -303,31 +261,21 @@ class Agent:
 
     @overload
     def stream(
-        self, input: Input | None = None, *, output: None = None, **options: Unpack[RunOptions]
-    ) -> EventStream[None]: ...
-    @overload
-    def stream(
         self,
         input: Input | None = None,
         *,
-        output: TypeForm[T],
-        validate: Validate[T] | None = None,
-        **options: Unpack[RunOptions],
+        output: TypeForm[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> EventStream[T]: ...
     @overload
     def stream(
-        self,
-        input: Input | None = None,
-        *,
-        output: Mapping[str, Any],
-        validate: Validate[Any] | None = None,
-        **options: Unpack[RunOptions],
+        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
     ) -> EventStream[Any]: ...
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         order = self._order(input, **options)
         begin, result = partial(self._begin, order), partial(_result, order.structured)
-        growing = _Growing(order.structured) if order.structured is not None else None
+        growing = None if order.structured is None else order.structured.grow
         return EventStream(begin, self._subscribers, result, growing=growing)
 
     # Steering
@@ -419,7 +367,7 @@ class Agent:
         self._context.system_prompt, self._context.tools = initial.system_prompt, initial.tools
         self._history = History(initial.messages)
         self._config.state.clear()
-        self._config.state.update(_json_copy(initial.state))
+        self._config.state.update(to_builtins(initial.state))
         self.clear_queues()
         self.error = None
         self._overflow = False
@@ -431,27 +379,16 @@ class Agent:
         """
         config = self._config
         same_model = "model" not in changes and "stream_fn" not in changes
-        kept: dict[str, Any] = {
-            "model": config.model,
+        kept: dict[str, Any] = {name: getattr(config, name) for name in _SETTINGS} | {
             "stream_fn": config.stream_fn if same_model else self._stream_fn,
             "system_prompt": self._context.system_prompt,
             "tools": self.tools,
             "messages": self.messages,
-            "options": config.options,
-            "retry": config.retry,
             "fallback_models": config.fallbacks,
-            "policies": config.policies,
-            "approve": config.approve,
-            "approval_mode": config.approval_mode,
             "transform_context": None if self._own_window else config.transform_context,
-            "convert_to_llm": config.convert_to_llm,
-            "get_api_key": config.get_api_key,
             "steering_mode": self.steering_mode,
             "follow_up_mode": self.follow_up_mode,
-            "tool_execution": config.tool_execution,
-            "tool_timeout": config.tool_timeout,
             "state": copy_state(config.state),
-            "deps": config.deps,
         }
         made = Agent(**{**kept, **changes})
         if same_model:
@@ -758,25 +695,7 @@ class Agent:
 
 
 def _result(structured: StructuredOutput | None, run: Run) -> AgentResult[Any]:
-    result = run.result()
-    if structured is None:
-        return result
-    if result.stop_reason in ("aborted", "error"):
-        return replace(result, value=UNSET)
-    if structured.received:
-        return replace(
-            result, value=structured.value, reason=None if result.reason == DONE else result.reason
-        )
-    if failure := structured.failure:
-        return replace(
-            result,
-            stop_reason="error",
-            error=str(failure),
-            error_kind=failure.kind,
-            exception=failure,
-            value=UNSET,
-        )
-    return replace(result, value=UNSET)
+    return run.result() if structured is None else structured.complete(run.result())
 
 
 def _window(spec: ModelSpec) -> SlidingWindow:
@@ -789,7 +708,3 @@ def _vetted(messages: Sequence[Message], policies: Sequence[Policy]) -> Sequence
     """The messages as the pre-commit policies want them kept, whichever way they enter a history."""
     guards = slots_of(policies).pre_commit
     return [vet_commit(guards, message) for message in messages] if guards else messages
-
-
-def _json_copy(value: dict[str, Any]) -> dict[str, Any]:
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain)) if value else {}

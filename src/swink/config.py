@@ -1,7 +1,7 @@
 """Configuration of the loop, the context it works on, and the result it gives."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, cast, get_args
+from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_args
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
@@ -25,6 +25,30 @@ Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
 _EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+
+Validate = Callable[[T], T | Awaitable[T | None] | None]
+
+
+class Session(Protocol):
+    """Where a conversation is kept: `append` is one durable transaction."""
+
+    messages: Sequence[Message]
+    state: dict[str, Any]
+
+    async def append(self, messages: Sequence[Message]) -> None:
+        """Add messages."""
+        ...
+
+
+class RunOptions(TypedDict, Generic[T], total=False):
+    """What one run may be given besides its input and the type of its output."""
+
+    validate: Validate[T] | None
+    max_output_retries: int
+    deadline: float | None
+    deps: Any
+    policies: Sequence[Policy]
 
 
 class KeyOwner(Struct, frozen=True):

@@ -4,6 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urljoin
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from swink.config import AgentResult
+from swink.engine.run import Run
 from swink.errors import InvalidInput, StructuredOutputFailed
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.schema import Shape, partial_json, partial_value
@@ -35,6 +40,7 @@ class StructuredOutput(Policy):
         self._wrapped = shape.schema.get("type") != "object"
         self._convert = shape.convert
         self._allowed = retries + 1
+        self._read = 0
         self.attempts = 0
         self.last_error = ""
         self.value: Any = None
@@ -87,6 +93,28 @@ class StructuredOutput(Policy):
         except Exception:
             # The text may be anything, and so may the user's classes: a preview never fails the run.
             return NOTHING
+
+    def grow(self, run: Run, index: int) -> Any:
+        """The growing value while a run streams it; UNSET unless it has grown enough to be looked at again."""
+        assembly = run.ledger.assembly
+        text = None if assembly is None else assembly.arguments_so_far(index, NAME)
+        # A sixteenth more each time: reading a long answer again and again costs a multiple of it, not its square.
+        if text is None or 0 <= len(text) - self._read < max(1, self._read >> 4):
+            return UNSET
+        self._read = len(text)
+        value = self.partial(text)
+        return UNSET if value is NOTHING else value
+
+    def complete(self, result: AgentResult[Any]) -> AgentResult[Any]:
+        """The result of a run with its output, or with the reason why there is none."""
+        if result.stop_reason in ("aborted", "error"):
+            return replace(result, value=UNSET)
+        if self.received:
+            return replace(result, value=self.value, reason=None if result.reason == DONE else result.reason)
+        if (error := self.failure) is None:
+            return replace(result, value=UNSET)
+        failed = replace(result, stop_reason="error", error=str(error), error_kind=error.kind)
+        return replace(failed, exception=error, value=UNSET)
 
     async def _receive(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
         try:

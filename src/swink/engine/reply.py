@@ -171,11 +171,10 @@ async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None
 
 def _llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
     """What the model gets to see: converted, and without a failed reply at the very end, which would be a prefill."""
+    converted: Sequence[Any] = messages
     if (convert := run.config.convert_to_llm) is not None:
-        converted: Sequence[Any] = [kept for message in messages if (kept := convert(message)) is not None]
-    elif isinstance(messages, Snapshot) and not messages.has_custom:
-        converted = messages
-    else:
+        converted = [kept for message in messages if (kept := convert(message)) is not None]
+    elif not isinstance(messages, Snapshot) or messages.has_custom:
         converted = [message for message in messages if message.role != "custom"]
     whole = end = len(converted)
     while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
