@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import KEY, Place, Provider
 
-from swink.cli.servers import load_tokens, stream_fns_for
+from swink.cli.serving import load_tokens, stream_fns_for
 from swink.errors import MisuseError
 
 TOKEN = "a-token-of-some-length"

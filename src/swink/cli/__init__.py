@@ -1,6 +1,10 @@
-"""The `swink` command: `main` reads the arguments, runs one command and turns whatever happens into an exit code.
+"""The `swink` command: `main` reads the arguments, runs one command and turns its outcome into an exit code.
 
-0 done · 1 a model or the run failed · 2 the command line cannot work as written · 130 interrupted · 141 nobody reads the output
+0    done
+1    a model or the run failed
+2    the command line cannot work as written
+130  interrupted
+141  the reader closed the pipe
 """
 
 import argparse
@@ -30,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     finally:
         if argv is None:
-            # From here on only the interpreter cleans up: another Ctrl-C ends that at once, and quietly.
+            # Only the interpreter's clean-up is left: another Ctrl-C ends it at once, without a traceback.
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
 
 
@@ -58,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _drop_output() -> None:
-    """Whoever read the output is gone: what is still buffered must not raise again when the interpreter flushes it."""
+    """The reader closed the pipe: the interpreter must not raise again when it flushes what is buffered."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -71,12 +75,12 @@ def _in_one_line(kind: type[BaseException], error: BaseException, trace: Traceba
 
 
 def _log_to_stderr(*, debug: bool) -> None:
-    """What the library logs, for people: warnings in one line each, everything with `--debug`."""
+    """Show the library's log: warnings in one line each, everything with `--debug`."""
     stderr = logging.StreamHandler()
     stderr.setFormatter(logging.Formatter("swink: %(message)s"))
     stderr.addFilter(_redacted if debug else _in_one_record)
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[stderr], force=True)
-    # asyncio logs what is raised and reported elsewhere, and otherwise the name of its selector.
+    # asyncio logs errors that are reported elsewhere too and, at the level of debugging, its selector.
     logging.getLogger("asyncio").setLevel(logging.WARNING if debug else logging.CRITICAL)
 
 

@@ -1,4 +1,4 @@
-"""The arguments: every command, what it takes, and the function behind it, named so that only the one in use is imported."""
+"""The arguments of every command, and the name of its function, whose module is imported when it is used."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of one call; a call without a command is a chat. Exits with 2 and the usage if they make no sense."""
+    """The arguments of one call, a chat if it names no command; wrong ones exit with 2 and the usage."""
     words = list(argv)
     debug = False
     while words[:1] == ["--debug"]:
@@ -24,9 +24,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser; shell completion walks it too."""
-    parser = _Parser(
+def make_parser() -> "CommandParser":
+    """The parser; shell completion is made from it too."""
+    parser = CommandParser(
         prog="swink",
         description="Agents on the command line. Without a command: a chat.",
         epilog="Exit codes: 0 done, 1 a model or the run failed, 2 usage, 130 interrupted.",
@@ -44,20 +44,27 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Parser(argparse.ArgumentParser):
-    """Refuses by itself, with its own usage, what it does not know; argparse leaves that to the parser of all commands."""
+class CommandParser(argparse.ArgumentParser):
+    """Refuses unknown arguments with its own usage; argparse shows that of the outermost parser."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What the words mean; exits if there is one too many, and says so before it asks for one that is missing."""
+    summary = ""
+
+    @property
+    def actions(self) -> list[argparse.Action]:
+        """The options, arguments and commands of this parser."""
+        return self._actions
+
+    def parse_known_args(self, *args: Any, **keywords: Any) -> Any:
+        """The arguments; an unknown one is reported before one that is missing."""
         required = [action for action in self._actions if action.required]
         for action in required:
             action.required = False
-        _, unknown = super().parse_known_args(args)
+        _, unknown = super().parse_known_args(*args[:1])
         for action in required:
             action.required = True
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(*args, **keywords)
 
 
 def _add_run(commands: Any) -> None:
@@ -93,13 +100,14 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         action="append",
         default=[],
-        help="a function, a tool or a list of tools that the model may use; modules of the current directory are found (repeatable)",
+        help="a function, a tool or a list of tools that the model may use; "
+        "modules of the current directory are found (repeatable)",
     )
     parser.add_argument(
         "--approve",
         choices=("ask", "never", "always"),
         default="ask",
-        help="tool calls that need approval: ask on the terminal (default), refuse them all, or allow them all",
+        help="tool calls that need approval: ask on the terminal (default), refuse or allow them all",
     )
     parser.add_argument(
         "--max-turns", metavar="N", type=_count, help="at most so many replies of the model in a run"
@@ -150,7 +158,7 @@ def _add_servers(commands: Any) -> None:
     model = _command(
         commands,
         "serve-model",
-        "swink.cli.servers:serve_model_command",
+        "swink.cli.serving:serve_model_command",
         "serve a local model over the OpenAI and Anthropic protocols",
     )
     model.add_argument(
@@ -166,14 +174,15 @@ def _add_servers(commands: Any) -> None:
     model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
     actions = _group(commands, "proxy", "share models by token without sharing API keys")
     proxy = _command(
-        actions, "serve", "swink.cli.servers:serve_proxy_command", "answer clients that hold a token"
+        actions, "serve", "swink.cli.serving:serve_proxy_command", "answer clients that hold a token"
     )
     proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     proxy.add_argument("--port", type=_port, default=8181, help="0 takes a free one (default: %(default)s)")
     proxy.add_argument(
         "--tokens",
         metavar="FILE",
-        help="lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5; without a file SWINK_PROXY_TOKENS",
+        help="lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5; "
+        "without a file SWINK_PROXY_TOKENS",
     )
     proxy.add_argument("--tls", nargs=2, metavar=("CERTIFICATE", "KEY"), help="serve https with these files")
 
@@ -208,9 +217,11 @@ def _group(commands: Any, name: str, summary: str) -> Any:
     return _parser(commands, name, summary).add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
-def _parser(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+def _parser(commands: Any, name: str, summary: str) -> CommandParser:
     sentence = f"{summary[0].upper()}{summary[1:]}."
-    return commands.add_parser(name, help=summary, description=sentence, allow_abbrev=False)
+    parser: CommandParser = commands.add_parser(name, help=summary, description=sentence, allow_abbrev=False)
+    parser.summary = summary
+    return parser
 
 
 def _count(text: str) -> int:

@@ -33,7 +33,7 @@ def call_text(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def question_text(request: ApprovalRequest) -> str:
-    """The whole call, an argument a line; the lines of a longer text stand behind a bar, so that none passes for the question."""
+    """The whole call, one argument a line; a bar before the lines of longer texts tells them from ours."""
     lines = [f"swink: {escape_invisible(request.name)} wants to run with"]
     for key, value in request.shown.items():
         text = value if isinstance(value, str) else _json(value)
@@ -62,7 +62,8 @@ async def _ask(request: ApprovalRequest) -> Verdict:
         answer = await _answer_to(question)
         if answer is None:
             say(
-                f"{name} needs approval and there is no terminal to ask on; --approve always allows such calls",
+                f"{name} needs approval and there is no terminal to ask on; "
+                "--approve always allows such calls",
                 "warning",
             )
             return Rejected("nobody is there to approve this call")
@@ -77,7 +78,10 @@ async def _ask(request: ApprovalRequest) -> Verdict:
 
 
 async def _answer_to(question: str) -> str | None:
-    """The line somebody types, empty at the end of input; None where there is no terminal. Cancelling it gives the terminal back."""
+    """The line somebody types, empty at the end of input; None where there is no terminal.
+
+    When it is cancelled, the terminal is free for others again.
+    """
     windows = sys.platform == "win32"
     try:
         keyboard = os.open("CONIN$" if windows else "/dev/tty", os.O_RDWR)
@@ -91,10 +95,10 @@ async def _answer_to(question: str) -> str | None:
     def listen() -> None:
         line = _read_line(keyboard, leave)
         os.close(keyboard)
-        with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(lambda: answer.done() or answer.set_result(line))
 
-    _forget_what_was_typed(keyboard)
+    _drop_typed_keys(keyboard)
     with os.fdopen(screen, "wb") as file:
         file.write(question.encode("utf-8", "replace"))
     threading.Thread(target=listen, name="swink-ask", daemon=True).start()
@@ -108,7 +112,7 @@ def _read_line(keyboard: int, leave: threading.Event) -> str:
     typed = b""
     while not typed.endswith((b"\n", b"\r")) and not leave.is_set():
         if sys.platform == "win32" or select.select([keyboard], [], [], _TICK)[0]:
-            if leave.is_set():  # what is typed after the question was given up is for somebody else
+            if leave.is_set():  # what is typed after the question was cancelled is not for us
                 break
             piece = os.read(keyboard, 1024)
             if not piece:
@@ -117,8 +121,8 @@ def _read_line(keyboard: int, leave: threading.Event) -> str:
     return typed.decode("utf-8", "replace")
 
 
-def _forget_what_was_typed(keyboard: int) -> None:
-    """A key pressed before the question was there is no answer to it."""
+def _drop_typed_keys(keyboard: int) -> None:
+    """Drop the keys pressed before the question was shown: they are no answer to it."""
     if sys.platform != "win32":
         import termios
 

@@ -1,9 +1,10 @@
-"""`swink` without a command: a conversation line by line in the terminal; without a terminal, one sample answer."""
+"""`swink` without a command: a chat in the terminal, or one sample answer where there is no terminal."""
 
 import argparse
 import asyncio
-import importlib.util
+import importlib
 import sys
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -31,14 +32,14 @@ def chat_command(arguments: argparse.Namespace) -> int:
         return _answer_sample(arguments)
     agent = make_agent(arguments)
     print(f"{styled(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
-    if importlib.util.find_spec("readline"):
-        import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]  its import gives input() line editing
+    with suppress(ImportError):  # Windows has none
+        importlib.import_module("readline")  # gives input() line editing
     with asyncio.Runner() as runner:
         return _talk(agent, runner)
 
 
 def _talk(agent: Agent, runner: asyncio.Runner) -> int:
-    """Read, answer, repeat. One event loop for all of it keeps connections open from reply to reply."""
+    """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
     interrupted = False
     while True:
         try:
@@ -85,7 +86,7 @@ def _obey(agent: Agent, line: str) -> None:
 
 def _prompt() -> str:
     mark = styled("> ", "bold", sys.stdout)
-    # readline has to know which characters take no room.
+    # \x01 and \x02 tell readline which characters take no room.
     return (
         mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
         if "readline" in sys.modules
@@ -96,8 +97,7 @@ def _prompt() -> str:
 def _answer_sample(arguments: argparse.Namespace) -> int:
     """Nobody can type here: show that the model works, and how to ask it something."""
     arguments.model = arguments.model or LOCAL
-    say(
-        f'no terminal to chat in; {arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
-    )
+    instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
+    say(f"no terminal to chat in; {instead}")
     arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
     return asyncio.run(answer(make_agent(arguments), _SAMPLE, TextTranscript()))

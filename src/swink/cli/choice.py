@@ -1,4 +1,4 @@
-"""The choice of a model: the one named, else the configured one, else that of the first provider with a key, else the local one."""
+"""The choice of a model: named, else configured, else of the first provider with a key, else local."""
 
 import os
 from difflib import get_close_matches
@@ -64,15 +64,14 @@ def parse_model(text: str) -> ModelSpec:
 
 
 def unknown_provider(text: str) -> UnknownModel:
-    """The error for "provider:model", or a provider alone, whose provider nobody knows: what it may mean, and where the list is."""
+    """The error for "provider:model", or a provider alone, of an unknown provider, with the nearest name."""
     provider, colon, model_id = text.partition(":")
     near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (
         nearest_models(text, 1) if colon else []
     )
     hint = f"did you mean {near[0]}? " if near else ""
-    return UnknownModel(
-        f"unknown provider {provider!r}{f' in {text!r}' if colon else ''}; {hint}swink models list shows what there is"
-    )
+    where = f" in {text!r}" if colon else ""
+    return UnknownModel(f"unknown provider {provider!r}{where}; {hint}swink models list shows what there is")
 
 
 def nearest_models(text: str, count: int = 3) -> list[str]:

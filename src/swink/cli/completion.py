@@ -1,12 +1,13 @@
-"""`swink completion`: scripts for bash, zsh and fish, made from the parser, so that they know what it knows."""
+"""`swink completion`: scripts for bash, zsh and fish, made from the parser."""
 
 import argparse
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from msgspec import Struct
 
 from swink import catalog
-from swink.cli.arguments import make_parser
+from swink.cli.arguments import CommandParser, make_parser
 from swink.keys.accounts import ACCOUNTS
 
 
@@ -19,8 +20,8 @@ class Option(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Command(Struct, frozen=True):
-    """A command at its place in the tree: the words after it, and what each of them is for."""
+class CommandWords(Struct, frozen=True):
+    """What may follow a command: words with their descriptions, and options."""
 
     path: tuple[str, ...]
     words: tuple[tuple[str, str], ...]
@@ -34,32 +35,30 @@ def completion_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def walk(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[Command]:
+def walk(parser: CommandParser, path: tuple[str, ...] = ()) -> Iterator[CommandWords]:
     """Every command of a parser, the outermost first."""
     words: list[tuple[str, str]] = []
     options: list[Option] = []
-    below: dict[str, argparse.ArgumentParser] = {}
-    for action in parser._actions:
+    below: dict[str, CommandParser] = {}
+    for action in parser.actions:
         if action.help == argparse.SUPPRESS:
             continue
-        help_text = _plain(action, parser)
-        if isinstance(action, argparse._SubParsersAction):
-            below = dict(action.choices)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-            summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            words += [(name, summaries.get(name, "")) for name in below]
+        choices: Any = action.choices
+        if isinstance(choices, dict):  # the commands below this one
+            below = cast("dict[str, CommandParser]", choices)
+            words += [(name, inner.summary) for name, inner in below.items()]
         elif action.option_strings:
-            options.append(
-                Option(tuple(action.option_strings), help_text, action.nargs != 0, _values(action))
-            )
+            names = tuple(action.option_strings)
+            options.append(Option(names, _described(action, parser), action.nargs != 0, _values(action)))
         else:
             words += [(value, "") for value in _values(action)]
-    yield Command(path, tuple(words), tuple(options))
+    yield CommandWords(path, tuple(words), tuple(options))
     for name, inner in below.items():
         yield from walk(inner, (*path, name))
 
 
 def _values(action: argparse.Action) -> tuple[str, ...]:
-    """What an argument may be, as far as anybody knows."""
+    """The known values of an argument; others may be valid too."""
     if action.choices is not None:
         return tuple(str(choice) for choice in action.choices)
     match action.metavar:
@@ -73,11 +72,11 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
             return ()
 
 
-def _plain(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+def _described(action: argparse.Action, parser: CommandParser) -> str:
     return "" if not action.help else action.help % {"prog": parser.prog, "default": action.default}
 
 
-def _bash(commands: Sequence[Command]) -> str:
+def _bash(commands: Sequence[CommandWords]) -> str:
     cases = [
         f"{_quoted(' '.join(command.path))}) words={_quoted(' '.join(_everything(command)))} ;;"
         for command in commands
@@ -89,7 +88,7 @@ def _bash(commands: Sequence[Command]) -> str:
     return _BASH.format(cases=_indented(cases), values=_indented(values), known=_known(commands, "|"))
 
 
-def _zsh(commands: Sequence[Command]) -> str:
+def _zsh(commands: Sequence[CommandWords]) -> str:
     cases: list[str] = []
     for command in commands:
         described = [
@@ -106,33 +105,28 @@ def _zsh(commands: Sequence[Command]) -> str:
     return _ZSH.format(cases=_indented(cases), values=_indented(values), known=_known(commands, "|"))
 
 
-def _fish(commands: Sequence[Command]) -> str:
+def _fish(commands: Sequence[CommandWords]) -> str:
     lines: list[str] = []
     for command in commands:
         here = _quoted(" ".join(("__swink_at", *command.path)))
         for word, text in command.words:
-            lines.append(f"complete -c swink -n {here} -a {_quoted(word)}{_described(text)}")
+            lines.append(f"complete -c swink -n {here} -a {_quoted(word)}{_fish_description(text)}")
         for option in command.options:
             spelled = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
             )
-            value = (
-                f" -x -a {_quoted(' '.join(option.values))}"
-                if option.values
-                else " -x"
-                if option.takes_value
-                else ""
-            )
-            lines.append(f"complete -c swink -n {here} {spelled}{value}{_described(option.help)}")
+            value = " -x" if option.takes_value else ""
+            value += f" -a {_quoted(' '.join(option.values))}" if option.values else ""
+            lines.append(f"complete -c swink -n {here} {spelled}{value}{_fish_description(option.help)}")
     return _FISH.format(known=_known(commands, " "), lines="\n".join(lines))
 
 
-def _everything(command: Command) -> Iterator[str]:
+def _everything(command: CommandWords) -> Iterator[str]:
     yield from (word for word, _ in command.words)
     yield from (name for option in command.options for name in option.names)
 
 
-def _option_values(commands: Sequence[Command]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _option_values(commands: Sequence[CommandWords]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """For each option that takes a value, as "command/--option", the values."""
     for command in commands:
         for option in command.options:
@@ -140,7 +134,7 @@ def _option_values(commands: Sequence[Command]) -> Iterator[tuple[str, tuple[str
                 yield f"{' '.join(command.path)}/{name}", option.values
 
 
-def _known(commands: Sequence[Command], between: str) -> str:
+def _known(commands: Sequence[CommandWords], between: str) -> str:
     return between.join(_quoted(" ".join(command.path)) for command in commands if command.path)
 
 
@@ -148,7 +142,7 @@ def _indented(lines: Sequence[str]) -> str:
     return "\n".join(f"        {line}" for line in lines)
 
 
-def _described(text: str) -> str:
+def _fish_description(text: str) -> str:
     return f" -d {_quoted(text)}" if text else ""
 
 
@@ -162,7 +156,10 @@ _swink() {{
     local line="${{COMP_LINE:0:COMP_POINT}}" at="" current="" words="" takes="" word next tokens=()
     # Read from the line itself: COMP_WORDS splits provider:model at its colon.
     read -ra tokens <<< "$line"
-    [[ "$line" == *[[:space:]] ]] || {{ current="${{tokens[${{#tokens[@]}}-1]}}"; tokens=("${{tokens[@]:0:${{#tokens[@]}}-1}}"); }}
+    if [[ "$line" != *[[:space:]] ]]; then
+        current="${{tokens[${{#tokens[@]}}-1]}}"
+        tokens=("${{tokens[@]:0:${{#tokens[@]}}-1}}")
+    fi
     for word in "${{tokens[@]:1}}"; do
         next="${{at:+$at }}$word"
         case "$next" in {known}) at="$next" ;; esac
@@ -174,8 +171,10 @@ _swink() {{
 {cases}
     esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))
-    # What stands before the last colon is already on the line, as far as readline is concerned.
-    [[ "$current" == *:* && "$COMP_WORDBREAKS" == *:* ]] && COMPREPLY=("${{COMPREPLY[@]#"${{current%"${{current##*:}}"}}"}}")
+    # readline replaces only what follows the last colon.
+    if [[ "$current" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then
+        COMPREPLY=("${{COMPREPLY[@]#"${{current%"${{current##*:}}"}}"}}")
+    fi
     return 0
 }}
 complete -o default -F _swink swink"""

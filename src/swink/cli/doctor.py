@@ -1,4 +1,4 @@
-"""`swink doctor`: what works here, what does not, and what to do about it. Exit code 1 if there is a problem."""
+"""`swink doctor`: what works here, what does not, and what to do about it; exit code 1 for a problem."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ _STYLES: dict[str, Style] = {"ok": "ok", "warning": "warning", "problem": "error
 
 
 class Finding(Struct, frozen=True):
-    """One line: what was looked at, how it is, and what to do if it is not well."""
+    """One line: what was checked, its state, and what to do about a problem."""
 
     level: Literal["ok", "warning", "problem"]
     subject: str
@@ -80,11 +80,8 @@ def _terminal() -> Iterator[Finding]:
             "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color",
         )
     else:
-        yield Finding(
-            "ok",
-            "terminal",
-            f"{os.environ.get('TERM', 'console')}{', no colours (NO_COLOR)' if os.environ.get('NO_COLOR') else ''}",
-        )
+        colours = ", no colours (NO_COLOR)" if os.environ.get("NO_COLOR") else ""
+        yield Finding("ok", "terminal", f"{os.environ.get('TERM', 'console')}{colours}")
 
 
 def _settings() -> Iterator[Finding]:
@@ -138,7 +135,7 @@ def _is_configured(account: ProviderAccount, places: dict[str, KeyPlace]) -> boo
 
 
 async def _reach(account: ProviderAccount) -> Finding:
-    """Ask the server for anything at all, without the key: whatever it answers, it is there."""
+    """Send a request without the key: any answer shows that the server can be reached."""
     from swink.providers.http import Request, transport_for
     from swink.providers.ollama import parse_host
     from swink.stream import StreamOptions, Timeout
@@ -160,7 +157,8 @@ async def _reach(account: ProviderAccount) -> Finding:
         return Finding(
             "problem",
             subject,
-            f"{url} cannot be reached ({getattr(error, 'message', error)}); check the connection and the address",
+            f"{url} cannot be reached ({getattr(error, 'message', error)}); "
+            "check the connection and the address",
         )
     if response.status >= 500:
         return Finding(

@@ -1,4 +1,4 @@
-"""What went wrong, as people need it: the error, and the command or variable that mends it."""
+"""What went wrong, for people: the error, and the command or variable that fixes it."""
 
 from swink.cli.choice import nearest_models
 from swink.config import AgentResult
@@ -31,7 +31,8 @@ def explain(result: AgentResult, model: ModelSpec) -> str:
             return _about_the_key(error, model)
         case "model_retired":
             near = [name for name in nearest_models(str(model)) if name != str(model)]
-            return f"{error}; {'near it are ' + ', '.join(near) if near else 'swink models list shows what is known'}"
+            hint = f"near it are {', '.join(near)}" if near else "swink models list shows what is known"
+            return f"{error}; {hint}"
         case "network" if model.provider != "local":
             return f"{error}; swink doctor tells whether {model.provider} can be reached"
         case "throttled":
@@ -55,10 +56,11 @@ def _about_the_key(error: str, model: ModelSpec) -> str:
         return error
     if account.variable is not None:
         return f"{error}; the key is that of {account.variable}"
+    keep = f"swink keys set {account.key_name}"
     stored = key_places().get(account.key_name)
     if stored is not None:
-        return f"{error}; the key is the one stored in the {stored}: swink keys set {account.key_name} replaces it"
+        return f"{error}; the key is the one stored in the {stored}: {keep} replaces it"
     if "no API key for" in error:
         variables = " or ".join(account.variables)
-        return f"no API key for {model.provider}: set {variables}, or store one with: swink keys set {account.key_name}"
+        return f"no API key for {model.provider}: set {variables}, or store one with: {keep}"
     return error

@@ -9,7 +9,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ONE_KEYSTROKE = 0.3
-"""Seconds within which signals count as one: a process may get the same one by itself and as part of its group."""
+"""Seconds within which signals count as one: a process may get one directly and again with its group."""
 
 
 class Interruption:

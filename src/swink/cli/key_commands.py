@@ -15,13 +15,13 @@ def set_command(arguments: argparse.Namespace) -> int:
     account = account_for(arguments.provider)
     if arguments.key:
         raise MisuseError(
-            f"a key is no argument: others see it, and your shell remembers it. Change that key, then: swink keys set {account.provider}"
+            "a key is no argument: others see it, and your shell remembers it. "
+            f"Change that key, then: swink keys set {account.provider}"
         )
     key = _read_key(account.provider)
     place = store_key(account.provider, key)
-    say(
-        f"the key of {account.provider} is stored in {'your keychain' if place == 'keychain' else keys_file()}"
-    )
+    where = "your keychain" if place == "keychain" else keys_file()
+    say(f"the key of {account.provider} is stored in {where}")
     if account.variable is not None:
         say(f"{account.variable} is set too, and wins while it is", "warning")
     return 0
@@ -47,7 +47,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def remove_command(arguments: argparse.Namespace) -> int:
-    """Forget a key."""
+    """Delete a stored key."""
     account = account_for(arguments.provider)
     if not remove_key(account.provider):
         raise MisuseError(f"no key of {account.provider} is stored{_but_set(account.variable)}")

@@ -22,9 +22,8 @@ def list_command(arguments: argparse.Namespace) -> int:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
         head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
         print(styled(head, "bold", sys.stdout), *lines, sep="\n")
-        print(
-            f"\nUS dollars per million tokens and limits in tokens as of {catalog.catalog_date()}; other models work too."
-        )
+        units = f"US dollars per million tokens and limits in tokens as of {catalog.catalog_date()}"
+        print(f"\n{units}; other models work too.")
         if arguments.provider is None:
             others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
             print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
@@ -49,9 +48,8 @@ def pull_command(arguments: argparse.Namespace) -> int:
         path = pull(name, progress=hear)
     except KeyboardInterrupt:
         hear(Unloaded())
-        say(
-            f"interrupted; the next swink models pull {name} starts over, or goes on where the source allows it"
-        )
+        again = f"the next swink models pull {name}"
+        say(f"interrupted; {again} starts over, or goes on where the source allows it")
         raise
     hear(Unloaded())
     say(f"local:{name} is ready, {megabytes(path.stat().st_size)}")
@@ -99,7 +97,8 @@ def _list_local(*, after_others: bool) -> None:
     head, *lines = table(rows, numbers=(1, 2)).splitlines()
     print(*([""] if after_others else []), styled(head, "bold", sys.stdout), *lines, sep="\n")
     print(
-        "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, any Hugging Face repository as local:hf/OWNER/REPO."
+        "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, "
+        "any Hugging Face repository as local:hf/OWNER/REPO."
     )
 
 
@@ -115,7 +114,7 @@ def _row(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def _prices(price: Price | None) -> tuple[str, str, str]:
-    """An unknown price is a question mark, never a nought."""
+    """The prices as shown; an unknown one is a question mark, never 0."""
     if price is None:
         return "?", "?", "?"
     cached = "-" if price.cache_read is None else f"{price.cache_read:g}"

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from io import TextIOWrapper
 from typing import Literal, TextIO
 
 from swink.redact import redact_text
@@ -17,16 +18,17 @@ _passing = ""
 
 
 def prepare_streams() -> None:
-    """Make the standard streams fit for use, however this process was started.
+    """Make the standard streams usable, however this process was started.
 
-    One that is closed is empty instead; characters that an encoding lacks are replaced, no error in the middle of a reply.
+    A closed one reads as empty and writes nowhere; characters that the encoding lacks are replaced.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def say(text: str, style: Style | None = None) -> None:
@@ -38,7 +40,7 @@ def say(text: str, style: Style | None = None) -> None:
 
 
 def say_in_passing(text: str) -> None:
-    """A line on stderr that disappears when the next one is said; nothing where stderr is no terminal that can erase it."""
+    """A line on stderr that the next one replaces; only on a terminal that can erase it."""
     global _passing
     if text != _passing and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         print(f"\r\x1b[K{shortened(text)}", end="", file=sys.stderr, flush=True)

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from swink.errors import InvalidTool, MisuseError
 from swink.tool import Tool, as_tools
 
 
 def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
-    """The tools, in order; modules of the current directory are found. Raises `MisuseError` with what to write instead."""
+    """The tools, in order; modules of the current directory are found.
+
+    Raises `MisuseError` with what to write instead.
+    """
     found: list[Tool] = []
     for name in names:
         module, colon, attribute = name.partition(":")
@@ -24,7 +27,8 @@ def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
             raise MisuseError(f"--tool {name}: name the module, not its file: --tool {dotted}:{attribute}")
         value = _attribute(_module(module, name), attribute, name)
         try:
-            found.extend(as_tools(value if isinstance(value, list | tuple) else [value]))  # pyright: ignore[reportUnknownArgumentType]
+            several = isinstance(value, list | tuple)
+            found.extend(as_tools(cast("Sequence[Any]", value) if several else [value]))
         except InvalidTool as error:
             raise MisuseError(f"--tool {name}: {error}") from error
     return tuple(found)
@@ -32,22 +36,22 @@ def load_tools(names: Sequence[str]) -> tuple[Tool, ...]:
 
 def _module(module: str, name: str) -> ModuleType:
     if "" not in sys.path and os.getcwd() not in sys.path:
-        # Last, so that no file lying about here passes for a module of the library or of an installed package.
+        # Last, so that no file of this directory hides a module of Python or of an installed package.
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == module.partition(".")[0]:
-            raise MisuseError(
-                f"--tool {name}: no module {error.name!r} here ({os.getcwd()}) or among the installed packages"
-            ) from error
+            where = f"here ({os.getcwd()}) or among the installed packages"
+            raise MisuseError(f"--tool {name}: no module {error.name!r} {where}") from error
         raise MisuseError(
             f"--tool {name}: {module} needs a module that is not installed: {error.name}"
         ) from error
     except (Exception, SystemExit) as error:
         # Importing runs somebody else's code, which may fail in any way.
+        failure = f"{type(error).__name__}: {error}"
         raise MisuseError(
-            f"--tool {name}: importing {module} failed: {type(error).__name__}: {error} (--debug shows where)"
+            f"--tool {name}: importing {module} failed: {failure} (--debug shows where)"
         ) from error
 
 
@@ -63,11 +67,12 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
 
 
 def _shadowed(module: ModuleType) -> str:
-    """What to say if a module of the same name in the current directory was meant."""
+    """A hint, if a module of the same name in the current directory may have been meant."""
     path = module.__name__.replace(".", os.sep)
     here = next(
         (file for file in (f"{path}.py", os.path.join(path, "__init__.py")) if os.path.exists(file)), None
     )
     if here is None or os.path.realpath(here) == os.path.realpath(module.__file__ or ""):
         return ""
-    return f"; {module.__file__ or module.__name__} comes before {here} in this directory, so give yours another name"
+    first = module.__file__ or module.__name__
+    return f"; {first} comes before {here} in this directory, so give yours another name"

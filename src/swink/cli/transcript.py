@@ -68,10 +68,8 @@ class TextTranscript:
                 self._close_line()
                 say(f"{plainly(error)}; trying again in {delay:.1f} s", "warning")
             case ContextCompacted(report=report):
-                say(
-                    f"the conversation is longer than the model's window: {report.dropped} older messages are left out",
-                    "dim",
-                )
+                dropped = f"{report.dropped} older messages are left out"
+                say(f"the conversation is longer than the model's window: {dropped}", "dim")
             case _:
                 pass
 
@@ -149,7 +147,7 @@ class JsonTranscript:
 
 
 def _plain_or_text(value: Any) -> Any:
-    """What a tool leaves in its details may be anything: show what is not JSON as text."""
+    """For JSON: a tool's details may be of any type; what has no JSON form is shown as text."""
     try:
         return plain(value)
     except NotImplementedError:

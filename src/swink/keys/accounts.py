@@ -11,7 +11,7 @@ from swink.errors import MisuseError
 class ProviderAccount(Struct, frozen=True):
     """The variables that may hold a provider's key, and its address.
 
-    `default_model` is None where only the user can know a model; `shares` names the provider that has the same key.
+    `default_model` is None where only the user can name one; `shares` is the provider that has the same key.
     """
 
     provider: str

@@ -2,7 +2,7 @@
 
 keys.json    {"anthropic": {"place": "keychain"}, "openai": {"place": "file", "key": "…"}}
 
-The file also lists the keys that the keychain has, so that no keychain is opened for a key that it does not have.
+The file also lists the keys that the keychain has, so that it is not opened for a key that it does not have.
 """
 
 import logging
@@ -130,13 +130,11 @@ def open_to_others(path: Path) -> bool:
 
 def _version() -> _Version:
     try:
-        path = keys_file()
-        found = path.stat()
+        path = str(keys_file())
+        found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError, KeyStoreError):
         return _NOWHERE
-    except OSError:
-        return str(path), 0, 0, 0
-    return str(path), found.st_ino, found.st_size, found.st_mtime_ns
+    return path, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _read(provider: str, version: _Version) -> str | None:

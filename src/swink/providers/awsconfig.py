@@ -1,4 +1,4 @@
-"""Who calls AWS and where: keywords first, then the environment, then the shared credentials and config files."""
+"""AWS keys and region: of the keywords, else the environment, else the shared AWS files."""
 
 import configparser
 import os
@@ -15,8 +15,8 @@ _ELSEWHERE = ("role_arn", "sso_session", "sso_start_url", "credential_process", 
 def find_credentials(profile: str | None = None, environ: Mapping[str, str] | None = None) -> Credentials:
     """The key pair of the caller.
 
-    A profile named by keyword wins over keys in the environment; a profile named by AWS_PROFILE does not. Keys are read
-    afresh on each call, so that rotated ones are seen.
+    A profile named by keyword wins over keys in the environment; a profile named by AWS_PROFILE does not.
+    Keys are read on each call, so that rotated ones are seen.
     """
     environ = os.environ if environ is None else environ
     if profile is None and environ.get("AWS_ACCESS_KEY_ID"):
@@ -35,12 +35,14 @@ def find_credentials(profile: str | None = None, environ: Mapping[str, str] | No
     unsupported = [key for key in _ELSEWHERE for config in sections if key in config]
     if unsupported:
         raise MissingKey(
-            f"bedrock: AWS profile {name!r} gets its keys through {unsupported[0]}, which needs the AWS tools: "
-            "run `aws configure export-credentials --format env`, or pass credentials="
+            f"bedrock: AWS profile {name!r} gets its keys through {unsupported[0]}, "
+            "which needs the AWS tools: run `aws configure export-credentials --format env`, "
+            "or pass credentials="
         )
     raise MissingKey(
-        "bedrock: no credentials: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-        f"run: swink keys set bedrock, or fill the AWS profile {name!r}, or pass api_key= or credentials="
+        "bedrock: no credentials: set AWS_BEARER_TOKEN_BEDROCK, "
+        "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+        f"or run: swink keys set bedrock, or fill the AWS profile {name!r}, or pass api_key= or credentials="
     )
 
 

@@ -1,8 +1,8 @@
 """Where an adapter sends its requests, and with which key: the rules for base URLs and API keys.
 
-A key from the environment belongs to one provider: it goes to that provider, to the base URL that the environment
-names beside it, or to this machine, and nowhere else. A stored key goes to the provider or to that base URL alone.
-No key travels over plain http, except to this machine.
+A key from the environment belongs to one provider: it goes to that provider, to the base URL that the
+environment names for it, or to this machine, and nowhere else. A stored key goes to the provider or to that
+base URL alone. No key travels over plain http, except to this machine.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class Endpoint(Struct, frozen=True):
         )
 
     async def prepare_key(self, override: str | None = None) -> None:
-        """Read the stored key, if `key` is going to need it, off the event loop: a keychain may ask its owner."""
+        """Read the stored key that `key` may need in a thread: a keychain may have to ask its owner."""
         given = override is not None or self.api_key is not None or self._from_environment()
         if not given and self._may_be_stored and not is_read(self.key_name):
             await asyncio.to_thread(stored_key, self.key_name)
@@ -89,7 +89,7 @@ class Endpoint(Struct, frozen=True):
         return (stored_key(self.key_name) if self._may_be_stored else None) or ""
 
     def asker(self, *others: object) -> str:
-        """A digest of who asks: the key of a request that brings none, and what else the adapter was made with."""
+        """A digest of who asks: the key, where a request brings none, and the adapter's other settings."""
         key = self.api_key if self.api_key is not None else self.found_key()
         return digest_of(self.base_url, key, *others)
 
@@ -109,7 +109,7 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def _may_be_stored(self) -> bool:
-        """Whether the key store is asked: never for a server that only `base_url` names, as local ones are."""
+        """Whether the key store is asked: never for a server that only `base_url` names."""
         return self.owned and bool(self.key_name)
 
     def _from_environment(self) -> str | None:
@@ -183,15 +183,15 @@ def digest_of(*parts: object) -> str:
 
 
 def segment(name: str) -> str:
-    """A model's name as one segment of a URL's path: whatever it holds, it leads nowhere else."""
+    """A model's name as one segment of a URL's path, whatever characters it has."""
     if not name.strip(". ") or any(ord(character) < 32 or ord(character) == 127 for character in name):
         raise StreamError(f"{name!r} is not the name of a model")
-    # A colon needs no escape in a path, and HTTP clients that tidy URLs would take it out: what is sent must be what is signed.
+    # An escaped colon would be unescaped by some HTTP clients, and a URL must be sent as it was signed.
     return quote(name, safe=":", errors="replace")
 
 
 def check_base_url(url: str, *, allow_http: bool = False) -> str:
-    """The URL without its trailing slash, or a `MisuseError` that says why it will not do."""
+    """The URL without its trailing slash; raises `MisuseError` with what is wrong with it."""
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
@@ -202,7 +202,7 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     if "@" in parts.netloc:
         raise MisuseError(f"base_url must not hold credentials ({parts.hostname}); pass api_key= instead")
     if not _NETLOC.fullmatch(parts.netloc):
-        # Readers of URLs differ on such hosts: one would judge this one, and another connect to a different one.
+        # Parsers of URLs disagree on such hosts: the one checked here might not be the one connected to.
         raise MisuseError(f"base_url has no plain host and port: {_shown(url)}")
     if parts.query or parts.fragment:
         raise MisuseError(f"base_url must not hold a query or a fragment ({parts.hostname})")

@@ -1,4 +1,4 @@
-"""Entra ID tokens by client credentials: fetched once for all who wait, kept, and renewed before they run out."""
+"""Entra ID tokens by client credentials: fetched once for all callers and renewed before they expire."""
 
 import asyncio
 import time
@@ -60,14 +60,14 @@ class ClientCredentials:
         return f"ClientCredentials(client_id={self._client_id!r})"
 
     async def token(self, transport: Transport, timeout: Timeout) -> str:
-        """The bearer token, fetched if there is none or it is about to run out; callers at the same time share one fetch."""
-        if not self._is_fresh():
+        """The bearer token, fetched if there is none that stays valid; concurrent callers share one fetch."""
+        if not self._is_valid():
             async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-                if not self._is_fresh():
+                if not self._is_valid():
                     await self._fetch(transport, timeout)
         return self._token
 
-    def _is_fresh(self) -> bool:
+    def _is_valid(self) -> bool:
         return bool(self._token) and self._clock() < self._renew_at
 
     async def _fetch(self, transport: Transport, timeout: Timeout) -> None:

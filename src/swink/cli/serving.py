@@ -1,4 +1,4 @@
-"""Servers: `swink serve-model`, a local model for other programs, and `swink proxy serve`, models for holders of a token."""
+"""`swink serve-model`: a local model for other programs; `swink proxy serve`: models by token."""
 
 import argparse
 import asyncio
@@ -33,7 +33,8 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     key = os.environ.get(_MODEL_KEY, "").strip() or None
     if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
         raise MisuseError(
-            f"serving on {arguments.host} lets the whole network use the model; set {_MODEL_KEY} to a key that clients must send"
+            f"serving on {arguments.host} lets the whole network use the model; "
+            f"set {_MODEL_KEY} to a key that clients must send"
         )
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
@@ -73,12 +74,12 @@ async def _serve_proxy(
                 arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)
             ) as url:
                 print(url, flush=True)
-                say(
-                    f"serving {', '.join(sorted(stream_fns))} to {len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}; Ctrl-C stops it"
-                )
+                holders = f"{len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}"
+                say(f"serving {', '.join(sorted(stream_fns))} to {holders}; Ctrl-C stops it")
                 if arguments.tls is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
                     say(
-                        "tokens and prompts travel in the clear; use --tls, or a reverse proxy with https in front",
+                        "tokens and prompts travel in clear text; "
+                        "use --tls, or a reverse proxy with https in front",
                         "warning",
                     )
                 await stopped.wait()
@@ -91,7 +92,7 @@ async def _serve_proxy(
 
 
 def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
-    """For each token the models it may use, from a file or the environment; one token a line, # begins a comment."""
+    """The models of each token, from a file or the environment: one token a line, # begins a comment."""
     if file is not None:
         path = Path(file)
         try:
@@ -113,15 +114,17 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
             continue
         token, *models = words
         if len(token) < 8 or not models or not all(":" in model or model == "*" for model in models):
-            # The line itself stays unsaid: it holds a secret.
+            # The error does not quote the line: it holds a secret.
             raise MisuseError(
-                f"{source}, line {number}: write a token of at least 8 characters, then provider:model, with * for any part"
+                f"{source}, line {number}: write a token of at least 8 characters, "
+                "then provider:model, with * for any part"
             )
         tokens[token] = tuple(models)
     if not tokens:
         raise MisuseError(
-            f"there are no tokens{f' in {file}' if file else ''}, so nobody could use the proxy; write lines such as "
-            f'"SECRET anthropic:* openai:gpt-5" and start it with: swink proxy serve --tokens FILE (or set {_TOKENS} to them)'
+            f"there are no tokens{f' in {file}' if file else ''}, so nobody could use the proxy; "
+            'write lines such as "SECRET anthropic:* openai:gpt-5" and start it with: '
+            f"swink proxy serve --tokens FILE (or set {_TOKENS} to them)"
         )
     return tokens
 
@@ -139,7 +142,8 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
             raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
         if name in ACCOUNTS and name not in ready and name not in ("ollama", "bedrock", "azure"):
             raise MisuseError(
-                f"a token may use {name}:…, but there is no key for it; store one with: swink keys set {ACCOUNTS[name].key_name}"
+                f"a token may use {name}:…, but there is no key for it; "
+                f"store one with: swink keys set {ACCOUNTS[name].key_name}"
             )
     _check_local({model for models in tokens.values() for model in models})
     found = {name: catalog.stream_fn_for(ModelSpec(name, "")) for name in sorted(wanted)}
@@ -152,7 +156,7 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
 
 
 def _check_local(patterns: set[str]) -> None:
-    """Refuse local models that are named but not here: no client's request shall download one."""
+    """Refuse local models that are named but not here: no client's request may download one."""
     names = sorted(
         model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model
     )
@@ -164,7 +168,8 @@ def _check_local(patterns: set[str]) -> None:
         path = locate(name)
         if path is None or not path.exists():
             raise MisuseError(
-                f"a token may use local:{name}, which is not on this machine; get it with: swink models pull {name}"
+                f"a token may use local:{name}, which is not on this machine; "
+                f"get it with: swink models pull {name}"
             )
 
 
