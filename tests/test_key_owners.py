@@ -1,5 +1,6 @@
 """A key given for one provider is sent to that one and to no other, whichever way a run gets there."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from swink import Agent, ExponentialBackoff, ModelSpec, NetworkError, StreamOptions
 from swink.config import AgentContext, AgentLoopConfig
 from swink.engine.loop import agent_loop
+from swink.errors import MissingKey
 from swink.messages import UserMessage
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, TextDelta, TextEnd, TextStart
@@ -149,16 +151,32 @@ async def test_the_agents_own_server_is_asked_again_after_another_provider_was(
     assert spy.seen == [("openai:a", KEY), ("openai:b", KEY), ("openai:d", KEY), ("openai:a", KEY)]
 
 
-async def test_without_the_key_the_error_says_where_one_comes_from_and_why_it_was_not_sent(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_without_a_key_of_its_own_another_provider_is_refused_before_the_run_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     talker = Agent("openai:gpt-5", options=StreamOptions(api_key=KEY), retry=NO_RETRY)
     talker.model = "groq:llama-3.3-70b-versatile"
-    result = await talker.run("hi")
+    with pytest.raises(MissingKey, match="set GROQ_API_KEY, or run: swink keys set groq") as raised:
+        await talker.run("hi")
+    assert KEY not in str(raised.value)
+    assert not talker.messages
+
+
+async def test_a_fallback_without_the_key_says_where_one_comes_from_and_why_it_was_not_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("GROQ_API_KEY", raising=False)
+    model = "groq:llama-3.3-70b-versatile"
+    spy = Spy(1, "https://api.openai.com/v1")
+    result = await agent("openai:gpt-5", spy, fallback_models=[(model, OpenAIStreamFn(preset="groq"))]).run(
+        "hi"
+    )
     assert result.error_kind == "auth"
     assert "GROQ_API_KEY" in str(result.error)
-    assert "was given for openai and is not sent to groq:llama-3.3-70b-versatile" in str(result.error)
+    assert f"was given for openai and is not sent to {model}" in str(result.error)
     assert KEY not in str(result.error)
 
 
