@@ -42,8 +42,8 @@ def test_a_budget_that_is_no_amount_is_refused(limit: str, value: Any):
 
 def test_a_budget_without_a_limit_and_wrong_words_of_a_budget_are_refused():
     refused("limits nothing: give max_cost", Budget)
-    refused("scope='turn': give 'run' or 'session'", Budget, max_cost=1, scope="turn")
-    refused("unknown_price='ignore': give 'stop' or 'warn'", Budget, max_cost=1, unknown_price="ignore")
+    refused("scope is 'run', 'session', not 'turn'", Budget, max_cost=1, scope="turn")
+    refused("unknown_price is 'stop', 'warn', not 'ignore'", Budget, max_cost=1, unknown_price="ignore")
     refused("reserve='no': give True or False", Budget, max_cost=1, reserve="no")
     refused("expected_output=-1", Budget, max_cost=1, expected_output=-1)
 
@@ -59,7 +59,7 @@ def test_repeats_that_are_no_whole_number_from_two_on_are_refused(value: Any):
 
 
 def test_wrong_words_of_loop_detection_are_refused():
-    refused("action='warn': give 'nudge' or 'stop'", LoopDetection, action="warn")
+    refused("action is 'nudge', 'stop', not 'warn'", LoopDetection, action="warn")
     refused("same_results=1: give True or False", LoopDetection, same_results=1)
     refused(r"ignore='id': give a list, such as ignore=\['id'\]", LoopDetection, ignore="id")
     refused("nudge: ' '", LoopDetection, nudge=" ")
@@ -89,7 +89,7 @@ def test_a_redactor_that_redacts_nothing_is_refused():
     refused(r"give a list, such as kinds=\['email'\]", PiiRedactor, "email")
     refused(r"knows no kinds \['mail'\]: choose from key, email", PiiRedactor, ["mail"])
     refused(r"give a list, such as keep=\['a@b.io'\]", PiiRedactor, keep="a@b.io")
-    refused("arguments='mask': give 'restore' or 'redact' or 'keep'", PiiRedactor, arguments="mask")
+    refused("arguments is 'restore', 'redact', 'keep', not 'mask'", PiiRedactor, arguments="mask")
 
 
 def test_a_filter_that_filters_nothing_or_everything_is_refused():
@@ -101,18 +101,18 @@ def test_a_filter_that_filters_nothing_or_everything_is_refused():
     refused("category 'rude' has no words; known: profanity", ContentFilter, categories=["rude"])
     refused("category 'rude' has no words", ContentFilter, categories={"rude": []})
     refused("is not a regular expression", ContentFilter, patterns=["("])
-    refused("matches every text", ContentFilter, patterns=["x*"])
-    refused("matches every text", ContentFilter, patterns=[re.compile("")])
-    refused("action='drop': give 'stop' or 'mask'", ContentFilter, ["secret"], action="drop")
+    refused("matches even an empty text", ContentFilter, patterns=["x*"])
+    refused("matches even an empty text", ContentFilter, patterns=[re.compile("")])
+    refused("action is 'stop', 'mask', not 'drop'", ContentFilter, ["secret"], action="drop")
     refused("mask: ''", ContentFilter, ["secret"], mask="")
 
 
 def test_wrong_options_of_the_injection_guard_are_refused():
-    refused("action='warn': give 'quarantine' or 'stop'", PromptInjectionGuard, "warn")
+    refused("action is 'quarantine', 'stop', not 'warn'", PromptInjectionGuard, "warn")
     refused("check_user='no': give True or False", PromptInjectionGuard, check_user="no")
     refused("give a list, such as patterns=", PromptInjectionGuard, patterns="sesame")
     refused("is not a regular expression", PromptInjectionGuard, patterns=["["])
-    refused("matches every text", PromptInjectionGuard, patterns=["(sesame)?"])
+    refused("matches even an empty text", PromptInjectionGuard, patterns=["(sesame)?"])
     refused("has no effect without a judge", PromptInjectionGuard, judge_required=True)
     refused("a judge is a model", PromptInjectionGuard, judge=7)
 

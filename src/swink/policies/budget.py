@@ -20,9 +20,10 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from swink import catalog
+from swink.config import check_word
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
-from swink.policies.inputs import check_flag, check_number, check_word
+from swink.policies.inputs import check_flag, check_number
 from swink.policies.scope import current_task
 from swink.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
 from swink.tokens import FRAME, estimate_tokens, json_size, text_size

@@ -7,10 +7,11 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
+from swink.config import check_word
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Message, Text, Thinking
 from swink.policies.disguises import respell, turn, undisguise
-from swink.policies.inputs import check_word, patterns_of, texts_of
+from swink.policies.inputs import patterns_of, texts_of
 from swink.policy import KeepVerdict, Policy, PolicyContext, Replace, ReplyVerdict, Stop, Turn
 
 _PROFANITY = "fuck fucking fucked shit bullshit asshole bastard bitch cunt motherfucker"

@@ -9,10 +9,11 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from swink.config import check_word
 from swink.errors import InvalidInput
 from swink.messages import CustomMessage, Extension, Message, Text, ToolResultMessage, UserMessage
 from swink.policies.disguises import undisguise
-from swink.policies.inputs import check_flag, check_number, check_word, patterns_of
+from swink.policies.inputs import check_flag, check_number, patterns_of
 from swink.policies.judging import InjectionJudge, JudgeModel
 from swink.policies.suspicion import is_suspicious
 from swink.policies.texts import map_texts, strings_in

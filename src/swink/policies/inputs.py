@@ -20,12 +20,6 @@ def check_number(
         raise InvalidInput(f"{option}={value!r}: give {number} {bound}")
 
 
-def check_word(option: str, value: object, words: Iterable[str]) -> None:
-    """Refuse a word that the option does not know."""
-    if value not in (known := tuple(words)):
-        raise InvalidInput(f"{option}={value!r}: give {' or '.join(map(repr, known))}")
-
-
 def check_flag(option: str, value: object) -> None:
     """Refuse what is neither True nor False: a text such as "no" counts as true otherwise."""
     if not isinstance(value, bool):
@@ -38,7 +32,7 @@ def texts_of(option: str, values: Iterable[str]) -> tuple[str, ...]:
 
 
 def patterns_of(option: str, values: Iterable[str | re.Pattern[str]]) -> tuple[re.Pattern[str], ...]:
-    """Regular expressions, compiled to ignore case; refuses those that are wrong or match every text."""
+    """Regular expressions, compiled to ignore case; refuses those that are wrong or match an empty text."""
     compiled: list[re.Pattern[str]] = []
     for value in _listed(option, values, str, re.Pattern):
         try:
@@ -46,9 +40,7 @@ def patterns_of(option: str, values: Iterable[str | re.Pattern[str]]) -> tuple[r
         except re.error as error:
             raise InvalidInput(f"{option}: {value!r} is not a regular expression: {error}") from None
         if pattern.search("") is not None:
-            raise InvalidInput(
-                f"{option}: {pattern.pattern!r} matches every text, even an empty one; narrow it"
-            )
+            raise InvalidInput(f"{option}: {pattern.pattern!r} matches even an empty text; narrow it")
         compiled.append(pattern)
     return tuple(compiled)
 

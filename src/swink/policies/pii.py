@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from swink.config import check_word
 from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
@@ -19,7 +20,7 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
-from swink.policies.inputs import check_word, texts_of
+from swink.policies.inputs import texts_of
 from swink.policies.personal import KINDS, Kind, find
 from swink.policies.scope import PerRun
 from swink.policies.texts import map_texts

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from swink.checkpoint import SavedAgent
 from swink.codec import savable
+from swink.engine.waiting import resolve
 from swink.errors import InvalidInput
 from swink.policies.inputs import check_number
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
@@ -103,8 +104,8 @@ class _Saving:
         saving = await run_in_thread(self._call, {"ctx": ctx}, "checkpoint", lambda: None)
         if self._abandoned and inspect.iscoroutine(saving):
             saving.close()
-        elif inspect.isawaitable(saving):
-            await saving
+        else:
+            await resolve(saving)
 
     def _call(self, ctx: PolicyContext) -> Any:
         self._in_thread = True

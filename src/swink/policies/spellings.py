@@ -46,7 +46,7 @@ _DEEPEST = 5
 """How often a path is decoded; one that is encoded more often is refused."""
 
 
-class Part(Struct, frozen=True):
+class PathPart(Struct, frozen=True):
     """A piece of a string that may be a path: `certain`, or only if something of that name exists."""
 
     text: str
@@ -65,15 +65,15 @@ def kind_of(name: str, outer: Kind) -> Kind:
     return "text" if _TEXT_WORDS.intersection(words) else outer
 
 
-def parts_of(text: str, kind: Kind) -> Iterator[Part]:
+def parts_of(text: str, kind: Kind) -> Iterator[PathPart]:
     """The parts of a string that are judged."""
     whole = text.strip()
     if kind == "text":
         if "\n" not in whole and not _URL.match(whole):
-            yield from (Part(item, False) for item in (whole, *whole.split("\0")) if item)
+            yield from (PathPart(item, False) for item in (whole, *whole.split("\0")) if item)
         return
     # URLs are included: a tool that takes one for a path follows its dots.
-    yield Part(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
+    yield PathPart(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
     words = whole.split()
     items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
     if kind == "path" or all(map(_is_word_of_a_command, words)) or all(map(_NAME.search, words)):
@@ -84,17 +84,17 @@ def parts_of(text: str, kind: Kind) -> Iterator[Part]:
         yield from _tokens(single, certain=len(single) == len(items))
 
 
-def _tokens(tokens: Iterable[str], *, certain: bool) -> Iterator[Part]:
+def _tokens(tokens: Iterable[str], *, certain: bool) -> Iterator[PathPart]:
     """Words and items of a list, and what follows `=`, `@`, a colon or an option in them."""
     for token in dict.fromkeys(tokens):
-        yield Part(token, certain and _is_meant(token))
+        yield PathPart(token, certain and _is_meant(token))
         if _URL.match(token) or _BASE64.fullmatch(token):
             continue
         for piece in _PIECES.split(token):
             if piece and piece != token:
-                yield Part(piece, certain and _is_meant(piece))
+                yield PathPart(piece, certain and _is_meant(piece))
         if (option := _OPTION.match(token)) is not None:
-            yield Part(token[option.end() :], certain)
+            yield PathPart(token[option.end() :], certain)
 
 
 def _is_meant(word: str) -> bool:
