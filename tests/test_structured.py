@@ -193,14 +193,11 @@ async def test_a_validator_that_raises_sends_the_model_its_reason_and_counts_as_
 
     small = {"name": "Arles", "people": 5}
     agent = agent_on(call(small), call(GOOD, "2"))
-    output = StructuredOutput(DataCity, 1, validate)
-    assert await output.tool.execute("1", GOOD, ToolContext("1", NAME)) == "received"
-    assert output.value == DataCity("Tokyo", 14)
-    refusing = StructuredOutput(DataCity, 1, validate)
-    with pytest.raises(ToolError, match="too small"):
-        await refusing.tool.execute("1", small, ToolContext("1", NAME))
-    assert not refusing.received
-    assert agent.messages == []
+    assert (await agent.run("q", output=DataCity, validate=validate)).output == DataCity("Tokyo", 14)
+    assert agent.messages[2].text == "too small, name a larger one"
+    failing = agent_on(call(small), call(small, "2"))
+    result = await failing.run("q", output=DataCity, validate=validate, max_output_retries=1)
+    assert "after 2 attempts; the last problem: too small" in (result.error or "")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -232,6 +229,9 @@ async def test_another_error_of_a_validator_comes_out_as_it_is():
     with pytest.raises(LookupError):
         await output.tool.execute("1", GOOD, ToolContext("1", NAME))
     assert not output.received
+    agent = agent_on(call(GOOD))
+    await agent.run("q", output=DataCity, validate=validate, max_output_retries=0)
+    assert agent.messages[2].is_error, "and is an error result in a run"
 
 
 @pytest.mark.parametrize("options", [{"retries": -1}, {"retries": "3"}, {"retries": 1, "validate": 5}])

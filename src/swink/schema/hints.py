@@ -36,15 +36,12 @@ class Field(Struct, frozen=True):
 
 
 def take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The hint without what qualifies it (`Annotated`, `NewType`, aliases, `Required` …), and all extras."""
+    """The hint inside `Annotated`, `NewType` and aliases, and all extras that were said of it."""
     extras: tuple[Any, ...] = ()
     while True:
-        origin = get_origin(hint)
-        if origin is Annotated:
+        if get_origin(hint) is Annotated:
             extras = (*hint.__metadata__, *extras)
             hint = hint.__origin__
-        elif _is_qualifier(origin):
-            hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         elif type(hint).__name__ == "TypeAliasType":
