@@ -5,6 +5,7 @@ cannot be part of a cycle are hidden from the garbage collector (`gc=False`): a 
 """
 
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_typeddict
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_type
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
+
+from swink.errors import InvalidInput, check_type
 
 T = TypeVar("T")
 
@@ -26,6 +29,10 @@ class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
     """Plain text."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str:
+            check_type("Text(text)", self.text, str)
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", omit_defaults=True):
@@ -71,10 +78,41 @@ class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
 
     source: Base64Source | UrlSource | FileSource
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, Base64Source | UrlSource | FileSource):
+            given = f"{type(self.source).__name__}: write Image.from_file(path), from_url(url) or from_bytes(data)"
+            raise InvalidInput(f"an image has a source, not a {given}")
+
     @classmethod
     def from_file(cls, path: str | Path) -> "Image":
         """An image on disk."""
+        check_type("Image.from_file(path)", path, (str, Path))
         return cls(FileSource(str(path)))
+
+    @classmethod
+    def from_url(cls, url: str) -> "Image":
+        """An image that the provider fetches."""
+        if not isinstance(url, str) or not url.startswith(("http://", "https://", "data:")):
+            raise InvalidInput(f"Image.from_url() takes an http, https or data URL, not {url!r:.80}")
+        return cls(UrlSource(url))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, media_type: str | None = None) -> "Image":
+        """An image in memory; the media type of PNG, JPEG, GIF and WebP is read off their first bytes."""
+        check_type("Image.from_bytes(data)", data, (bytes, bytearray, memoryview))
+        found = media_type or next(
+            (kind for start, kind in _SIGNATURES if bytes(data[:12]).startswith(start)), None
+        )
+        if found is None and bytes(data[8:12]) == b"WEBP":
+            found = "image/webp"
+        if found is None:
+            raise InvalidInput(
+                "no PNG, JPEG, GIF or WebP image; say what it is: from_bytes(data, media_type=...)"
+            )
+        return cls(Base64Source(b64encode(data).decode(), found))
+
+
+_SIGNATURES = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
 class Extension(Struct, frozen=True, tag="extension", tag_field="type"):
@@ -373,7 +411,7 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
     )
     for block in blocks:
         if not isinstance(block, ContentBlock):
-            raise TypeError(
+            raise InvalidInput(
                 f"content takes a str, or a list of text and content blocks, not {type(block).__name__}"
             )
     return blocks
@@ -396,7 +434,7 @@ def as_messages(value: Input) -> tuple[Message, ...]:
         elif isinstance(item, str | Text | Image | Extension):
             loose.append(item)
         else:
-            raise TypeError(
+            raise InvalidInput(
                 f"input takes a str, a message, or a list of messages, text and images, not {type(item).__name__}"
             )
     if loose:
@@ -404,11 +442,12 @@ def as_messages(value: Input) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _items(value: Any, what: str) -> Iterable[Any]:
+def _items(value: object, what: str) -> Iterable[Any]:
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
-        raise TypeError(
-            f"{what} takes a str, a message, or a list of messages, text and blocks, not {type(value).__name__}"
-        )  # pyright: ignore[reportUnknownArgumentType]
+        kind = type(cast(object, value)).__name__
+        raise InvalidInput(
+            f"{what} takes a str, a message, or a list of messages, text and blocks, not {kind}"
+        )
     return cast("Iterable[Any]", value)
 
 

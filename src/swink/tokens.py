@@ -24,21 +24,22 @@ def estimate_tokens(message: Message) -> int:
 def size_of(message: Message) -> int:
     """The size of a message's content, in bytes."""
     size = 0
-    for block in message.content:
-        kind: Any = type(block)
+    for item in message.content:
+        block: Any = item
+        kind = type(item)
         if kind is Text or kind is Thinking:
-            size += text_size(block.text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+            size += text_size(block.text)
         elif kind is ToolCall:
-            size += len(block.name) + json_size(block.arguments)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+            size += len(block.name) + json_size(block.arguments)
         elif kind is Image:
             size += _IMAGE
     return size
 
 
-def size_of_texts(messages: Iterable[Message]) -> int | None:
+def size_of_texts(messages: Iterable[Any]) -> int | None:
     """The size of messages that are one block of text each, in a fifth of the time; None if any is not."""
     try:
-        return text_size("".join([block.text for message in messages for (block,) in (message.content,)]))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+        return text_size("".join([block.text for message in messages for (block,) in (message.content,)]))
     except (ValueError, AttributeError, TypeError):
         return None
 

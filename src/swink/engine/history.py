@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast, overload
 
-from swink.errors import BrokenHistory
+from swink.errors import BrokenHistory, InvalidInput
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -67,7 +67,7 @@ class History:
         """Pair calls with their results; where all is text there are none, and the same look at it measures it."""
         kinds = set(map(type, self.items))
         if strangers := kinds - _MESSAGE_TYPES:
-            raise TypeError(
+            raise InvalidInput(
                 f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
             )
         size = None if ToolResultMessage in kinds else size_of_texts(self.items)
