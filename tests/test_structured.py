@@ -5,8 +5,9 @@ import copy
 import dataclasses
 import json
 import threading
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
+import attrs
 import jsonschema
 import msgspec
 import pydantic
@@ -258,6 +259,40 @@ class Fussy(msgspec.Struct, frozen=True):
             raise ValueError
 
 
+@dataclasses.dataclass
+class Circle:
+    kind: Literal["circle"]
+    size: int
+
+
+@dataclasses.dataclass
+class Square:
+    kind: Literal["square"]
+    size: int
+
+
+class Cat(msgspec.Struct, tag=True):
+    name: str
+
+
+class Dog(msgspec.Struct, tag=True):
+    name: str
+
+
+class Spot(NamedTuple):
+    x: int
+    y: int
+
+
+@attrs.define(eq=False)
+class Sized:
+    n: int
+    _m: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sized)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
     reason: str
@@ -289,6 +324,12 @@ class Refusal:
         (DataCity | None, '{"value": null', None),
         (list[DataCity | None], '{"value": [null, {"name": "n', [None, DataCity("n", None)]),
         (Annotated[DataCity, "a city"], '{"name": "To', DataCity("To", None)),
+        (Circle | Square, '{"value": {"kind": "squ', Square("squ", None)),
+        (Circle | Square, '{"value": {"kind": "square", "size": 1', Square("square", 1)),
+        (Cat | Dog, '{"value": {"type": "D', Dog(None)),
+        (Spot, '{"value": [1', Spot(1, None)),
+        (Sized, '{"n": 1', Sized.__new__(Sized)),
+        (pydantic.RootModel[list[int]], '{"value": [1', pydantic.RootModel[list[int]]([1])),
     ],
 )
 def test_the_growing_value_has_none_where_nothing_has_arrived(output: Any, text: str, expected: Any):
@@ -300,6 +341,11 @@ def test_growing_pydantic_models_are_made_without_validation():
     assert isinstance(place, Place)
     assert isinstance(place.city, ModelCity)
     assert (place.city.name, place.city.people, place.tags, place.at) == ("To", None, None, "here")
+
+
+def test_a_growing_attrs_class_has_none_too():
+    sized = StructuredOutput(Sized, 0).partial('{"n": 1')
+    assert (sized.n, sized._m) == (1, None)
 
 
 def test_a_growing_struct_is_not_judged_by_its_own_checks():

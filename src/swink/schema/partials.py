@@ -1,12 +1,13 @@
 """Partial values: what incomplete JSON already says of a value, with None for what has not arrived."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, cast, get_args, get_origin, is_typeddict
 
 import msgspec
 
-from swink.schema.hints import fields_of, is_struct, members_of, take_apart
+from swink.schema.hints import fields_of, is_a, is_struct, members_of, take_apart
 
 
 def partial_json(text: str) -> Any:
@@ -20,19 +21,26 @@ def partial_value(hint: Any, data: Any) -> Any:
     """Incomplete data as a value of the type, made without its validation; scalars stay as they are."""
     hint = _choose_member(hint, data)
     origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if hasattr(origin, "__pydantic_root_model__") and origin.__pydantic_root_model__:
+        return origin.model_construct(partial_value(origin.model_fields["root"].annotation, data))
     match data:
         case dict():
             return _partial_object(hint, origin, arguments, cast("dict[str, Any]", data))
-        case list() if origin is tuple and arguments and arguments[-1] is not ...:
-            return tuple(
-                [partial_value(*pair) for pair in zip(arguments, cast("list[Any]", data), strict=False)]
-            )
         case list():
-            item = arguments[0] if arguments else Any
-            items: Any = [partial_value(item, value) for value in cast("list[Any]", data)]
-            return cast(Any, origin)(items) if origin in (tuple, set, frozenset) else items
+            return _partial_list(hint, origin, arguments, cast("list[Any]", data))
         case _:
             return data
+
+
+def _partial_list(hint: Any, cls: Any, arguments: tuple[Any, ...], data: list[Any]) -> Any:
+    make: Callable[..., Any] = cls
+    if cls is tuple and arguments and arguments[-1] is not ...:
+        return tuple([partial_value(*pair) for pair in zip(arguments, data, strict=False)])
+    if is_a(cls, tuple) and (fields := fields_of(hint)) is not None:
+        values = [partial_value(field.hint, item) for field, item in zip(fields, data, strict=False)]
+        return make(*values, *[None] * (len(fields) - len(values)))
+    items = [partial_value(arguments[0] if arguments else Any, item) for item in data]
+    return make(items) if cls in (tuple, set, frozenset) else items
 
 
 def _partial_object(hint: Any, cls: Any, arguments: tuple[Any, ...], data: dict[str, Any]) -> Any:
@@ -53,11 +61,12 @@ def _partial_object(hint: Any, cls: Any, arguments: tuple[Any, ...], data: dict[
     if is_struct(cls):
         return _without_post_init(cls)(**values)
     made = object.__new__(cls)
-    for field in dataclasses.fields(cls):
-        object.__setattr__(made, field.name, values.get(field.name))
+    for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else cls.__attrs_attrs__:
+        object.__setattr__(made, field.name, values.get(getattr(field, "alias", field.name)))
     return made
 
 
+@lru_cache(maxsize=64)
 def _without_post_init(cls: Any) -> Any:
     """A Struct class whose `__post_init__` does not run, since it would judge what has not arrived."""
     if not hasattr(cls, "__post_init__"):
@@ -79,27 +88,25 @@ def _choose_member(hint: Any, data: Any) -> Any:
 
 
 def _may_become(hint: Any, data: Any) -> bool:
-    origin = get_origin(hint) or hint
+    cls = get_origin(hint) or hint
+    if isinstance(data, list):
+        return cls in (list, tuple, set, frozenset)
     if not isinstance(data, dict):
-        return isinstance(data, list) and origin in (list, tuple, set, frozenset)
-    keys = cast("dict[str, Any]", data).keys()
+        return False
+    arrived = cast("dict[str, Any]", data)
     fields = fields_of(hint)
     if fields is None:
-        return isinstance(origin, type) and issubclass(origin, Mapping)
-    tag_field, tag = _tag(origin)
-    known = {field.key for field in fields} | {field.name for field in fields} | {tag_field}
-    kind = cast("dict[str, Any]", data).get(tag_field, tag) if tag_field else None
-    return (
-        keys <= known
-        and kind == tag
-        and all(
-            data[field.key] in get_args(field.hint)
-            for field in fields
-            if field.key in data and get_origin(field.hint) is Literal
-        )
+        return is_a(cls, Mapping)
+    words = {field.key: get_args(take_apart(field.hint)[0]) for field in fields if _is_literal(field.hint)}
+    config = getattr(cls, "__struct_config__", None)
+    if config is not None and config.tag_field is not None:
+        words[config.tag_field] = (config.tag,)
+    known = {field.key for field in fields} | {field.name for field in fields} | set(words)
+    return arrived.keys() <= known and all(
+        any(word == arrived[key] or str(word).startswith(str(arrived[key])) for word in words[key])
+        for key in words.keys() & arrived.keys()
     )
 
 
-def _tag(cls: Any) -> tuple[str | None, Any]:
-    config = getattr(cls, "__struct_config__", None)
-    return (config.tag_field, config.tag) if config is not None else (None, None)
+def _is_literal(hint: Any) -> bool:
+    return get_origin(take_apart(hint)[0]) is Literal
