@@ -1,10 +1,10 @@
-"""Guards: what they catch of the corpus in the tests, what they raise on harmless files, and the CPU time per kB.
+"""Guards: what they find in the tests' corpus, their false alarms on harmless files, and CPU time per kB.
 
     python benchmarks/guards.py [files]
 
-`aside` is the part of the corpus that was written before the guards were tuned. Harmless are the sources and documents of this
-Python's standard library and of what is installed beside swink. The last table feeds each guard shapes that are made to be slow:
-the ratio is the time for four times the text, and 4 is linear.
+`aside` is the part of the corpus that was written before the guards were tuned. The harmless files are
+sources and documents of Python's standard library and of the installed packages. The last table gives each
+guard texts that are made to be slow; its ratio is the time for four times the text, and 4 is linear.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""What tools and policies cost: a policy in each slot, a command at each sandbox level, a search beside ripgrep.
+"""What tools and policies cost: a policy in each slot, a command at each sandbox level, a search.
 
 python benchmarks/tools.py [files in the searched tree, default 50000]
 """
@@ -19,7 +19,7 @@ import work
 
 from swink import Agent, Policy
 from swink.tools.sandbox import Sandbox
-from swink.tools.timings import command_seconds, make_tree, ripgrep_seconds, search_seconds
+from swink.tools.timings import make_tree, time_command, time_ripgrep, time_search
 
 TURNS = 50
 
@@ -58,15 +58,15 @@ async def main() -> None:
         print("\n| bash at level | start-up, best wall ms |\n|---|---:|")
         for level in ("none", "workspace", "workspace+net"):
             backend = await Sandbox(folder, level).backend()
-            print(f"| {level} ({backend}) | {await command_seconds(folder, level) * 1e3:.0f} |")
+            print(f"| {level} ({backend}) | {await time_command(folder, level) * 1e3:.0f} |")
         print(f"\nlaying out {files:,} files …", file=sys.stderr)
         make_tree(folder, files)
         ripgrep = shutil.which("rg")
         print(f"\n| search of {files:,} files | wall s | matches |\n|---|---:|---:|")
         for name, (seconds, matches) in {
-            "search_text, plain Python": search_seconds(folder, "needle_here", None),
-            **({"search_text on ripgrep": search_seconds(folder, "needle_here", ripgrep)} if ripgrep else {}),
-            **({"ripgrep alone": ripgrep_seconds(folder, "needle_here", ripgrep)} if ripgrep else {}),
+            "search_text, plain Python": time_search(folder, "needle_here", None),
+            **({"search_text on ripgrep": time_search(folder, "needle_here", ripgrep)} if ripgrep else {}),
+            **({"ripgrep alone": time_ripgrep(folder, "needle_here", ripgrep)} if ripgrep else {}),
         }.items():
             print(f"| {name} | {seconds:.2f} | {matches} |")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from swink.messages import ToolResult
 from swink.tool import Tool, ToolContext, ToolError, as_result
-from swink.tools.process import HeadAndTail, Launch, Limits, run, shell_argv
+from swink.tools.process import HeadAndTail, Launch, Limits, build_shell_argv, run
 from swink.tools.sandbox import Sandbox
 
 
@@ -33,7 +33,7 @@ async def complaint(tool: Tool, **arguments: Any) -> str:
 async def shell(box: Sandbox, command: str, limits: Limits | None = None) -> tuple[int, str]:
     """Exit code and output of a shell command in a sandbox."""
     output = HeadAndTail(200_000)
-    launch: Launch = await box.launch(shell_argv(command), limits=limits or Limits(wall=20))
+    launch: Launch = await box.launch(build_shell_argv(command), limits=limits or Limits(wall=20))
     ending = await run(launch, output.add)
     return ending.code, output.text()
 

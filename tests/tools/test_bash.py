@@ -149,7 +149,7 @@ async def test_bad_arguments_are_refused(bash: Tool):
 async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("swink.tools.landlock.abi", lambda: 0)
+    monkeypatch.setattr("swink.tools.landlock.read_abi", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere:/bin")
     if os.path.exists("/bin/bwrap"):
         (tmp_path / "bin").mkdir()

@@ -9,7 +9,7 @@ from calling import call, complaint, named
 
 from swink.tool import Tool, ToolContext, ToolError
 from swink.tools import coding_tools, writing
-from swink.tools.text import short_hash
+from swink.tools.text import hash_content
 from swink.tools.workspace import Workspace
 from swink.tools.writing import write_tools
 
@@ -76,10 +76,10 @@ async def test_what_is_no_file_of_the_workspace_stays(tmp_path: Path):
 async def test_another_hash_than_expected_keeps_the_file(tmp_path: Path, delete_file: Tool):
     (tmp_path / "file").write_text("new")
     assert "nothing was changed" in await complaint(
-        delete_file, path="file", expected_hash=short_hash(b"old")
+        delete_file, path="file", expected_hash=hash_content(b"old")
     )
     assert (tmp_path / "file").read_text() == "new"
-    await call(delete_file, path="file", expected_hash=short_hash(b"new"))
+    await call(delete_file, path="file", expected_hash=hash_content(b"new"))
     assert not (tmp_path / "file").exists()
 
 

@@ -14,13 +14,13 @@ from calling import call, named, shell
 
 from swink.errors import MisuseError
 from swink.tools import coding_tools, egress
-from swink.tools.addresses import networks
-from swink.tools.domains import Domains, canonical
+from swink.tools.addresses import parse_networks
+from swink.tools.domains import Domains, canonicalize
 from swink.tools.egress import DomainApproval, Egress
 from swink.tools.process import Limits
 from swink.tools.sandbox import Sandbox, SandboxUnavailable
 
-LOOPBACK = networks(["127.0.0.0/8"])
+LOOPBACK = parse_networks(["127.0.0.0/8"])
 linux = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 
 
@@ -84,7 +84,7 @@ async def ask(path: str, request: str | bytes, *, then: bytes = b"") -> str:
     ],
 )  # fmt: skip
 def test_names_are_brought_to_one_form_and_addresses_are_none(host: str, name: str | None):
-    assert canonical(host) == name
+    assert canonicalize(host) == name
 
 
 @pytest.mark.parametrize(

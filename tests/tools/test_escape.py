@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from swink.tools import bubblewrap
 from swink.tools.process import Limits, run
 from swink.tools.sandbox import Sandbox, SandboxUnavailable
-from swink.tools.view import view_of
+from swink.tools.view import build_view
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 
@@ -241,7 +241,7 @@ async def test_a_level_that_cannot_be_had_is_refused_with_every_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("swink.tools.landlock.abi", lambda: 4)
+    monkeypatch.setattr("swink.tools.landlock.read_abi", lambda: 4)
     marker = tmp_path / "ran"
     with pytest.raises(SandboxUnavailable) as refusal:
         await Sandbox(tmp_path).launch(["/bin/touch", str(marker)])
@@ -381,10 +381,10 @@ def test_the_view_shows_no_home_and_no_secret(tmp_path: Path, monkeypatch: pytes
     (home / "lib").mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", f"{home}/bin:{home}/project/bin:/usr/bin:relative")
-    view = view_of(tmp_path, readable=[home / "Documents", "/", home])
+    view = build_view(tmp_path, readable=[home / "Documents", "/", home])
     outside = [path for path in view.readable if path.startswith(str(home))]
     assert outside == []  # all of it lies in the workspace already
-    view = view_of(home / "Documents", readable=["/", home])
+    view = build_view(home / "Documents", readable=["/", home])
     assert "/" not in view.readable
     assert str(home) not in view.readable
     assert {str(home / "bin"), str(home / ".cargo"), str(home / "project/bin")} <= set(view.readable)

@@ -11,7 +11,7 @@ import pytest
 from calling import call, eventually, named, shell
 
 from swink.tools import coding_tools
-from swink.tools.process import run, shell_argv
+from swink.tools.process import build_shell_argv, run
 from swink.tools.sandbox import Sandbox
 from swink.tools.supervisor.reservation import MARK
 
@@ -391,7 +391,7 @@ async def test_things_are_put_right_when_the_supervisor_is_killed(tmp_path: Path
     root = repository(tmp_path / "workspace")
     box = Sandbox(root, backends=(backend,))
     launch = await box.launch(
-        shell_argv("mkdir .vscode evil; echo x >> .git/config; touch started; sleep 20")
+        build_shell_argv("mkdir .vscode evil; echo x >> .git/config; touch started; sleep 20")
     )
     running = asyncio.ensure_future(run(launch, len))
     while not (root / "started").exists():
@@ -408,7 +408,7 @@ async def test_what_a_crash_has_left_breaks_nothing_and_goes_with_the_next_comma
     need("bubblewrap")
     root = repository(tmp_path / "workspace")
     box = Sandbox(root)
-    launch = await box.launch(shell_argv("touch started; sleep 20"))
+    launch = await box.launch(build_shell_argv("touch started; sleep 20"))
     running = asyncio.ensure_future(run(launch, lambda data: None))
     while not (root / "started").exists():
         await asyncio.sleep(0.01)

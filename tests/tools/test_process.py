@@ -17,7 +17,7 @@ from calling import eventually
 
 from swink.tools import process
 from swink.tools.environment import clean_environment
-from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, run, shell_argv
+from swink.tools.process import CannotStart, HeadAndTail, Launch, Limits, build_shell_argv, run
 from swink.tools.sandbox import Level, Sandbox
 
 PLACES: list[tuple[Level, str]] = [("none", "none"), ("workspace", "bubblewrap"), ("workspace", "landlock")]
@@ -34,7 +34,9 @@ def box(level: Level, backend: str, tmp_path: Path, need) -> Iterator[Sandbox]:
 
 async def run_shell(box: Sandbox, command: str, limits: Limits | None = None, size: int = 100_000):
     output = HeadAndTail(size)
-    ending = await run(await box.launch(shell_argv(command), limits=limits or Limits(wall=30)), output.add)
+    ending = await run(
+        await box.launch(build_shell_argv(command), limits=limits or Limits(wall=30)), output.add
+    )
     return ending, output
 
 
@@ -201,7 +203,7 @@ async def test_death_of_the_program_around_ends_the_command(tmp_path: Path):
     program = f"""
 import asyncio
 from swink.tools.process import Launch, run
-asyncio.run(run(Launch({shell_argv(family(tmp_path))!r}, "/", {{"PATH": {os.environ["PATH"]!r}}}), lambda data: None))
+asyncio.run(run(Launch({build_shell_argv(family(tmp_path))!r}, "/", {{"PATH": {os.environ["PATH"]!r}}}), lambda data: None))
 """
     around = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     await wait_for_family(tmp_path)
@@ -552,10 +554,10 @@ import tree
 tree._LISTED_BY_KERNEL = False
 child = subprocess.Popen(["sh", "-c", "sleep 71 & sh -c 'sleep 72' & (sleep 73 &) ; wait"], start_new_session=True)
 deadline = time.monotonic() + 5
-while len(tree.descendants(child.pid)) < 4 and time.monotonic() < deadline:
+while len(tree.list_descendants(child.pid)) < 4 and time.monotonic() < deadline:
     time.sleep(0.02)
-print(len(tree.descendants(child.pid)))
-print(tree.end(child.pid, 0, 0.2), len(tree.descendants(child.pid)))
+print(len(tree.list_descendants(child.pid)))
+print(tree.end_all(child.pid, 0, 0.2), len(tree.list_descendants(child.pid)))
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=30

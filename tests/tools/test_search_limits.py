@@ -18,7 +18,7 @@ from calling import call, complaint, eventually, named
 from tests.counts import MORE
 
 from swink.tool import ToolContext, ToolError
-from swink.tools.ignore import IgnoreFile, glob_regex
+from swink.tools.ignore import IgnoreFile, compile_glob
 from swink.tools.listing import list_tools
 from swink.tools.reading import read_tools
 from swink.tools.search import search_tools
@@ -283,7 +283,7 @@ def test_braces_still_stand_for_either():
         ("a{,b}", "a"),
         ("a{b,c", "a{b,c"),
     ):
-        assert glob_regex(pattern).fullmatch(path), pattern
+        assert compile_glob(pattern).fullmatch(path), pattern
 
 
 IGNORE_FILES = {

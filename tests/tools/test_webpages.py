@@ -14,7 +14,7 @@ from calling import call, complaint
 
 from swink.messages import Image
 from swink.tool import Tool
-from swink.tools.addresses import is_allowed, networks, parse
+from swink.tools.addresses import is_allowed, parse_address, parse_networks
 from swink.tools.html_text import html_to_text
 from swink.tools.webpages import MAX_BODY, Fetcher, UrlRefused, fetch_tools
 
@@ -361,7 +361,7 @@ METADATA = [
     "64:ff9b::a83f:8110",
     "::ffff:168.63.129.16",
 ]
-EVERYTHING = networks(
+EVERYTHING = parse_networks(
     [
         "0.0.0.0/0",
         "::/0",
@@ -377,18 +377,18 @@ EVERYTHING = networks(
 
 @pytest.mark.parametrize("text", METADATA)
 def test_metadata_services_are_refused_even_in_allowed_networks(text: str):
-    address = parse(text)
+    address = parse_address(text)
     assert address is not None
     assert not is_allowed(address)
     assert not is_allowed(address, EVERYTHING)
-    assert is_allowed(address, networks([text if "ffff:1" not in text else text.rsplit(":", 1)[1]]))
+    assert is_allowed(address, parse_networks([text if "ffff:1" not in text else text.rsplit(":", 1)[1]]))
 
 
 def test_an_address_inside_an_address_is_judged_too():
     for text in ("64:ff9b::7f00:1", "2002:7f00:1::", "64:ff9b::a00:1", "2001:0:808:808:0:0:80ff:fffe"):
-        assert not is_allowed(parse(text), networks(["::/0"])), text  # type: ignore[arg-type]
-    assert is_allowed(parse("64:ff9b::808:808"), networks(["64:ff9b::/96"]))  # type: ignore[arg-type]
-    assert is_allowed(parse("::1"), networks(["::/0"]))  # type: ignore[arg-type]
+        assert not is_allowed(parse_address(text), parse_networks(["::/0"])), text  # type: ignore[arg-type]
+    assert is_allowed(parse_address("64:ff9b::808:808"), parse_networks(["64:ff9b::/96"]))  # type: ignore[arg-type]
+    assert is_allowed(parse_address("::1"), parse_networks(["::/0"]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -494,10 +494,10 @@ def test_public_addresses_are_public():
         "::ffff:8.8.8.8",
         "192.0.1.1",
     ):
-        address = parse(text)
+        address = parse_address(text)
         assert address is not None
         assert is_allowed(address), text
-    assert is_allowed(parse("::ffff:127.0.0.1"), networks(["127.0.0.0/8"]))  # type: ignore[arg-type]
+    assert is_allowed(parse_address("::ffff:127.0.0.1"), parse_networks(["127.0.0.0/8"]))  # type: ignore[arg-type]
 
 
 # ---- HTML

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swink.errors import MisuseError
 from swink.tool import ToolError
-from swink.tools.workspace import PathRefused, Workspace, locked
+from swink.tools.workspace import PathRefused, Workspace, lock_spot
 
 
 @pytest.fixture
@@ -238,10 +238,10 @@ def test_one_file_one_lock_whatever_the_path(root: Path):
     (root / "link").symlink_to("dir")
     workspace = Workspace(root)
     entered: list[str] = []
-    with workspace.at("dir/file.txt") as first, locked(first):
+    with workspace.at("dir/file.txt") as first, lock_spot(first):
 
         def second() -> None:
-            with workspace.at("link/../dir/file.txt") as spot, locked(spot):
+            with workspace.at("link/../dir/file.txt") as spot, lock_spot(spot):
                 entered.append("second")
 
         thread = threading.Thread(target=second)

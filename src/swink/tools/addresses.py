@@ -4,13 +4,16 @@ Metadata services, from which machines in a cloud get credentials, are refused e
 unless the user names the single address.
 """
 
+import asyncio
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from swink.errors import InvalidInput
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 # Written out, because what `ipaddress` calls private or global differs between versions of Python.
 _SPECIAL_4 = [
@@ -66,7 +69,7 @@ _TEREDO = ipaddress.IPv6Network("2001::/32")
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
-def networks(names: Iterable[str]) -> tuple[Network, ...]:
+def parse_networks(names: Iterable[str]) -> tuple[Network, ...]:
     """Networks from their names, such as 127.0.0.0/8."""
     if isinstance(names, str):
         raise InvalidInput(f"networks are a list, so write [{names!r}]")
@@ -76,12 +79,18 @@ def networks(names: Iterable[str]) -> tuple[Network, ...]:
         raise InvalidInput(f"{error}; write a network such as 127.0.0.0/8 or ::1/128") from error
 
 
-def parse(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """An address from its usual spelling; None if it is not one."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+async def resolve_host(host: str, port: int) -> list[str]:
+    """The addresses of a host name."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def is_metadata_name(host: str) -> bool:
@@ -99,7 +108,7 @@ def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
     naming = [network for network in allowed if address.version == network.version and address in network]
     if any(network.prefixlen == network.max_prefixlen for network in naming):
         return True
-    if _is_metadata(address) or not all(is_allowed(inner, allowed) for inner in _embedded(address)):
+    if _is_metadata(address) or not all(is_allowed(inner, allowed) for inner in _find_embedded(address)):
         return False
     return bool(naming) or _is_public(address)
 
@@ -116,7 +125,7 @@ def _is_metadata(address: Address) -> bool:
     return any(address.version == network.version and address in network for network in _METADATA)
 
 
-def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
+def _find_embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
     """The IPv4 addresses inside an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address) or int(address) <= 1:
         return

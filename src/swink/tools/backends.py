@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from swink.tools import bubblewrap, landlock, seccomp
 from swink.tools.credentials import Readable
-from swink.tools.environment import command_environment
+from swink.tools.environment import build_environment
 from swink.tools.logs import log
-from swink.tools.process import CannotStart, Launch, Limits, run, shell_path
+from swink.tools.process import CannotStart, Launch, Limits, find_shell, run
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey
 
@@ -82,7 +82,7 @@ def _trouble_with(backend: Backend, scene: Scene) -> str:
 async def _probe(backend: Backend, network: bool) -> Verdict:
     if not seccomp.is_supported():
         return Verdict(backend, "no system call filter for this kind of processor")
-    if backend == "landlock" and (abi := landlock.abi()) < landlock.MINIMUM_ABI:
+    if backend == "landlock" and (abi := landlock.read_abi()) < landlock.MINIMUM_ABI:
         return Verdict(
             backend,
             f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed",
@@ -107,9 +107,9 @@ async def _try(verdict: Verdict, network: bool) -> str:
     with _Scratch() as scratch:
         workspace = scratch.workspace
         plain = Launch(
-            (shell_path(), "-c", _PROBE),
+            (find_shell(), "-c", _PROBE),
             workspace,
-            command_environment(scratch.environment),
+            build_environment(scratch.environment),
             Limits(wall=10),
             disks=(workspace,),
             backend=verdict.backend,

@@ -71,7 +71,7 @@ _commands: "weakref.WeakValueDictionary[str, RunningCommands]" = weakref.WeakVal
 _guard = threading.Lock()
 
 
-def running_in(root: str) -> RunningCommands:
+def find_running(root: str) -> RunningCommands:
     """The running commands of a workspace."""
     with _guard:
         found = _commands.get(root)

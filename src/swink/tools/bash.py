@@ -11,7 +11,7 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.command import run_command
 from swink.tools.inspection import only_looks
 from swink.tools.place import Place
-from swink.tools.process import Limits, shell_argv
+from swink.tools.process import Limits, build_shell_argv
 from swink.tools.sandbox import Sandbox
 from swink.tools.workspace import Workspace
 
@@ -103,7 +103,7 @@ class _Shell:
 
     def _only_looks(self, command: str, directory: str | None) -> bool:
         try:
-            shell = shell_argv("")[0]
+            shell = build_shell_argv("")[0]
             where = self._workspace.directory(self._directory if directory is None else directory)
         except ToolError:
             return False
@@ -122,7 +122,11 @@ class _Shell:
                 "the command was not run: what it would do has changed since it was approved; call it again"
             )
         where = self._workspace.directory(self._directory if directory is None else directory)
-        argv = [*shell_argv(_KEEP_DIRECTORY), "bash", command] if self._keeps else shell_argv(command)
+        argv = (
+            [*build_shell_argv(_KEEP_DIRECTORY), "bash", command]
+            if self._keeps
+            else build_shell_argv(command)
+        )
         limits = replace(self._limits, wall=min(self._limits.wall, timeout))
         completed = await run_command(
             self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from swink.tools import landlock, seccomp
 from swink.tools.addresses import Network
 from swink.tools.egress import DomainApproval, Egress
-from swink.tools.environment import git_identity
+from swink.tools.environment import read_git_identity
 from swink.tools.guarded import Guard
-from swink.tools.process import CannotStart, Launch, shell_path
+from swink.tools.process import CannotStart, Launch, find_shell
 from swink.tools.scene import Scene
 from swink.tools.view import SYSTEM, View, is_beneath
 
@@ -40,27 +40,29 @@ _PROXY_VARIABLES = {
 def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable_userns: bool) -> Launch:
     """A launch with the user's rights as one in bubblewrap; `private` as in `arguments`."""
     view = scene.view
-    options = arguments(view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns)
-    scoped = landlock.abi() >= landlock.MINIMUM_ABI
+    options = build_arguments(
+        view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns
+    )
+    scoped = landlock.read_abi() >= landlock.MINIMUM_ABI
     families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
     if not network or scoped:  # else abstract sockets of the whole machine would be in reach
         families.append(seccomp.AF_UNIX)
     home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
     return replace(
         plain,
-        argv=(str(shutil.which("bwrap")), *options, *_counted(plain)),
+        argv=(str(shutil.which("bwrap")), *options, *_limit_processes(plain)),
         cwd="/",
-        env={**git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home},
+        env={**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home},
         guards=GUARDS,
-        landlock=landlock.scopes() if scoped else None,
-        seccomp=seccomp.program(families, namespaces=True),
+        landlock=landlock.build_scopes() if scoped else None,
+        seccomp=seccomp.build_filter(families, namespaces=True),
         seccomp_fd=SECCOMP_FD,
-        reserved=tuple(reservations(view, scene.guard, private)),
+        reserved=tuple(list_reservations(view, scene.guard, private)),
         watch=scene.watch(scene.guard.kept),
     )
 
 
-def with_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
+def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
     """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
     path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
     if len(path) > 100:
@@ -69,13 +71,13 @@ def with_proxy(launch: Launch, private: str, approval: DomainApproval, networks:
     forwarder = (os.path.realpath(sys.executable), "-I", "-S", FORWARDER, PROXY, str(_PROXY_PORT))
     return replace(
         launch,
-        argv=(*_with_mounts(options, _FORWARD, path), "--", *forwarder, *command),
+        argv=(*_add_mounts(options, _FORWARD, path), "--", *forwarder, *command),
         env={**launch.env, **_PROXY_VARIABLES},
         egress=lambda: Egress(path, approval, networks),
     )
 
 
-def arguments(
+def build_arguments(
     view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True
 ) -> list[str]:
     """What goes between `bwrap` and the command.
@@ -95,16 +97,16 @@ def arguments(
         *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
         *_home(view, private),
-        *_bound("--ro-bind", [path for path in view.readable if not _in_system(path)]),
-        *_bound("--bind", [view.root]),
-        *_bound("--bind", guard.steady),
-        *_bound("--ro-bind", guard.read_only),
-        *_covered(view, private),
+        *_bind("--ro-bind", [path for path in view.readable if not _in_system(path)]),
+        *_bind("--bind", [view.root]),
+        *_bind("--bind", guard.steady),
+        *_bind("--ro-bind", guard.read_only),
+        *_cover_secrets(view, private),
         *("--remount-ro", "/", "--chdir", cwd, "--"),
     ]
 
 
-def _with_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
+def _add_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
     """The options with forwarder and proxy mounted, before the root becomes read-only."""
     at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
     return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
@@ -133,12 +135,12 @@ def _home(view: View, private: str) -> Iterator[str]:
         yield from ("--bind", f"{private}/home", view.home)
 
 
-def cover(path: str, private: str) -> str:
+def choose_cover(path: str, private: str) -> str:
     """What covers a secret: an empty directory, or an unreadable file that no program takes for real."""
     return f"{private}/{'nothing' if os.path.isdir(path) else 'unreadable'}"
 
 
-def reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
+def list_reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
     """The names that the supervisor reserves: those of the guard, and hidden ones that do not exist yet."""
     for path, content in guard.reserved:
         yield path, content, f"{private}/nothing" if content is None else ""
@@ -150,14 +152,14 @@ def reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, 
             yield path, b"" if is_file else None, f"{private}/{'unreadable' if is_file else 'nothing'}"
 
 
-def _covered(view: View, private: str) -> Iterator[str]:
+def _cover_secrets(view: View, private: str) -> Iterator[str]:
     shown = (view.root, *view.readable)
     for path in view.hidden:
         if any(is_beneath(path, top) for top in shown) and os.path.lexists(path):
-            yield from ("--ro-bind", cover(path, private), path)
+            yield from ("--ro-bind", choose_cover(path, private), path)
 
 
-def _bound(option: str, paths: Sequence[str]) -> Iterator[str]:
+def _bind(option: str, paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         yield from (option, path, path)
 
@@ -166,9 +168,9 @@ def _in_system(path: str) -> bool:
     return any(is_beneath(path, top) for top in SYSTEM)
 
 
-def _counted(launch: Launch) -> tuple[str, ...]:
+def _limit_processes(launch: Launch) -> tuple[str, ...]:
     """The command with a limit of processes, set inside since it counts per user namespace; not for root."""
     if os.getuid() == 0:
         return launch.argv
     limit = f'ulimit -u {launch.limits.processes} 2>/dev/null; exec "$@"'
-    return (shell_path(), "-c", limit, "sh", *launch.argv)
+    return (find_shell(), "-c", limit, "sh", *launch.argv)

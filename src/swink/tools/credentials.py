@@ -77,7 +77,7 @@ def is_known_place(directory: str) -> bool:
     return "." in directory and _IN_PLACES.search(directory.casefold()) is not None
 
 
-def suspicion(path: str) -> Suspicion | None:
+def suspect(path: str) -> Suspicion | None:
     """What name and place of a file say; for "perhaps" the content decides."""
     place, _, name = path.rpartition("/")
     if is_unsuspicious(name) and not is_known_place(place):
@@ -106,7 +106,7 @@ def holds_credentials(path: str, fd: int | None = None) -> bool:
     `fd` is the directory that the path's last name is in; without it the path is opened as it stands. A
     doubtful file that we cannot read counts as one with credentials.
     """
-    match suspicion(path):
+    match suspect(path):
         case None:
             return False
         case "sure":
@@ -147,7 +147,7 @@ class Readable:
         return self._all
 
 
-def how_to_allow(path: str) -> str:
+def explain_refusal(path: str) -> str:
     """What a refusal says about a file that holds credentials."""
     return (
         f"{path} may hold credentials, so tools and commands do not read it; "

@@ -32,7 +32,7 @@ class Domains:
     """An allow-list such as `docs.example.org`, `*.example.com`, `localhost:8080`."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = tuple(_parsed(entry) for entry in entries)
+        self._entries = tuple(_parse(entry) for entry in entries)
 
     def allows(self, host: str, port: int) -> bool:
         """Whether some entry allows a canonical name and a port."""
@@ -42,7 +42,7 @@ class Domains:
         return iter(self._entries)
 
 
-def canonical(host: str) -> str | None:
+def canonicalize(host: str) -> str | None:
     """A host name in lower-case ASCII without the final dot; None for an address or an invalid name."""
     try:
         name = host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
@@ -55,10 +55,10 @@ def canonical(host: str) -> str | None:
     return None if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
 
 
-def _parsed(entry: str) -> Domain:
+def _parse(entry: str) -> Domain:
     text, colon, port = entry.partition(":")
     below = text.startswith("*.")
-    name = canonical(text.removeprefix("*.") if below else text)
+    name = canonicalize(text.removeprefix("*.") if below else text)
     if name is None or (colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
         raise InvalidInput(
             f"{entry!r} is no domain; write a name such as docs.example.org, *.example.com or localhost:8080"

@@ -66,14 +66,15 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
     problems: list[str] = [] if edits else ["there are no edits"]
     for number, edit in enumerate(edits, 1):
         label = f"edit {number}: " if len(edits) > 1 else ""
-        match _places(text, lines, edit):
+        match _find_places(text, lines, edit):
             case str(problem):
                 problems.append(label + problem)
             case _Ambiguous(places):
-                problems.append(label + _ambiguity(lines, edit, places))
+                problems.append(label + _explain_ambiguity(lines, edit, places))
             case places:
                 spans += [
-                    _Span(start, end, _fitted(text, lines, edit, start, end), number) for start, end in places
+                    _Span(start, end, _fit_line_ends(text, lines, edit, start, end), number)
+                    for start, end in places
                 ]
     spans.sort(key=lambda span: (span.start, span.end))
     problems += [
@@ -83,17 +84,17 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
     ]
     if problems:
         raise EditFailed("nothing was changed: " + "\n".join(problems))
-    return Applied(_spliced(text, spans), tuple(lines.number(span.start) for span in spans))
+    return Applied(_splice(text, spans), tuple(lines.number(span.start) for span in spans))
 
 
-def _places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | _Ambiguous | str:
+def _find_places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | _Ambiguous | str:
     if not edit.old:
         return "`old` is empty; quote the text to replace, or use write_file to write a whole file"
     if edit.old == edit.new:
         return "`old` and `new` are the same"
-    found = list(_exact(text, edit.old)) or list(_tolerant(text, edit.old))
+    found = list(_find_exact(text, edit.old)) or list(_find_tolerant(text, edit.old))
     if not found:
-        return _missing(lines, edit.old)
+        return _explain_missing(lines, edit.old)
     if edit.replace_all:
         return _disjoint(found)
     if len(found) == 1:
@@ -109,7 +110,7 @@ def _places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | _
     return _Ambiguous(found)
 
 
-def _exact(text: str, old: str) -> Iterator[tuple[int, int]]:
+def _find_exact(text: str, old: str) -> Iterator[tuple[int, int]]:
     """Every occurrence, overlapping ones too: `aa` is not unique in `aaa`."""
     at = text.find(old)
     while at >= 0:
@@ -117,7 +118,7 @@ def _exact(text: str, old: str) -> Iterator[tuple[int, int]]:
         at = text.find(old, at + 1)
 
 
-def _tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
+def _find_tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
     """Occurrences that differ only in line ends and white space before them.
 
     The end of the file counts as the last line end.
@@ -148,7 +149,7 @@ def _disjoint(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return kept
 
 
-def _fitted(text: str, lines: "_Lines", edit: Edit, start: int, end: int) -> str:
+def _fit_line_ends(text: str, lines: "_Lines", edit: Edit, start: int, end: int) -> str:
     """The new text with the line ends of the place it goes to."""
     new = edit.new
     replaced = text[start:end]
@@ -159,7 +160,7 @@ def _fitted(text: str, lines: "_Lines", edit: Edit, start: int, end: int) -> str
     return new.replace("\n", "\r\n") if lines.ends_in_crlf(start) else new
 
 
-def _spliced(text: str, spans: Sequence[_Span]) -> str:
+def _splice(text: str, spans: Sequence[_Span]) -> str:
     parts: list[str] = []
     at = 0
     for span in spans:
@@ -193,45 +194,45 @@ class _Lines:
         return len(self.starts)
 
 
-def _ambiguity(lines: _Lines, edit: Edit, places: Sequence[tuple[int, int]]) -> str:
+def _explain_ambiguity(lines: _Lines, edit: Edit, places: Sequence[tuple[int, int]]) -> str:
     numbers = [lines.number(start) for start, _ in places]
     shown = "\n".join(f"  line {number}: {_clip(lines.line(number).strip())}" for number in numbers[:SHOWN])
     more = f"\n  and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
     return (
-        f"{_quoted(edit.old)} is there {len(places)} times:\n{shown}{more}\n"
+        f"{_quote(edit.old)} is there {len(places)} times:\n{shown}{more}\n"
         "Quote more lines around the one you mean, give near_line, or set replace_all."
     )
 
 
-def _missing(lines: _Lines, old: str) -> str:
+def _explain_missing(lines: _Lines, old: str) -> str:
     """Say that there is no such text, and show what comes nearest."""
     wanted = [line.strip() for line in old.splitlines() if line.strip()]
     if not wanted:
         return "`old` is only white space and is not in the file; quote a line next to it"
-    close = _nearest(lines, wanted)
+    close = _find_nearest(lines, wanted)
     if not close:
-        return f"{_quoted(old)} is not in the file, nor anything like it; read the file again"
+        return f"{_quote(old)} is not in the file, nor anything like it; read the file again"
     height = len(old.splitlines())
     shown = "\n".join(_excerpt(lines, number, height) for number in close)
     return (
-        f"{_quoted(old)} is not in the file. The nearest text is:\n{shown}\n"
+        f"{_quote(old)} is not in the file. The nearest text is:\n{shown}\n"
         "Quote it exactly as it is in the file, with its indentation."
     )
 
 
-def _nearest(lines: _Lines, wanted: Sequence[str]) -> list[int]:
+def _find_nearest(lines: _Lines, wanted: Sequence[str]) -> list[int]:
     """Up to three lines where a text like the wanted one may begin, best first."""
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted[0][:300])
     scores: list[tuple[float, int]] = []
     for number in range(1, min(len(lines), _SEARCHED) + 1):
         line = lines.line(number).strip()[:300]
-        if line and (score := _likeness(matcher, line, wanted[0][:300])) > _CLOSE:
-            scores.append((score + _following(lines, number, wanted), -number))
+        if line and (score := _compare(matcher, line, wanted[0][:300])) > _CLOSE:
+            scores.append((score + _count_following(lines, number, wanted), -number))
     return [-number for _, number in sorted(scores, reverse=True)[:3]]
 
 
-def _likeness(matcher: "difflib.SequenceMatcher[str]", line: str, wanted: str) -> float:
+def _compare(matcher: "difflib.SequenceMatcher[str]", line: str, wanted: str) -> float:
     """How like the wanted text a line is, or, of a much longer line, the part of it that fits best."""
     if line == wanted:
         return 1.0
@@ -245,7 +246,7 @@ def _likeness(matcher: "difflib.SequenceMatcher[str]", line: str, wanted: str) -
     return matcher.ratio()
 
 
-def _following(lines: _Lines, number: int, wanted: Sequence[str]) -> float:
+def _count_following(lines: _Lines, number: int, wanted: Sequence[str]) -> float:
     """How many of the lines after it agree too."""
     here = [lines.line(at).strip() for at in range(number + 1, min(number + 2 * len(wanted), len(lines)) + 1)]
     present = [line for line in here if line][: len(wanted) - 1]
@@ -257,7 +258,7 @@ def _excerpt(lines: _Lines, number: int, height: int) -> str:
     return "\n".join(f"  line {at}: {_clip(lines.line(at))}" for at in range(number, last + 1))
 
 
-def _quoted(old: str) -> str:
+def _quote(old: str) -> str:
     first = next((line.strip() for line in old.splitlines() if line.strip()), old)
     return f"`{_clip(first, 80)}`" + (" …" if len(old.strip().splitlines()) > 1 else "")
 

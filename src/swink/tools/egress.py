@@ -15,16 +15,14 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from urllib.parse import urlsplit
 
 from swink.engine.waiting import resolve
-from swink.tools.addresses import Network, is_allowed, parse
-from swink.tools.domains import PORTS, Domains, canonical
+from swink.tools.addresses import Network, Resolve, is_allowed, parse_address, resolve_host
+from swink.tools.domains import PORTS, Domains, canonicalize
 from swink.tools.logs import log
 
 ApproveDomain = Callable[[str], bool | Awaitable[bool]]
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MAX_HEAD = 32 << 10
 """Bytes of a request before its body."""
@@ -99,7 +97,7 @@ class Egress:
         self._path = path
         self._approval = approval
         self._networks = networks
-        self._resolve = resolve or _resolve
+        self._resolve = resolve or resolve_host
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "Egress":
@@ -115,9 +113,7 @@ class Egress:
         asyncio.get_running_loop().add_reader(self._listener, self._accept)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         with suppress(FileNotFoundError):
@@ -149,11 +145,11 @@ class Egress:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=inside, limit=MAX_HEAD)
             try:
-                host, port, first = _request(await _head(reader))
+                host, port, first = _parse_request(await _read_head(reader))
                 server, outside = await self._connect(host, port)
             except RequestRefused as refusal:
-                writer.write(_answer(refusal.status, str(refusal)))
-                await _drained(writer)
+                writer.write(_build_answer(refusal.status, str(refusal)))
+                await _drain(writer)
                 return
             if first:
                 outside.write(first)
@@ -170,7 +166,7 @@ class Egress:
                     side.transport.abort()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        name = canonical(host)
+        name = canonicalize(host)
         if name is None:
             raise RequestRefused(
                 "403 Forbidden",
@@ -194,7 +190,7 @@ class Egress:
     async def _reach(self, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         found = list(await self._resolve(name, port))
         for text in found:
-            address = parse(text)
+            address = parse_address(text)
             if address is None or not is_allowed(address, self._networks):
                 raise RequestRefused(
                     "403 Forbidden",
@@ -209,7 +205,7 @@ class Egress:
         raise trouble or OSError(f"{name} has no address")
 
 
-async def _head(reader: asyncio.StreamReader) -> bytes:
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         async with asyncio.timeout(HEAD_TIMEOUT):
             return await reader.readuntil(b"\r\n\r\n")
@@ -223,7 +219,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
         ) from None
 
 
-def _request(head: bytes) -> tuple[str, int, bytes]:
+def _parse_request(head: bytes) -> tuple[str, int, bytes]:
     """Host and port of a request, and the bytes to pass on: none of a CONNECT, else the request."""
     lines = head.decode("latin-1").split("\r\n")
     method, _, rest = lines[0].partition(" ")
@@ -271,22 +267,17 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
-async def _drained(writer: asyncio.StreamWriter) -> None:
+async def _drain(writer: asyncio.StreamWriter) -> None:
     async with asyncio.timeout(HEAD_TIMEOUT):
         await writer.drain()
         writer.close()
         await writer.wait_closed()
 
 
-def _answer(status: str, reason: str) -> bytes:
+def _build_answer(status: str, reason: str) -> bytes:
     body = f"{reason}\n".encode()
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-async def _resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -39,7 +39,7 @@ _GIT_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]")
 _GIT_SETTING = re.compile(r"\s*(name|email)\s*=\s*(.*?)\s*$", re.I)
 
 
-def command_environment(extra: Mapping[str, str]) -> dict[str, str]:
+def build_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """A command's environment: our variables without the secret ones, quiet settings, and the extra ones."""
     return {**clean_environment(os.environ), **QUIET, **extra}
 
@@ -63,7 +63,7 @@ def _is_secret_name(name: str) -> bool:
     )
 
 
-def git_identity(home: str) -> dict[str, str]:
+def read_git_identity(home: str) -> dict[str, str]:
     """Name and email for commits, from the user's git configuration, which sandboxed commands cannot read."""
     found: dict[str, str] = {}
     for path in (Path(home, ".config/git/config"), Path(home, ".gitconfig")):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from swink.tools.credentials import suspicion
+from swink.tools.credentials import suspect
 from swink.tools.options import Arguments, OptionTable, declare_options, read_arguments
 from swink.tools.place import Place
 from swink.tools.repository import is_quiet
@@ -44,25 +44,10 @@ _REF_LIST = (
 )
 
 
-_SETTINGS = frozenset(
-    {
-        "user",
-        "core",
-        "remote",
-        "branch",
-        "init",
-        "pull",
-        "push",
-        "diff",
-        "merge",
-        "color",
-        "log",
-        "status",
-        "commit",
-        "tag",
-        "alias",
-    }
-)
+_SETTINGS = frozenset({
+    "user", "core", "remote", "branch", "init", "pull", "push", "diff", "merge", "color", "log", "status",
+    "commit", "tag", "alias",
+})  # fmt: skip
 _ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
 """A pattern for names of settings that matches those of one section alone."""
 _SIGNATURE = re.compile(r"%[-+ ]?G|signature")
@@ -217,7 +202,7 @@ def _is_inside(operand: str, place: Place) -> bool:
     """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
     _, colon, path = operand.partition(":")
     if colon and (
-        suspicion(path) == "sure"
+        suspect(path) == "sure"
         or any(_is_hidden(os.path.join(base, path), place) for base in ("", place.directory))
     ):
         return False

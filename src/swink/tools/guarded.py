@@ -28,16 +28,8 @@ MAX_REPOSITORIES = 16
 
 _RESERVED = (".git", ".swink", ".mcp.json", ".vscode", ".idea", ".claude")
 _OBEYED = (
-    *_RESERVED,
-    ".codex",
-    ".gemini",
-    ".cursor",
-    ".devcontainer",
-    ".envrc",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
-)
+    *_RESERVED, ".codex", ".gemini", ".cursor", ".devcontainer", ".envrc", ".exrc", ".nvimrc", ".nvim.lua",
+)  # fmt: skip
 _OBEYED_IN_HOME = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
     ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
@@ -67,7 +59,7 @@ class Guard(Struct, frozen=True):
         return tuple(sorted({*self.read_only, *self.kept, *(path for path, _ in self.reserved)}, key=len))
 
 
-def guard_of(view: View, findings: Findings) -> Guard:
+def plan_guard(view: View, findings: Findings) -> Guard:
     """The paths that commands may not change in this workspace."""
     plan = _Plan(view)
     for name in _OBEYED:
@@ -104,18 +96,18 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
         os.path.join(path, "config"),
         *(os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config")),
     ):
-        for place, stands_for_nothing in _named_in(config, work):
+        for place, stands_for_nothing in _list_named(config, work):
             plan.protect(place, stands_for_nothing)
 
 
-def _named_in(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, bool | None]]:
+def _list_named(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, bool | None]]:
     """The files and directories that a git configuration has git read or run."""
     try:
         with open(config, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read(1 << 20)
     except OSError:
         return
-    for key, value in gitconfig.settings(text):
+    for key, value in gitconfig.read_settings(text):
         match key:
             case "core.hookspath":
                 yield os.path.normpath(os.path.join(work, os.path.expanduser(value))), None
@@ -123,7 +115,7 @@ def _named_in(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, boo
                 included = os.path.normpath(os.path.join(os.path.dirname(config), os.path.expanduser(value)))
                 yield included, False
                 if depth:
-                    yield from _named_in(included, work, depth - 1)
+                    yield from _list_named(included, work, depth - 1)
             case _ if not gitconfig.is_harmless(key, value):
                 programs = (
                     os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split()
@@ -163,7 +155,7 @@ class _Plan:
             self.protect(os.path.realpath(path), False)
         elif os.path.basename(path) == ".git" and _is_repository(path):
             pass  # held open for objects and branches
-        elif os.path.lexists(path) and not _stands_for_nothing(path, stands_for_nothing):
+        elif os.path.lexists(path) and not _is_placeholder(path, stands_for_nothing):
             self._read_only[path] = None
         elif isinstance(stands_for_nothing, bool) or not os.path.isdir(parent):
             self._kept[path] = None
@@ -218,7 +210,7 @@ def _is_repository(path: str) -> bool:
     return os.path.isdir(path) and os.path.lexists(os.path.join(path, "HEAD"))
 
 
-def _stands_for_nothing(path: str, stands_for_nothing: bytes | bool | None) -> bool:
+def _is_placeholder(path: str, stands_for_nothing: bytes | bool | None) -> bool:
     """Whether this may be the placeholder of another command that runs now."""
     try:
         if stands_for_nothing is None:

@@ -39,7 +39,7 @@ class _Tag(Struct, frozen=True):
     def attribute(self, name: str) -> str:
         for found in _ATTRIBUTE.finditer(self.attributes):
             if found[1].lower() == name:
-                return _unescaped(found[2] or found[3] or found[4] or "")
+                return _unescape(found[2] or found[3] or found[4] or "")
         return ""
 
 
@@ -48,7 +48,7 @@ def html_to_text(
 ) -> tuple[str, str]:
     """The title of a page and about `limit` characters of its text; `check_stop` may raise to end it."""
     reader = _Reader(base)
-    for token in _tokens(html):
+    for token in _tokenize(html):
         check_stop()
         if isinstance(token, str):
             reader.text(token)
@@ -62,17 +62,17 @@ def html_to_text(
     return " ".join("".join(reader.title).split()), re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Text with character references replaced; overlong numbers, which would raise, become U+FFFD."""
     return unescape(_LONG_NUMBER.sub("\ufffd", text)) if "&" in text else text
 
 
-def _tokens(html: str) -> Iterator[_Tag | str]:
+def _tokenize(html: str) -> Iterator[_Tag | str]:
     """Tags and the text between them."""
     at = 0
     while (start := html.find("<", at)) >= 0:
         if start > at:
-            yield _unescaped(html[at:start])
+            yield _unescape(html[at:start])
         tag = _TAG.match(html, start)
         if html.startswith(("<!", "<?"), start):
             close = "-->" if html.startswith("<!--", start) else ">"
@@ -82,20 +82,20 @@ def _tokens(html: str) -> Iterator[_Tag | str]:
             yield "<"
             at = start + 1
         else:
-            at = _tag_end(html, tag.end())
+            at = _find_tag_end(html, tag.end())
             name = tag[2].lower()
             yield _Tag(name, html[tag.end() : at - 1], bool(tag[1]))
             if name in _RAW and not tag[1]:
                 close = _RAW[name].search(html, at)
                 at = len(html) if close is None else close.start()
     if at < len(html):
-        yield _unescaped(html[at:])
+        yield _unescape(html[at:])
 
 
 _REST_OF_TAG = re.compile(r"""(?:[^>"']+|"[^"]*"|'[^']*')*+>""")
 
 
-def _tag_end(html: str, at: int) -> int:
+def _find_tag_end(html: str, at: int) -> int:
     """Where a tag ends: at a `>` outside of quotes; if there is none near, at any `>`, or at its name."""
     first = html.find(">", at, at + _MAX_TAG)
     if first < 0:
@@ -175,7 +175,7 @@ class _Reader:
             self._pre -= 1
             self._add("\n```\n")
         elif name == "a" and self._links:
-            link = _absolute(self._base, self._links.pop())
+            link = _make_absolute(self._base, self._links.pop())
             if link and self.parts and self.parts[-1][-_MAX_TITLE:].strip():
                 self._add(f" <{link}>")
         elif name == "code" and not self._pre:
@@ -192,7 +192,7 @@ class _Reader:
             self._add("\n" * lines)
 
 
-def _absolute(base: str, link: str) -> str:
+def _make_absolute(base: str, link: str) -> str:
     """Where a link leads, if that is a page."""
     try:
         whole = urljoin(base, link)

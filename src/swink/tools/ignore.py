@@ -45,7 +45,7 @@ class IgnoreFile:
         rules: list[_Rule] = []
         for line in lines:
             check_stop()
-            if (rule := _rule(_as_bytes(line))) is not None:
+            if (rule := _parse_rule(_as_bytes(line))) is not None:
                 rules.append(rule)
         numbered = list(enumerate(rules))
         self._keeps = [rule.negated for rule in rules]
@@ -85,7 +85,7 @@ class _Rules:
                 others.append((index, rule))
             else:
                 self.unused += 1
-        self._complex = _compiled(others[::-1], check_stop)
+        self._complex = _compile(others[::-1], check_stop)
 
     def last(self, text: str, is_directory: bool) -> int:
         found = self._whole.rules(is_directory).get(text, -1)
@@ -127,7 +127,7 @@ class _Lookup:
         return self._directories if is_directory else self._files
 
 
-def _compiled(
+def _compile(
     rules: list[tuple[int, _Rule]], check_stop: Callable[[], None]
 ) -> list[tuple[list[int], "re.Pattern[str]"]]:
     """The patterns in groups, last ones first: the indices of the rules and one regular expression."""
@@ -150,17 +150,17 @@ def _as_bytes(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def glob_regex(pattern: str) -> "re.Pattern[str]":
+def compile_glob(pattern: str) -> "re.Pattern[str]":
     """A glob for paths: without a slash it is about the name at any depth; `{a,b}` stands for either."""
     if len(pattern) > MAX_PATTERN:
         raise ToolError(f"the glob has {len(pattern):,} characters, more than any path; use a shorter one")
     anchored = "/" in pattern.strip("/")
-    branches = [_translate(branch.lstrip("/"), is_path=anchored) for branch in _braces(pattern)]
+    branches = [_translate(branch.lstrip("/"), is_path=anchored) for branch in _expand_braces(pattern)]
     prefix = "" if anchored else "(?:.*/)?"
     return re.compile(f"{prefix}(?:{'|'.join(branches)})", re.S)
 
 
-def _rule(line: str) -> _Rule | None:
+def _parse_rule(line: str) -> _Rule | None:
     """The rule of a line; None for an empty line, a comment, or a pattern git would not use."""
     if len(line) > MAX_PATTERN:
         return None
@@ -193,33 +193,33 @@ def _translate(pattern: str, *, is_path: bool) -> str:
         if is_path and (stars := _DOUBLE_STAR.match(pattern, at)):
             at = stars.end() + 1  # past the slash too: `**/` is any directories, none included
             if at > len(pattern):
-                return _starry(chapters) + ".+"
+                return _join_at_double_stars(chapters) + ".+"
             if chapters[-1] or len(chapters) == 1:
                 chapters.append("")
         elif char == "*":
             at += len(pattern[at:]) - len(pattern[at:].lstrip("*"))
             runs.append("")
         elif char == "[":
-            regex, at = _bracket(pattern, at)
+            regex, at = _parse_bracket(pattern, at)
             runs[-1] += regex
         elif char == "\\":
             at += 2
             runs[-1] += re.escape(pattern[at - 1 : at]) if at <= len(pattern) else _NEVER
         elif char == "/":
             at += 1
-            chapters[-1] += _starred(runs) + "/"
+            chapters[-1] += _join_at_stars(runs) + "/"
             runs = [""]
         else:
             at += 1
             runs[-1] += "[^/]" if char == "?" else re.escape(char)
-    return _starry(chapters[:-1], chapters[-1] + _starred(runs))
+    return _join_at_double_stars(chapters[:-1], chapters[-1] + _join_at_stars(runs))
 
 
 # All stars but the last are atomic groups: the first fit leaves the most text to the rest of the pattern, so
 # trying others never helps, and matching takes linear time.
 
 
-def _starry(chapters: list[str], last: str | None = None) -> str:
+def _join_at_double_stars(chapters: list[str], last: str | None = None) -> str:
     """The regular expression for parts of a path with `**` between them."""
     if not chapters:
         return last or ""
@@ -231,7 +231,7 @@ def _starry(chapters: list[str], last: str | None = None) -> str:
     )
 
 
-def _starred(runs: list[str]) -> str:
+def _join_at_stars(runs: list[str]) -> str:
     """The regular expression for parts of a name with `*` between them."""
     first, *others = runs
     if not others:
@@ -240,7 +240,7 @@ def _starred(runs: list[str]) -> str:
     return first + "".join(f"(?>[^/]*?{run})" for run in middle) + (f"[^/]*{last}" if any(runs) else "[^/]+")
 
 
-def _bracket(pattern: str, start: int) -> tuple[str, int]:
+def _parse_bracket(pattern: str, start: int) -> tuple[str, int]:
     """The class that begins at `[`, and where it ends; one that never ends matches nothing, as in git."""
     at = start + 1
     negated = pattern[at : at + 1] in ("!", "^")
@@ -255,9 +255,9 @@ def _bracket(pattern: str, start: int) -> tuple[str, int]:
             items.append(_CLASSES[posix[1]])
             at = posix.end()
             continue
-        low, at = _member(pattern, at)
+        low, at = _parse_member(pattern, at)
         if pattern[at : at + 1] == "-" and pattern[at + 1 : at + 2] not in ("", "]"):
-            high, at = _member(pattern, at + 1)
+            high, at = _parse_member(pattern, at + 1)
             if low <= high:
                 items.append(f"{re.escape(low)}-{re.escape(high)}")
             continue
@@ -270,13 +270,13 @@ def _bracket(pattern: str, start: int) -> tuple[str, int]:
     return (f"[^/{body}]" if negated else f"(?!/)[{body}]"), at + 1
 
 
-def _member(pattern: str, at: int) -> tuple[str, int]:
+def _parse_member(pattern: str, at: int) -> tuple[str, int]:
     if pattern[at] == "\\" and at + 1 < len(pattern):
         return pattern[at + 1], at + 2
     return pattern[at], at + 1
 
 
-def _braces(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     """The patterns that `{a,b}` stands for; braces without a comma, or unbalanced, stand for themselves."""
     waiting = [pattern]
     done: dict[str, None] = {}

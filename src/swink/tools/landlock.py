@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.tools import seccomp
-from swink.tools.environment import git_identity
+from swink.tools.environment import read_git_identity
 from swink.tools.process import Launch
 from swink.tools.scene import Scene
 from swink.tools.view import View
@@ -54,15 +54,15 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool) -> Laun
     families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
     return replace(
         plain,
-        env={**git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": temp, "HOME": home},
-        landlock=ruleset(rules, view.hidden),
-        seccomp=seccomp.program(families, namespaces=False),
+        env={**read_git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": temp, "HOME": home},
+        landlock=build_ruleset(rules, view.hidden),
+        seccomp=seccomp.build_filter(families, namespaces=False),
         drop_privileges=True,
         watch=scene.watch(scene.guard.everything),
     )
 
 
-def abi() -> int:
+def read_abi() -> int:
     """The version of Landlock the running kernel offers; 0 if none."""
     if sys.platform != "linux":
         return 0
@@ -71,7 +71,7 @@ def abi() -> int:
     return max(0, ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
 
 
-def ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
+def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
     """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
     paths = [
         (path, access if _is_directory(path) else access & _OF_FILES)
@@ -81,7 +81,7 @@ def ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str
     return {"attributes": [_ALL, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": paths}
 
 
-def scopes() -> dict[str, Any]:
+def build_scopes() -> dict[str, Any]:
     """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
     return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
 

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolResult, tool
-from swink.tools.ignore import glob_regex
-from swink.tools.text import printable
+from swink.tools.ignore import compile_glob
+from swink.tools.text import make_printable
 from swink.tools.walk import MAX_DEPTH, TooLong, make_stop_check, walk
 from swink.tools.workspace import Workspace
 
@@ -33,9 +33,9 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             ignored: List what git ignores too.
         """
         entries = walk(workspace, path, depth=depth, ignored=ignored, check_stop=make_stop_check(ctx))
-        return _listed(
+        return _build_result(
             (
-                shown(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
+                escape_path(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
                 for entry in entries
             ),
             "the directory is empty",
@@ -50,7 +50,7 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             path: The directory to look in, relative to the workspace.
             ignored: Find what git ignores too.
         """
-        regex = glob_regex(pattern)
+        regex = compile_glob(pattern)
         base = "/".join(workspace.parts(path))
         skip = len(base) + 1 if base else 0
 
@@ -59,23 +59,24 @@ def list_tools(workspace: Workspace) -> list[Tool]:
                 if not entry.is_directory and (
                     regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)
                 ):
-                    yield shown(entry.path)
+                    yield escape_path(entry.path)
 
-        return _listed(matches(), f"no file matches {pattern}")
+        return _build_result(matches(), f"no file matches {pattern}")
 
     return [list_files, find_files]
 
 
-def shown(path: str) -> str:
+def escape_path(path: str) -> str:
     """A path on one line of output: control characters escaped, odd bytes replaced."""
     if path.isprintable():
         return path
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in printable(path)
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in make_printable(path)
     )
 
 
-def _listed(lines: Iterator[str], nothing: str) -> ToolResult:
+def _build_result(lines: Iterator[str], nothing: str) -> ToolResult:
     kept: list[str] = []
     more = 0
     notes: list[str] = []

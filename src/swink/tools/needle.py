@@ -25,12 +25,12 @@ _CASES_BEYOND_ASCII = "iIkKsS"  # dotted and dotless i, the Kelvin sign, the lon
 _MAX_REPEAT = 50
 
 
-def ripgrep_pattern(pattern: str, *, ignore_case: bool) -> str | None:
+def widen_pattern(pattern: str, *, ignore_case: bool) -> str | None:
     """A pattern for ripgrep that no line of a match can fail; None if nothing useful can be said."""
     nodes, flags = _parse(pattern, ignore_case)
     if flags & (re.VERBOSE | re.LOCALE):
         return None
-    wide = _wide(nodes)
+    wide = _widen(nodes)
     if not wide.replace(_ANYTHING, "").replace(_ANY_CHARACTER, ""):
         return None
     return f"(?i:{wide})" if flags & re.IGNORECASE else wide
@@ -47,12 +47,12 @@ class Literal(Struct, frozen=True):
         return not self.text or self.text in (data.lower() if self.ignore_case else data)
 
 
-def required_literal(pattern: str, *, ignore_case: bool) -> Literal:
+def find_literal(pattern: str, *, ignore_case: bool) -> Literal:
     """The longest text that the pattern requires as it stands."""
     nodes, flags = _parse(pattern, ignore_case)
     folds = bool(flags & re.IGNORECASE)
     best = run = ""
-    for name, value in _named(nodes):
+    for name, value in _name_nodes(nodes):
         if name == "LITERAL" and value < 128 and not (folds and chr(value) in _CASES_BEYOND_ASCII):
             run += chr(value)
             best = max(best, run, key=len)
@@ -71,44 +71,44 @@ def _parse(pattern: str, ignore_case: bool) -> tuple[list[Any], int]:
     return list(tree), tree.state.flags
 
 
-def _wide(nodes: list[Any]) -> str:
-    return "".join([_wide_node(name, value) for name, value in _named(nodes)])
+def _widen(nodes: list[Any]) -> str:
+    return "".join([_widen_node(name, value) for name, value in _name_nodes(nodes)])
 
 
-def _wide_node(name: str, value: Any) -> str:
+def _widen_node(name: str, value: Any) -> str:
     match name:
         case "LITERAL":
-            return f"[{char}{_DOTTED}]" if (char := _character(value)) in "iI" else char
+            return f"[{char}{_DOTTED}]" if (char := _escape(value)) in "iI" else char
         case "ANY" | "NOT_LITERAL":
             return _ANY_CHARACTER
         case "IN":
-            return _members(value)
+            return _widen_class(value)
         case "BRANCH":
-            return "(?:" + "|".join([_wide(list(branch)) for branch in value[1]]) + ")"
+            return "(?:" + "|".join([_widen(list(branch)) for branch in value[1]]) + ")"
         case "SUBPATTERN":
             _, added, _, body = value
-            inner = _wide(list(body))
+            inner = _widen(list(body))
             return f"(?i:{inner})" if added & re.IGNORECASE else f"(?:{inner})"
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             low, high, body = value
-            return _repeated(_wide(list(body)), int(low), int(high))
+            return _repeat(_widen(list(body)), int(low), int(high))
         case "ATOMIC_GROUP":
-            return f"(?:{_wide(list(value))})"
+            return f"(?:{_widen(list(value))})"
         case "AT" | "ASSERT" | "ASSERT_NOT":
             return ""
         case _:  # references to groups, conditions, and what a later Python may add
             return _ANYTHING
 
 
-def _members(items: list[Any]) -> str:
+def _widen_class(items: list[Any]) -> str:
     parts: list[str] = []
     raw = ""
-    for name, value in _named(items):
+    for name, value in _name_nodes(items):
         match name:
             case "LITERAL" if value < 128:
-                parts.append(_character(value))
+                parts.append(_escape(value))
             case "RANGE" if value[1] < 128:
-                parts.append(f"{_character(value[0])}-{_character(value[1])}")
+                parts.append(f"{_escape(value[0])}-{_escape(value[1])}")
             case "CATEGORY" if str(value) in _CATEGORIES:
                 parts.append(_CATEGORIES[str(value)])
                 raw = f"|{_RAW}"
@@ -117,7 +117,7 @@ def _members(items: list[Any]) -> str:
     return f"(?:[{''.join(parts)}{_DOTTED}]{raw})"
 
 
-def _repeated(inner: str, low: int, high: int) -> str:
+def _repeat(inner: str, low: int, high: int) -> str:
     if not inner:
         return ""
     least = min(low, _MAX_REPEAT)
@@ -125,12 +125,12 @@ def _repeated(inner: str, low: int, high: int) -> str:
     return f"(?:{inner}){{{least},{most}}}"
 
 
-def _character(code: int) -> str:
+def _escape(code: int) -> str:
     char = chr(code)
     if code > 127:
         return _ANY_CHARACTER
     return char if char.isalnum() else f"\\x{{{code:x}}}"
 
 
-def _named(nodes: Any) -> list[tuple[str, Any]]:
+def _name_nodes(nodes: Any) -> list[tuple[str, Any]]:
     return [(str(name), value) for name, value in nodes]

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tool import ToolError
-from swink.tools.credentials import is_known_place, is_unsuspicious, suspicion
-from swink.tools.secrets import home_directory
+from swink.tools.credentials import is_known_place, is_unsuspicious, suspect
+from swink.tools.secrets import find_home
 from swink.tools.syntax import Word
 from swink.tools.view import is_beneath
 from swink.tools.workspace import PathRefused, Workspace
@@ -56,7 +56,7 @@ class Place(Struct, frozen=True):
         if path in ("", "-", "/dev/null"):
             return True
         full = os.path.join(self.directory, path)
-        if suspicion(path) == "sure" and not os.path.exists(full):
+        if suspect(path) == "sure" and not os.path.exists(full):
             return False  # it may be made before the command runs
         try:
             with self.workspace.at(full) as spot:
@@ -122,10 +122,12 @@ class Place(Struct, frozen=True):
             return False
         left = MAX_ENTRIES
         top = os.path.realpath(os.path.join(self.directory, path))
-        wanted = [pattern for above in self._up_from(os.path.dirname(top)) for pattern in _wanted_in(above)]
+        wanted = [
+            pattern for above in self._up_from(os.path.dirname(top)) for pattern in _read_exceptions(above)
+        ]
         for directory, directories, files in os.walk(top):
             if skips_dots:
-                wanted += _wanted_in(directory)
+                wanted += _read_exceptions(directory)
                 directories[:] = [name for name in directories if _is_seen(name, wanted)]
                 files = [name for name in files if _is_seen(name, wanted)]
             left -= len(directories) + len(files)
@@ -212,7 +214,7 @@ class Place(Struct, frozen=True):
     def _seen_as(self, directory: str) -> Iterator[str]:
         """The directories that one on the PATH may be: in a sandbox, home and temp files are elsewhere."""
         if self.private is not None:
-            for own, top in (("home", str(home_directory())), ("tmp", "/tmp"), ("tmp", "/var/tmp")):
+            for own, top in (("home", str(find_home())), ("tmp", "/tmp"), ("tmp", "/var/tmp")):
                 if is_beneath(directory, top):
                     yield os.path.join(self.private, own, os.path.relpath(directory, top))
         yield directory
@@ -248,7 +250,7 @@ def _is_seen(name: str, wanted: Sequence[str]) -> bool:
     return not name.startswith(".") or any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in wanted)
 
 
-def _wanted_in(directory: str) -> list[str]:
+def _read_exceptions(directory: str) -> list[str]:
     """Names that a directory's ignore files un-ignore (`!.env`): ripgrep reads them in spite of their dot."""
     lines: list[str] = []
     for name in _IGNORE_FILES:

@@ -28,7 +28,7 @@ from msgspec.structs import asdict
 
 from swink.engine.waiting import outlast
 from swink.tool import ToolError
-from swink.tools.strays import end_marked, new_mark
+from swink.tools.strays import end_marked, make_mark
 
 GRACE = 0.3
 """Seconds between TERM and KILL."""
@@ -100,15 +100,15 @@ class CannotStart(ToolError):
     """The command could not be started at all."""
 
 
-def shell_argv(command: str) -> list[str]:
+def build_shell_argv(command: str) -> list[str]:
     """The command line for a shell command."""
-    shell = shell_path()
+    shell = find_shell()
     if shell.endswith("bash"):
         return [shell, "--noprofile", "--norc", "-c", command]
     return [shell, "-c", command]
 
 
-def shell_path() -> str:
+def find_shell() -> str:
     """The shell that runs commands: bash, or else sh."""
     found = shutil.which("bash") or shutil.which("sh")
     if found is None:
@@ -174,7 +174,7 @@ class _Supervisor:
 
     def __init__(self, on_output: Callable[[bytes], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._mark = new_mark()
+        self._mark = make_mark()
         lifeline_read, self._lifeline = os.pipe()
         output, output_write = os.pipe()
         status, status_write = os.pipe()
@@ -204,7 +204,7 @@ class _Supervisor:
         self._status = _Reader(status, self._hear)
 
     async def instruct(self, launch: Launch) -> None:
-        data = marshal.dumps({**_as_plain(launch), "mark": self._mark})
+        data = marshal.dumps({**_to_plain(launch), "mark": self._mark})
         data = len(data).to_bytes(8, "big") + data
         os.set_blocking(self._lifeline, False)
         while data:
@@ -303,7 +303,7 @@ class _Reader:
             self.closed.set_result(None)
 
 
-def _as_plain(launch: Launch) -> dict[str, Any]:
+def _to_plain(launch: Launch) -> dict[str, Any]:
     limits = launch.limits
     return {
         **{

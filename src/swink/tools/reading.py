@@ -12,12 +12,12 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.text import (
     SAMPLE,
     Encoding,
-    binary_kind,
+    describe_binary,
     detect,
-    image_type,
-    printable,
+    detect_image,
+    hash_content,
+    make_printable,
     read_past_holes,
-    short_hash,
 )
 from swink.tools.walk import StopCheck, make_stop_check
 from swink.tools.workspace import Workspace
@@ -52,30 +52,30 @@ def read_tools(workspace: Workspace) -> list[Tool]:
         with workspace.at(path) as spot, os.fdopen(spot.open_file(), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(SAMPLE)
-            if kind := image_type(head):
-                return _image(spot.path, file, head, size, kind)
+            if kind := detect_image(head):
+                return _read_image(spot.path, file, head, size, kind)
             details: dict[str, Any] = {"path": spot.path, "size": size}
             if size <= MAX_WHOLE:
                 data = head + file.read(MAX_WHOLE)
                 encoding = detect(data)
-                details["hash"] = short_hash(data)
+                details["hash"] = hash_content(data)
             else:
                 data, encoding = head, detect(head[: head.rfind(b"\n") + 1] or head)
             if encoding is None:
                 raise ToolError(
-                    f"{spot.path} is {binary_kind(head)}, {size:,} bytes, not text; "
+                    f"{spot.path} is {describe_binary(head)}, {size:,} bytes, not text; "
                     "use bash with a program for it",
                     details,
                 )
             file.seek(0)
-            lines = _whole(data, encoding) if size <= MAX_WHOLE else _streamed(file, encoding, ctx)
-            text, shown = _page(lines, offset, limit, line_numbers, counted=size <= MAX_WHOLE)
+            lines = _split_lines(data, encoding) if size <= MAX_WHOLE else _stream_lines(file, encoding, ctx)
+            text, shown = _select_lines(lines, offset, limit, line_numbers, counted=size <= MAX_WHOLE)
             return ToolResult((Text(text),), {**details, "encoding": str(encoding), "lines": shown})
 
     return [read_file]
 
 
-def _image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> ToolResult:
+def _read_image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> ToolResult:
     if size > MAX_IMAGE:
         raise ToolError(
             f"{path} is {kind} of {size:,} bytes; images up to {MAX_IMAGE:,} can be looked at, "
@@ -88,13 +88,13 @@ def _image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -> Too
     )
 
 
-def _whole(data: bytes, encoding: Encoding) -> Iterator[str]:
+def _split_lines(data: bytes, encoding: Encoding) -> Iterator[str]:
     text = encoding.decode(data)
     if text:
         yield from text.removesuffix("\n").split("\n")
 
 
-def _streamed(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator[str]:
+def _stream_lines(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator[str]:
     """Lines of a file too large to hold; of an endless line only the beginning is kept."""
     if encoding.name not in ("utf-8", "cp1252"):
         raise ToolError(
@@ -106,11 +106,11 @@ def _streamed(file: IO[bytes], encoding: Encoding, ctx: ToolContext) -> Iterator
     while line := file.readline(4 * MAX_LINE):
         check_stop()
         if not line.endswith(b"\n"):
-            _leave_line(file, check_stop)
+            _skip_line(file, check_stop)
         yield Encoding(encoding.name).decode(line.rstrip(b"\n"))
 
 
-def _leave_line(file: IO[bytes], check_stop: StopCheck) -> None:
+def _skip_line(file: IO[bytes], check_stop: StopCheck) -> None:
     """Go to the beginning of the next line."""
     while data := read_past_holes(file, 1 << 20):
         check_stop()
@@ -120,7 +120,7 @@ def _leave_line(file: IO[bytes], check_stop: StopCheck) -> None:
             return
 
 
-def _page(
+def _select_lines(
     lines: Iterator[str], offset: int, limit: int, numbered: bool, *, counted: bool
 ) -> tuple[str, list[int]]:
     """The lines asked for, within the caps, and a note of what is missing; `counted` if all are counted."""
@@ -131,7 +131,7 @@ def _page(
     for total, line in enumerate(lines, 1):
         if total < offset or full:
             continue
-        line = _clipped(line)
+        line = _clip(line)
         if len(kept) == limit or size + len(line) > MAX_CHARACTERS:
             full = True
             if counted:
@@ -144,7 +144,7 @@ def _page(
     if not kept:
         raise ToolError(f"the file has {total} lines, so there is no line {offset}")
     last = offset + len(kept) - 1
-    text = printable("\n".join(kept))
+    text = make_printable("\n".join(kept))
     if not text.strip():
         text = f"[{len(kept)} blank line{'s' if len(kept) > 1 else ''}]"
     if offset > 1 or last < total:
@@ -155,7 +155,7 @@ def _page(
     return text, [offset, last]
 
 
-def _clipped(line: str) -> str:
+def _clip(line: str) -> str:
     line = line.removesuffix("\r")
     return (
         line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} [... line of {len(line):,} characters cut ...]"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from swink.tools.place import Place
-from swink.tools.secrets import home_directory
+from swink.tools.secrets import find_home
 from swink.tools.view import is_beneath
 
 MAX_CONFIGURATION = 256_000
@@ -119,7 +119,7 @@ def _above(directory: str) -> Iterator[str]:
 
 def _personal(place: Place) -> Iterator[str]:
     """The user's configuration files that commands can write: in the workspace, or in the sandbox's home."""
-    home = str(home_directory())
+    home = str(find_home())
     found = [
         os.path.join(place.environment.get("HOME", home), ".gitconfig"),
         os.path.join(home, ".gitconfig"),
@@ -143,7 +143,7 @@ def _is_plain(git: str) -> bool:
     if not all(stat.S_ISDIR(kinds.get(name, 0)) for name in ("objects", "refs")) or "HEAD" not in kinds:
         return False
     # While a sandboxed command runs, a placeholder names the repository itself as its common directory.
-    if "commondir" in kinds and _content(os.path.join(git, "commondir"), 1_000) != b".\n":
+    if "commondir" in kinds and read_whole(os.path.join(git, "commondir"), 1_000) != b".\n":
         return False
     if any(name.startswith("sharedindex.") for name in kinds):
         return False
@@ -151,9 +151,9 @@ def _is_plain(git: str) -> bool:
         os.path.lexists(os.path.join(git, "objects/info", name)) for name in ("alternates", "http-alternates")
     ):
         return False
-    if not _HEAD.fullmatch(_content(os.path.join(git, "HEAD"), 1_000)):
+    if not _HEAD.fullmatch(read_whole(os.path.join(git, "HEAD"), 1_000)):
         return False  # git would take it for no repository, and look further up
-    return "index" not in kinds or _SUBMODULE not in _content(os.path.join(git, "index"), MAX_INDEX)
+    return "index" not in kinds or _SUBMODULE not in read_whole(os.path.join(git, "index"), MAX_INDEX)
 
 
 def _settings(path: str) -> list[_Setting]:
@@ -162,7 +162,7 @@ def _settings(path: str) -> list[_Setting]:
         return []
     found: list[_Setting] = []
     section, name = "", None
-    for line in _content(path, MAX_CONFIGURATION).decode().split("\n"):
+    for line in read_whole(path, MAX_CONFIGURATION).decode().split("\n"):
         line = line.removesuffix("\r")
         if header := _HEADER.fullmatch(line):
             section, name = header[1].lower(), header[2]
@@ -196,7 +196,7 @@ def _has_hook(root: str, git: str, settings: list[_Setting]) -> bool:
     return any(os.path.lexists(os.path.join(folder, "post-index-change")) for folder in places)
 
 
-def _content(path: str, most: int) -> bytes:
+def read_whole(path: str, most: int) -> bytes:
     """A whole regular file; ValueError if it is something else or too large."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC)
     with open(fd, "rb") as file:

@@ -23,19 +23,19 @@ from msgspec.structs import replace
 from swink.errors import InvalidInput
 from swink.tool import ToolError
 from swink.tools import bubblewrap
-from swink.tools.addresses import networks
+from swink.tools.addresses import parse_networks
 from swink.tools.backends import Backend, Verdict, confine, judge, make_private_directory
-from swink.tools.baseline import record_baseline, running_in
+from swink.tools.baseline import find_running, record_baseline
 from swink.tools.credentials import Readable
 from swink.tools.domains import Domains
 from swink.tools.egress import ApproveDomain, DomainApproval
-from swink.tools.environment import command_environment
-from swink.tools.guarded import guard_of
+from swink.tools.environment import build_environment
+from swink.tools.guarded import plan_guard
 from swink.tools.logs import warn_once
 from swink.tools.process import Launch, Limits
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey, TooLarge
-from swink.tools.view import is_beneath, view_of
+from swink.tools.view import build_view, is_beneath
 from swink.tools.workspace import as_tuple
 
 Level = Literal["none", "workspace", "workspace+net"]
@@ -81,7 +81,7 @@ class Sandbox:
             )
         self.net = None if net is None and approve_domain is None else as_tuple("net", net or ())
         self._approval = DomainApproval(Domains(self.net or ()), approve_domain)
-        self._net_from = networks(net_from)
+        self._net_from = parse_networks(net_from)
         self.root = Path(os.path.realpath(root))
         self.level: Level = level
         self._readable = as_tuple("readable", readable)
@@ -90,7 +90,7 @@ class Sandbox:
         self._backends: Sequence[Backend] = backends
         self._survey = Survey(str(self.root), Readable(self.root, self._readable))
         self._looking = threading.Lock()
-        self._commands = running_in(str(self.root))
+        self._commands = find_running(str(self.root))
         self._credentials: tuple[str, ...] = ()
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
@@ -121,7 +121,7 @@ class Sandbox:
         private = self._own_directory()
         launch = confine(plain, scene, private, verdict, network=self._has_network)
         if self.net is not None:
-            launch = bubblewrap.with_proxy(launch, private, self._approval, self._net_from)
+            launch = bubblewrap.add_proxy(launch, private, self._approval, self._net_from)
         return replace(launch, running=self._commands.running)
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """The environment of commands, without our secrets."""
-        return command_environment(self._environment)
+        return build_environment(self._environment)
 
     def hidden_names(self, text: str) -> list[str]:
         """The files with credentials that a text names, relative to the root."""
@@ -151,7 +151,7 @@ class Sandbox:
     def _look(self) -> Scene:
         """The workspace as it is now."""
         if self.level == "none" or str(self.root) == "/":
-            return Scene(view_of(self.root, self._readable, self._hidden))
+            return Scene(build_view(self.root, self._readable, self._hidden))
         try:
             with self._looking:
                 scene = survey_scene(self.root, self._survey, self._readable, self._hidden)
@@ -194,7 +194,7 @@ class Sandbox:
         if baseline is now:
             return replace(scene, before=now.before)
         findings = scene.findings.without_new(baseline.findings)
-        return Scene(scene.view, guard_of(scene.view, findings), findings, baseline.before)
+        return Scene(scene.view, plan_guard(scene.view, findings), findings, baseline.before)
 
     def _own_directory(self) -> str:
         """Our directory for the commands' temp files and home; it lives as long as this object."""

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.tools.guarded import Guard, guard_of
+from swink.tools.guarded import Guard, plan_guard
 from swink.tools.survey import Findings, Survey
-from swink.tools.view import View, is_beneath, view_of
+from swink.tools.view import View, build_view, is_beneath
 
 
 class Scene(Struct, frozen=True):
@@ -50,11 +50,11 @@ def survey_scene(
     root: Path, survey: Survey, readable: Sequence[str | Path] = (), hidden: Sequence[str | Path] = ()
 ) -> Scene:
     """The workspace as it is now; raises `TooLarge`."""
-    view = view_of(root, readable, hidden)
+    view = build_view(root, readable, hidden)
     findings = survey.look()
     places = view.hidden_in_root
     credentials = tuple(
         path for path in findings.credentials if not any(is_beneath(path, place) for place in places)
     )
     view = replace(view, hidden=(*view.hidden, *credentials), credentials=credentials)
-    return Scene(view, guard_of(view, findings), findings)
+    return Scene(view, plan_guard(view, findings), findings)

@@ -32,7 +32,7 @@ from swink.errors import InvalidTool
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
 from swink.tools.logs import warn_once
-from swink.tools.process import Limits, shell_argv
+from swink.tools.process import Limits, build_shell_argv
 from swink.tools.sandbox import Sandbox, is_in_workspace
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
@@ -115,7 +115,7 @@ class ScriptTools(Sequence[Tool]):
         bad: list[BadScript] = []
         for path in paths:
             try:
-                made = script_tool(Path(path), self._sandbox)
+                made = load_script_tool(Path(path), self._sandbox)
                 if made.name in tools:
                     raise InvalidTool(f"another file is named {made.name!r} too")
             except (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -135,7 +135,7 @@ def script_tools(
     return ScriptTools(directory, sandbox or Sandbox(directory, "none"), on_bad=on_bad)
 
 
-def script_tool(path: Path, sandbox: Sandbox) -> Tool:
+def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
     """One tool from its file; raises `InvalidTool` with what is wrong in it."""
     data = tomllib.loads(path.read_text("utf-8"))
     if unknown := data.keys() - _KEYS:
@@ -150,14 +150,14 @@ def script_tool(path: Path, sandbox: Sandbox) -> Tool:
     timeout = data.get("timeout", Limits().wall)
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
         raise InvalidTool("timeout must be a number of seconds")
-    argv = _argv(command, schema)
+    argv = _build_argv(command, schema)
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         words = [
             _program(argv[0], path.parent),
-            *(word for item in argv[1:] for word in _filled(item, arguments)),
+            *(word for item in argv[1:] for word in _fill(item, arguments)),
         ]
-        environment = {f"ARG_{_variable(name)}": _as_text(value) for name, value in arguments.items()}
+        environment = {f"ARG_{_name_variable(name)}": _to_text(value) for name, value in arguments.items()}
         limits = Limits(wall=float(timeout))
         return (
             await run_command(sandbox, words, str(sandbox.root), limits, ctx, environment=environment)
@@ -187,10 +187,10 @@ def _warn(bad: BadScript) -> None:
     warn_once(f"{bad.path} is no script tool: {bad.reason}")
 
 
-def _argv(command: Any, schema: dict[str, Any]) -> list[str]:
+def _build_argv(command: Any, schema: dict[str, Any]) -> list[str]:
     """The command line; a shell command is one fixed argument of the shell."""
     if isinstance(command, str) and command.strip():
-        return shell_argv(command)
+        return build_shell_argv(command)
     if (
         not isinstance(command, list)
         or not command
@@ -208,7 +208,7 @@ def _argv(command: Any, schema: dict[str, Any]) -> list[str]:
     return words
 
 
-def _filled(word: str, arguments: Mapping[str, Any]) -> list[str]:
+def _fill(word: str, arguments: Mapping[str, Any]) -> list[str]:
     """The words for one word of the command line: a slot becomes its argument, or those of a list."""
     slot = _SLOT.fullmatch(word)
     if slot is None:
@@ -217,20 +217,20 @@ def _filled(word: str, arguments: Mapping[str, Any]) -> list[str]:
     if value is None:
         return []
     return (
-        [_as_text(item) for item in cast("list[Any]", value)]
+        [_to_text(item) for item in cast("list[Any]", value)]
         if isinstance(value, list)
-        else [_as_text(value)]
+        else [_to_text(value)]
     )
 
 
-def _as_text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if "\0" in text:
         raise ToolError("an argument cannot contain a NUL character")
     return text
 
 
-def _variable(name: str) -> str:
+def _name_variable(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII).upper()
 
 

@@ -14,12 +14,12 @@ from msgspec import Meta, Struct
 from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.credentials import is_known_place, is_unsuspicious
-from swink.tools.ignore import glob_regex
-from swink.tools.listing import shown
+from swink.tools.ignore import compile_glob
+from swink.tools.listing import escape_path
 from swink.tools.logs import warn_once
 from swink.tools.matching import Matcher
-from swink.tools.needle import Literal, required_literal, ripgrep_pattern
-from swink.tools.text import SAMPLE, Encoding, detect, printable, read_past_holes
+from swink.tools.needle import Literal, find_literal, widen_pattern
+from swink.tools.text import SAMPLE, Encoding, detect, make_printable, read_past_holes
 from swink.tools.walk import StopCheck, TooLong, make_stop_check, walk
 from swink.tools.workspace import Spot, Workspace
 
@@ -102,7 +102,7 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
                 rows.append(row)
         except TooLong as error:
             notes.append(f"[{error}]")
-        lines = [*_printed(rows), *notes] or ["[no match]"]
+        lines = [*_print_rows(rows), *notes] or ["[no match]"]
         return ToolResult((Text("\n".join(lines)),), {"count": min(matches, MAX_MATCHES), "cut": bool(notes)})
 
     return [search_text]
@@ -128,17 +128,15 @@ class Search:
 
     def rows(self) -> Iterator[Row]:
         """Every match with the lines around it, in the order of paths and lines."""
-        literal = required_literal(self._query.pattern, ignore_case=self._query.ignore_case)
+        literal = find_literal(self._query.pattern, ignore_case=self._query.ignore_case)
         with Matcher(self._query.pattern, self._query.flags, self._check_stop) as matcher:
             for spot in self._worth_reading(matcher):
-                yield from self._in_file(spot, literal, matcher)
+                yield from self._search_file(spot, literal, matcher)
 
     def _worth_reading(self, matcher: Matcher) -> Iterator[Spot]:
         """The files to read; each is open only while the search stands on it."""
         needle = (
-            ripgrep_pattern(self._query.pattern, ignore_case=self._query.ignore_case)
-            if self._ripgrep
-            else None
+            widen_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
         )
         if needle is None:
             yield from self._files()
@@ -164,7 +162,7 @@ class Search:
                 yield spot
                 return
             start = spot.path
-        regex = glob_regex(self._query.glob) if self._query.glob else None
+        regex = compile_glob(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
         directory, in_known_place = "", False
         for entry in walk(self._workspace, start, check_stop=self._check_stop):
@@ -198,10 +196,10 @@ class Search:
             named.update(os.fsdecode(name)[2:] for name in output.split(b"\0") if name)
         return named
 
-    def _in_file(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[Row]:
+    def _search_file(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[Row]:
         before: deque[tuple[int, str]] = deque(maxlen=self._query.context)
         after = 0
-        for number, line, is_match in self._judged(spot, literal, matcher):
+        for number, line, is_match in self._match_lines(spot, literal, matcher):
             if is_match:
                 yield from (Row(spot.path, at, text, False) for at, text in before)
                 before.clear()
@@ -213,10 +211,10 @@ class Search:
             else:
                 before.append((number, line))
 
-    def _judged(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
+    def _match_lines(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[tuple[int, str, bool]]:
         """The lines of a file and whether each matches; blocks without a line to show are left out."""
         number = 0
-        for data, encoding in _blocks(spot, literal, self._check_stop):
+        for data, encoding in _read_blocks(spot, literal, self._check_stop):
             is_ruled_out = not _is_wide(encoding) and not literal.may_be_in(data)
             matching = frozenset(() if is_ruled_out else matcher.lines(data, encoding))
             if matching or self._query.context:
@@ -231,7 +229,7 @@ def _size(spot: Spot) -> int:
     return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else 0
 
 
-def _blocks(spot: Spot, literal: Literal, check_stop: StopCheck) -> Iterator[tuple[bytes, Encoding]]:
+def _read_blocks(spot: Spot, literal: Literal, check_stop: StopCheck) -> Iterator[tuple[bytes, Encoding]]:
     """A file's text in blocks of whole lines; nothing if it is binary, unreadable, gone or cannot match."""
     check_stop()
     try:
@@ -296,7 +294,7 @@ def _batches(paths: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _printed(rows: list[Row]) -> list[str]:
+def _print_rows(rows: list[Row]) -> list[str]:
     """The rows as grep prints them: `path:1: text` a match, `path-2- text` near one, `--` between groups."""
     near = any(not row.is_match for row in rows)
     lines: list[str] = []
@@ -305,10 +303,10 @@ def _printed(rows: list[Row]) -> list[str]:
         if near and index and (row.path != last.path or row.number != last.number + 1):
             lines.append("--")
         mark = ":" if row.is_match else "-"
-        lines.append(f"{shown(row.path)}{mark}{row.number}{mark} {_clipped(row.line)}")
+        lines.append(f"{escape_path(row.path)}{mark}{row.number}{mark} {_clip(row.line)}")
     return lines
 
 
-def _clipped(line: str) -> str:
-    line = printable(line)
+def _clip(line: str) -> str:
+    line = make_printable(line)
     return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " [...]"

@@ -83,7 +83,7 @@ def is_supported() -> bool:
     return platform.machine() in _AUDIT_ARCH
 
 
-def program(families: Iterable[int], *, namespaces: bool, machine: str | None = None) -> bytes:
+def build_filter(families: Iterable[int], *, namespaces: bool, machine: str | None = None) -> bytes:
     """The filter, with these socket families; without `namespaces` it denies what those would isolate."""
     machine = machine or platform.machine()
     column = list(_AUDIT_ARCH).index(machine)
@@ -101,18 +101,18 @@ def program(families: Iterable[int], *, namespaces: bool, machine: str | None = 
             code += [(_EQUAL, 0, 1, number), _errno(EPERM)]
     # Filters cannot read the arguments of clone3, which are in memory; if it is missing, libraries use clone.
     code += [(_EQUAL, 0, 1, _CALLS["clone3"][column]), _errno(ENOSYS)]
-    code += _judged(
+    code += _on_call(
         _CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()]
     )
     if not namespaces:
         code += _of_others(column)
-    code += _judged(_CALLS["ioctl"][column], list(_terminal_injection()))
-    code += _judged(_CALLS["socket"][column], list(_socket_families(families)))
+    code += _on_call(_CALLS["ioctl"][column], list(_terminal_injection()))
+    code += _on_call(_CALLS["socket"][column], list(_socket_families(families)))
     code.append(_allow())
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _judged(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+def _on_call(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     """The body for one system call; it must return."""
     return [(_EQUAL, 0, len(body), number), *body]
 
@@ -121,7 +121,7 @@ def _of_others(column: int) -> list[tuple[int, int, int, int]]:
     """Processors, priorities and limits may be set for the caller only; limits of others may be read."""
     code: list[tuple[int, int, int, int]] = []
     for numbers in _TO_ITSELF.values():
-        code += _judged(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
+        code += _on_call(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
     for x86_64, aarch64, whole_user in _TO_ITSELF_OR_ITS_GROUP.values():
         body = [
             _argument(0),
@@ -131,7 +131,7 @@ def _of_others(column: int) -> list[tuple[int, int, int, int]]:
             _allow(),
             _errno(EPERM),
         ]
-        code += _judged((x86_64, aarch64)[column], body)
+        code += _on_call((x86_64, aarch64)[column], body)
     new = [
         _argument(2),
         (_EQUAL, 0, 3, 0),
@@ -140,7 +140,7 @@ def _of_others(column: int) -> list[tuple[int, int, int, int]]:
         _allow(),
         _errno(EPERM),
     ]
-    return code + _judged(_PRLIMIT[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), *new])
+    return code + _on_call(_PRLIMIT[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), *new])
 
 
 def _terminal_injection() -> Iterator[tuple[int, int, int, int]]:

@@ -32,9 +32,9 @@ _IN_SYSTEM = (
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
-def secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> tuple[str, ...]:
+def list_secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> tuple[str, ...]:
     """The secret places that exist (with `missing` all) and the extra ones, symlinks resolved."""
-    home = home_directory()
+    home = find_home()
     places: list[Path] = [home / name for name in _IN_HOME]
     places += [Path(os.environ[name]) / "swink" for name in _XDG if os.environ.get(name)]
     places += [
@@ -49,7 +49,7 @@ def secret_paths(extra: Iterable[str | Path] = (), *, missing: bool = False) -> 
     return tuple(sorted({os.path.realpath(place) for place in (*found, *extra)}))
 
 
-def home_directory() -> Path:
+def find_home() -> Path:
     """The user's home; the root of the file system for a user who has none, as in many containers."""
     try:
         return Path(os.path.realpath(Path.home()))

@@ -13,7 +13,7 @@ _RLIMIT_LOCKS = 10
 _LINE = b"Max file locks"
 
 
-def new_mark() -> int:
+def make_mark() -> int:
     """A mark for one command (see `confinement.mark`); 0 if processes cannot be marked or already are."""
     if sys.platform != "linux":
         return 0
@@ -27,7 +27,7 @@ def new_mark() -> int:
 def end_marked(mark: int, seconds: float = 2.0) -> None:
     """Kill every process with a mark until none is left."""
     deadline = time.monotonic() + seconds
-    while found := _marked(mark):
+    while found := _find_marked(mark):
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -37,7 +37,7 @@ def end_marked(mark: int, seconds: float = 2.0) -> None:
         time.sleep(0.005)
 
 
-def _marked(mark: int) -> list[int]:
+def _find_marked(mark: int) -> list[int]:
     found: list[int] = []
     for name in os.listdir("/proc"):
         if not name.isdigit():

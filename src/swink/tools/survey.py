@@ -10,7 +10,8 @@ import time
 
 from msgspec import Struct
 
-from swink.tools.credentials import Readable, is_known_place, is_private_key, is_unsuspicious, suspicion
+from swink.tools.credentials import Readable, is_known_place, is_private_key, is_unsuspicious, suspect
+from swink.tools.supervisor import gitconfig
 
 MAX_ENTRIES = 1_000_000
 """Files and directories of the largest workspace that is surveyed."""
@@ -127,7 +128,7 @@ class Survey:
                         continue
                     if name.casefold() == ".git":
                         pointer = entry.path
-                    match suspicion(relative + name):
+                    match suspect(relative + name):
                         case None:
                             continue
                         case "sure":
@@ -144,7 +145,7 @@ class Survey:
             tuple(directories),
             tuple(sure),
             tuple(perhaps),
-            is_repository_of(names),
+            gitconfig.is_repository(names),
             pointer,
         )
 
@@ -190,8 +191,3 @@ class Survey:
             os.close(fd)
         self._keys[path] = (stamp, verdict)
         return verdict
-
-
-def is_repository_of(names: "set[str] | frozenset[str]") -> bool:
-    """Whether git takes a directory with these names for a repository, or for a part of one (`commondir`)."""
-    return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names

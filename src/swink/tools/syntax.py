@@ -46,7 +46,7 @@ def read_commands(line: str) -> list[SimpleCommand] | None:
         source = line.encode()
     except UnicodeEncodeError:
         return None
-    leaves = _leaves(_parser().parse(source).root_node, source)
+    leaves = _collect_leaves(_parser().parse(source).root_node, source)
     return None if leaves is None else _Reader(source).read(leaves)
 
 
@@ -88,7 +88,7 @@ def _is_plain(char: str) -> bool:
     return char in "\t\n" or char.isprintable()
 
 
-def _leaves(root: "Node", source: bytes) -> list[_Leaf] | None:
+def _collect_leaves(root: "Node", source: bytes) -> list[_Leaf] | None:
     """The leaves of the tree in order, with newlines; None if one is unknown or a byte belongs to none."""
     found: list[_Leaf] = []
     waiting = [root]

@@ -87,28 +87,28 @@ def read_past_holes(file: IO[bytes], size: int) -> bytes:
     return file.read(size)
 
 
-def image_type(data: bytes) -> str | None:
+def detect_image(data: bytes) -> str | None:
     """The media type of an image a model can look at."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _IMAGES if data.startswith(magic)), None)
 
 
-def binary_kind(data: bytes) -> str:
+def describe_binary(data: bytes) -> str:
     """What some binary data is, as far as its first bytes tell."""
-    if image := image_type(data):
+    if image := detect_image(data):
         return f"an image ({image})"
     return next((kind for magic, kind in _BINARIES if data.startswith(magic)), "binary data")
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Text as it can be shown and sent: bytes that were no text become replacement characters."""
     return (
         text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
     )
 
 
-def short_hash(data: bytes) -> str:
+def hash_content(data: bytes) -> str:
     """What identifies the content of a file in a conversation."""
     return hashlib.sha256(data).hexdigest()[:16]
 

@@ -11,22 +11,12 @@ from swink.tools.search import Query, Search
 from swink.tools.workspace import Workspace
 
 _WORDS = (
-    "value",
-    "result",
-    "index",
-    "return",
-    "import",
-    "class",
-    "function",
-    "buffer",
-    "handle",
-    "context",
-    "stream",
-    "message",
-)
+    "value", "result", "index", "return", "import", "class", "function", "buffer", "handle", "context",
+    "stream", "message",
+)  # fmt: skip
 
 
-async def command_seconds(root: str | Path, level: Level, *, repeat: int = 10) -> float:
+async def time_command(root: str | Path, level: Level, *, repeat: int = 10) -> float:
     """The fastest of some runs of `true` at a sandbox level, with the level already probed."""
     box = Sandbox(root, level)
     await box.backend()
@@ -55,14 +45,14 @@ def make_tree(root: str | Path, files: int = 50_000, *, needles: int = 50) -> No
         (directory / f"file{number}.py").write_text("\n".join(lines) + "\n")
 
 
-def search_seconds(root: str | Path, pattern: str, ripgrep: str | None) -> tuple[float, int]:
+def time_search(root: str | Path, pattern: str, ripgrep: str | None) -> tuple[float, int]:
     """Seconds and matches of our search, with ripgrep (its path) or without (None)."""
     started = time.perf_counter()
     rows = list(Search(Workspace(root), Query(pattern), ripgrep).rows())
     return time.perf_counter() - started, len(rows)
 
 
-def ripgrep_seconds(root: str | Path, pattern: str, ripgrep: str) -> tuple[float, int]:
+def time_ripgrep(root: str | Path, pattern: str, ripgrep: str) -> tuple[float, int]:
     """Seconds and matches of ripgrep by itself."""
     started = time.perf_counter()
     done = subprocess.run(

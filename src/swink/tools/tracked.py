@@ -4,8 +4,9 @@ import os
 import struct
 from collections.abc import Iterator
 
-from swink.tools.credentials import suspicion
+from swink.tools.credentials import suspect
 from swink.tools.place import Place
+from swink.tools.repository import read_whole
 
 MAX_INDEX = 8_000_000
 """Bytes of the largest index that is read to judge one command."""
@@ -21,7 +22,7 @@ def all_may_be_read(place: Place) -> bool:
         return True
     root = str(place.workspace.root)
     try:
-        paths = list(_paths(_index(os.path.join(root, ".git"))))
+        paths = list(_read_paths(_read_index(os.path.join(root, ".git"))))
     except (OSError, ValueError, IndexError, struct.error):
         return False
     # A directory that has become a link would be followed.
@@ -34,30 +35,26 @@ def all_may_be_read(place: Place) -> bool:
     return all(
         place.inside(os.path.join(root, path))
         for path in paths
-        if suspicion(path) is not None or place.workspace.is_hidden(path)
+        if suspect(path) is not None or place.workspace.is_hidden(path)
     )
 
 
-def _index(git: str) -> bytes:
+def _read_index(git: str) -> bytes:
     """The content of the index; nothing if there is none."""
-    config = _content(os.path.join(git, "config"))
+    config = _read(os.path.join(git, "config"))
     if b"sha256" in config.lower():
         raise ValueError("objects have longer names")
-    return _content(os.path.join(git, "index"))
+    return _read(os.path.join(git, "index"))
 
 
-def _content(path: str) -> bytes:
+def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_INDEX + 1)
+        return read_whole(path, MAX_INDEX)
     except FileNotFoundError:
         return b""
-    if len(data) > MAX_INDEX:
-        raise ValueError(f"{path} is too large")
-    return data
 
 
-def _paths(data: bytes) -> Iterator[str]:
+def _read_paths(data: bytes) -> Iterator[str]:
     """The paths of the entries; raises ValueError for what is no index."""
     if not data:
         return
@@ -71,7 +68,7 @@ def _paths(data: bytes) -> Iterator[str]:
         at += _ENTRY.size + (2 if flags & _EXTENDED else 0)
         kept = 0
         if version == 4:  # what this name has in common with the one before
-            dropped, at = _number(data, at)
+            dropped, at = _read_number(data, at)
             kept = len(name) - dropped
             if kept < 0:
                 raise ValueError("no index")
@@ -81,7 +78,7 @@ def _paths(data: bytes) -> Iterator[str]:
         yield os.fsdecode(name)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
     """A number of seven bits to a byte, and where it ends."""
     value = data[at] & 0x7F
     while data[at] & 0x80:

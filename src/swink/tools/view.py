@@ -7,23 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.tools.secrets import home_directory, secret_paths
+from swink.tools.secrets import find_home, list_secret_paths
 
 SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
-    "/snap",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
     "/sys/devices/system/cpu",
-)
+)  # fmt: skip
 
 _TOOL_CHAINS = (
     ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/pnpm",
@@ -51,16 +40,16 @@ class View(Struct, frozen=True):
         return tuple(path for path in self.hidden if is_beneath(path, self.root))
 
 
-def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
+def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
     """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root)."""
-    home = str(home_directory())
-    secrets = secret_paths(os.path.join(root, os.path.expanduser(path)) for path in hidden)
+    home = str(find_home())
+    secrets = list_secret_paths(os.path.join(root, os.path.expanduser(path)) for path in hidden)
     found = [
         *SYSTEM,
         *(os.path.join(home, name) for name in _TOOL_CHAINS),
         sys.prefix,
         sys.base_prefix,
-        *_on_path(home),
+        *_list_path(home),
         *(os.path.join(root, os.path.expanduser(path)) for path in readable),
     ]
     found += [
@@ -68,7 +57,7 @@ def view_of(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[st
         for name in ("resolv.conf", "localtime")
         if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")
     ]
-    return View(str(root), home, tuple(_outermost(found, str(root), home, secrets)), secrets)
+    return View(str(root), home, tuple(_select_outermost(found, str(root), home, secrets)), secrets)
 
 
 def is_beneath(path: str, top: str) -> bool:
@@ -76,7 +65,7 @@ def is_beneath(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _on_path(home: str) -> list[str]:
+def _list_path(home: str) -> list[str]:
     """Where programs on the PATH live: their prefix if it looks like one, else just their directory."""
     found: list[str] = []
     for entry in os.environ.get("PATH", "").split(os.pathsep):
@@ -91,7 +80,7 @@ def _on_path(home: str) -> list[str]:
     return found
 
 
-def _outermost(paths: Iterable[str], root: str, home: str, secrets: Sequence[str]) -> list[str]:
+def _select_outermost(paths: Iterable[str], root: str, home: str, secrets: Sequence[str]) -> list[str]:
     """The existing paths, less those inside others and those that would show the disk, a home, a secret."""
     kept: list[str] = []
     real = {os.path.realpath(path) for path in paths if os.path.exists(path)}

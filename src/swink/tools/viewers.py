@@ -407,12 +407,6 @@ _FAMILY = {
     "g++": ("g++", "x86_64", "aarch64"),
 }
 _CHOOSE_VERSION = (
-    ".python-version",
-    ".node-version",
-    ".nvmrc",
-    ".tool-versions",
-    "mise.toml",
-    ".mise.toml",
-    ".mise",
+    ".python-version", ".node-version", ".nvmrc", ".tool-versions", "mise.toml", ".mise.toml", ".mise",
     ".config/mise",
-)
+)  # fmt: skip

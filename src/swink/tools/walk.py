@@ -11,11 +11,8 @@ from msgspec import Struct
 from swink.tool import ToolContext, ToolError
 from swink.tools.ignore import MAX_COMPLEX, IgnoreFile
 from swink.tools.logs import warn_once
-from swink.tools.workspace import Workspace
+from swink.tools.workspace import DIRECTORY, Workspace
 
-_DIRECTORY = (
-    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 MAX_DEPTH = 100
 MAX_RULES = 1 << 20
 """Bytes of an ignore file that are read."""
@@ -73,13 +70,13 @@ def walk(
         top = spot.open_directory()
         prefix = "" if spot.path == "." else spot.path + "/"
     try:
-        rules = () if ignored else _inherited(workspace, prefix, check_stop)
-        yield from _below(workspace, top, prefix, depth, rules, ignored, check_stop)
+        rules = () if ignored else _read_inherited(workspace, prefix, check_stop)
+        yield from _walk_below(workspace, top, prefix, depth, rules, ignored, check_stop)
     finally:
         os.close(top)
 
 
-def _below(
+def _walk_below(
     workspace: Workspace,
     directory: int,
     prefix: str,
@@ -89,7 +86,7 @@ def _below(
     check_stop: StopCheck,
 ) -> Iterator[Entry]:
     try:
-        found = _entries(directory, check_stop)
+        found = _list_entries(directory, check_stop)
     except OSError as error:
         _warn(workspace, prefix, error)
         return
@@ -108,17 +105,17 @@ def _below(
         yield Entry(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:
             try:
-                inside = os.open(name, _DIRECTORY, dir_fd=directory)
+                inside = os.open(name, DIRECTORY, dir_fd=directory)
             except OSError as error:
                 _warn(workspace, path, error)
                 continue
             try:
-                yield from _below(workspace, inside, path + "/", depth - 1, rules, ignored, check_stop)
+                yield from _walk_below(workspace, inside, path + "/", depth - 1, rules, ignored, check_stop)
             finally:
                 os.close(inside)
 
 
-def _entries(directory: int, check_stop: StopCheck) -> list[tuple[str, bool, bool, bool]]:
+def _list_entries(directory: int, check_stop: StopCheck) -> list[tuple[str, bool, bool, bool]]:
     """Name, and whether it is a directory, a link, a regular file; in the order of names."""
     found: list[tuple[str, bool, bool, bool]] = []
     with os.scandir(directory) as entries:
@@ -139,7 +136,7 @@ def _is_ignored(rules: _Rules, path: str, name: str, is_directory: bool) -> bool
     return False
 
 
-def _inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rules:
+def _read_inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rules:
     """The rules that hold above the place a walk starts from."""
     above = [part for part in prefix.split("/") if part]
     starts = ["".join(part + "/" for part in above[:count]) for count in range(len(above))]

@@ -21,9 +21,17 @@ from msgspec import Meta, Struct
 
 from swink.messages import Base64Source, Image, Text
 from swink.tool import Tool, ToolError, ToolResult, tool
-from swink.tools.addresses import Network, is_allowed, is_metadata_name, networks, parse
+from swink.tools.addresses import (
+    Network,
+    Resolve,
+    is_allowed,
+    is_metadata_name,
+    parse_address,
+    parse_networks,
+    resolve_host,
+)
 from swink.tools.html_text import html_to_text
-from swink.tools.text import binary_kind, detect, image_type, printable
+from swink.tools.text import describe_binary, detect, detect_image, make_printable
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,8 +51,6 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _PACKINGS = ("gzip", "x-gzip", "deflate")
 _STEP = 1 << 18
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-
 
 class Page(Struct, frozen=True):
     """What a server answered."""
@@ -63,7 +69,7 @@ class UrlRefused(ToolError):
 
 def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) -> list[Tool]:
     """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8."""
-    fetcher = Fetcher(networks(allowed), resolve or _resolve)
+    fetcher = Fetcher(parse_networks(allowed), resolve)
 
     @tool(requires_approval=True, idempotent=True, read_only=True)
     async def fetch_url(url: str, timeout: Annotated[float, Meta(gt=0, le=300)] = 30.0) -> ToolResult:
@@ -77,7 +83,7 @@ def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) 
         try:
             async with asyncio.timeout(timeout):
                 page = await fetcher.fetch(url)
-                return await asyncio.to_thread(_result, page, stopped)
+                return await asyncio.to_thread(_build_result, page, stopped)
         except TimeoutError:
             raise ToolError(f"{url} did not answer within {timeout:g} s") from None
         finally:
@@ -91,12 +97,12 @@ class Fetcher:
 
     def __init__(self, allowed: Sequence[Network] = (), resolve: Resolve | None = None) -> None:
         self._allowed = allowed
-        self._resolve_name = resolve or _resolve
+        self._resolve = resolve or resolve_host
 
     async def fetch(self, url: str) -> Page:
         """The page at a URL, after its redirects."""
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._get(_checked(url))
+            answer = await self._get(_check_url(url))
             if isinstance(answer, Page):
                 return answer
             url = urljoin(url, answer)
@@ -107,7 +113,7 @@ class Fetcher:
         import aiohttp
 
         connector = aiohttp.TCPConnector(
-            resolver=_resolver(self.addresses),
+            resolver=_build_resolver(self.addresses),
             use_dns_cache=False,
             force_close=True,
             socket_factory=self._socket,
@@ -150,7 +156,7 @@ class Fetcher:
         if is_metadata_name(host):
             raise UrlRefused(f"{host} is a cloud's metadata service, which is not fetched from")
         try:
-            found = list(await self._resolve_name(host, port))
+            found = list(await self._resolve(host, port))
         except OSError as error:
             raise ToolError(f"{host} is not known: {error.strerror or error}") from error
         for text in found:
@@ -164,13 +170,13 @@ class Fetcher:
         return socket.socket(family, kind, protocol)
 
     def _check(self, text: str, host: str) -> None:
-        address = parse(text)
+        address = parse_address(text)
         if address is None or not is_allowed(address, self._allowed):
             where = host if host == text else f"{host} ({text})"
             raise UrlRefused(f"{where} is not an address of the public internet, so it is not fetched")
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     """The URL, if it is of a kind that is fetched."""
     try:
         parts = urlsplit(url)
@@ -186,7 +192,7 @@ def _checked(url: str) -> str:
     return url
 
 
-def _resolver(addresses: Callable[[str, int], Awaitable[list[str]]]) -> Any:
+def _build_resolver(addresses: Callable[[str, int], Awaitable[list[str]]]) -> Any:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
@@ -211,11 +217,6 @@ def _resolver(addresses: Callable[[str, int], Awaitable[list[str]]]) -> Any:
     return Resolver()
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
 async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
     """The body up to the cap, as it was sent."""
     body = bytearray()
@@ -226,7 +227,7 @@ async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
     return bytes(body), False
 
 
-def _unpacked(page: Page, check_stop: Callable[[], None]) -> tuple[bytes, bool]:
+def _unpack(page: Page, check_stop: Callable[[], None]) -> tuple[bytes, bool]:
     """The body up to the cap, decompressed if the server compressed it unasked; and whether it is cut."""
     if page.packing not in _PACKINGS:
         return page.body, page.is_cut
@@ -253,12 +254,12 @@ def _has_header(data: bytes) -> bool:
     return len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
 
 
-def _result(page: Page, stopped: threading.Event) -> ToolResult:
+def _build_result(page: Page, stopped: threading.Event) -> ToolResult:
     def check_stop() -> None:
         if stopped.is_set():
             raise ToolError("cancelled")
 
-    body, is_cut = _unpacked(page, check_stop)
+    body, is_cut = _unpack(page, check_stop)
     details = {
         "url": page.url,
         "status": page.status,
@@ -269,11 +270,11 @@ def _result(page: Page, stopped: threading.Event) -> ToolResult:
     is_error = page.status >= 400
     media_type = page.content_type.split(";")[0].strip().lower()
     head = f"[{page.url}, status {page.status}, {media_type or 'no content type'}]"
-    if (kind := image_type(body)) and not is_cut and not is_error:
+    if (kind := detect_image(body)) and not is_cut and not is_error:
         return ToolResult((Text(head), Image(Base64Source(base64.b64encode(body).decode(), kind))), details)
-    text = _decoded(body, page.content_type)
+    text = _decode(body, page.content_type)
     if text is None:
-        raise ToolError(f"{head} It is {binary_kind(body)}, {len(body):,} bytes, not text.", details)
+        raise ToolError(f"{head} It is {describe_binary(body)}, {len(body):,} bytes, not text.", details)
     if media_type in ("text/html", "application/xhtml+xml") or (
         not media_type and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))
     ):
@@ -287,11 +288,11 @@ def _result(page: Page, stopped: threading.Event) -> ToolResult:
     return ToolResult((Text(f"{head}\n{text}"),), details, is_error)
 
 
-def _decoded(body: bytes, content_type: str) -> str | None:
+def _decode(body: bytes, content_type: str) -> str | None:
     """The text, in the charset of header or page, or else a detected one; None if it is not text."""
     encoding = detect(body)
     if encoding is not None and encoding.bom:
-        return printable(encoding.decode(body))
+        return make_printable(encoding.decode(body))
     start = body[:2048].decode("ascii", "replace")
     named = _CHARSET.search(content_type) or re.search(rf"<meta[^>]{{1,200}}?{_CHARSET.pattern}", start, re.I)
     if named is not None:
@@ -301,5 +302,5 @@ def _decoded(body: bytes, content_type: str) -> str | None:
         except (LookupError, ValueError):  # no such charset: go by the looks
             text = "\0"
         if "\0" not in text:
-            return printable(text)
-    return None if encoding is None else printable(encoding.decode(body))
+            return make_printable(text)
+    return None if encoding is None else make_printable(encoding.decode(body))

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
 from swink.tool import ToolError
-from swink.tools.credentials import Readable, holds_credentials, how_to_allow, suspicion
-from swink.tools.secrets import secret_paths
+from swink.tools.credentials import Readable, explain_refusal, holds_credentials, suspect
+from swink.tools.secrets import list_secret_paths
 from swink.tools.view import is_beneath
 
 T = TypeVar("T")
 
 MAX_LINKS = 40
-_DIRECTORY = (
+DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -66,7 +66,7 @@ class Spot:
     def open_directory(self) -> int:
         """The directory, opened."""
         try:
-            return os.open(self.name, _DIRECTORY, dir_fd=self.directory)
+            return os.open(self.name, DIRECTORY, dir_fd=self.directory)
         except OSError as error:
             raise self.trouble(error) from error
 
@@ -101,7 +101,7 @@ class Workspace:
             os.path.join(self.root, os.path.expanduser(path)) for path in as_tuple("hidden", hidden)
         ]
         self._known_hidden = frozenset(
-            path for path in secret_paths(missing=True) if is_beneath(path, str(self.root))
+            path for path in list_secret_paths(missing=True) if is_beneath(path, str(self.root))
         )
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
@@ -209,8 +209,8 @@ class Workspace:
         if found is None or not stat.S_ISREG(found.st_mode):
             return
         name = "/".join(self.parts(asked))
-        if not self.may_show(spot) or (suspicion(name) == "sure" and not self._readable.allows(name)):
-            raise PathRefused(how_to_allow(spot.path))
+        if not self.may_show(spot) or (suspect(name) == "sure" and not self._readable.allows(name)):
+            raise PathRefused(explain_refusal(spot.path))
 
     def _check(self, path: str, *, write: bool) -> None:
         if self.is_hidden(path):
@@ -225,7 +225,7 @@ class _Trail:
     def __init__(self, root: Path) -> None:
         self.names: list[str] = []
         try:
-            self.fds = [os.open(root, _DIRECTORY)]
+            self.fds = [os.open(root, DIRECTORY)]
         except OSError as error:
             raise ToolError(f"the workspace {root} cannot be opened: {error.strerror}") from error
 
@@ -239,7 +239,7 @@ class _Trail:
 
     def enter(self, part: str, path: str) -> None:
         try:
-            self.fds.append(os.open(part, _DIRECTORY, dir_fd=self.fds[-1]))
+            self.fds.append(os.open(part, DIRECTORY, dir_fd=self.fds[-1]))
         except OSError as error:
             raise ToolError(
                 f"{path}: {'/'.join([*self.names, part])} is not a directory that can be entered "
@@ -291,7 +291,7 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def locked(spot: Spot) -> Generator[None, None, None]:
+def lock_spot(spot: Spot) -> Generator[None, None, None]:
     """Hold the file alone among the tools of this process."""
     directory = os.fstat(spot.directory)
     key = (directory.st_dev, directory.st_ino, spot.name)

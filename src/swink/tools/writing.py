@@ -10,8 +10,8 @@ from msgspec import Meta
 from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.edits import Edit, apply_edits
-from swink.tools.text import Encoding, binary_kind, detect, printable, short_hash
-from swink.tools.workspace import PathRefused, Spot, Workspace, locked
+from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
+from swink.tools.workspace import PathRefused, Spot, Workspace, lock_spot
 
 MAX_CHANGED = 64 << 20
 """Bytes of the largest file that is edited or replaced; past it a stream editor is the better tool."""
@@ -39,16 +39,16 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
             content: The whole new content.
         """
-        with workspace.at(path, write=True, make_parents=True) as spot, locked(spot):
+        with workspace.at(path, write=True, make_parents=True) as spot, lock_spot(spot):
             old = _read(spot)
             _expect(spot, old, expected_hash)
             encoding = Encoding()
             if old is not None and (kept := detect(old)) is not None and kept.bom:
                 encoding = kept
-            new = _encoded(content, encoding, spot)
+            new = _encode(content, encoding, spot)
             _replace(spot, new, old, ctx)
             done = "created" if old is None else "replaced"
-            return _result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
+            return _build_result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
 
     @tool(requires_approval=True)
     def edit_file(
@@ -62,20 +62,20 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
             edits: What to replace with what.
         """
-        with workspace.at(path, write=True) as spot, locked(spot):
+        with workspace.at(path, write=True) as spot, lock_spot(spot):
             old = _read(spot)
             if old is None:
                 raise ToolError(f"{spot.path} does not exist; use write_file to create it")
             _expect(spot, old, expected_hash)
             encoding = detect(old)
             if encoding is None:
-                raise ToolError(f"{spot.path} is {binary_kind(old)}, not text")
+                raise ToolError(f"{spot.path} is {describe_binary(old)}, not text")
             applied = apply_edits(encoding.decode(old), edits)
-            new = _encoded(applied.text, encoding, spot)
+            new = _encode(applied.text, encoding, spot)
             _replace(spot, new, old, ctx)
             where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
             count = len(applied.lines)
-            return _result(
+            return _build_result(
                 spot,
                 old,
                 new,
@@ -90,7 +90,7 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
         """
         _refuse_link(workspace, path)
-        with workspace.at(path, write=True) as spot, locked(spot):
+        with workspace.at(path, write=True) as spot, lock_spot(spot):
             before = spot.stat()
             if before is not None and stat.S_ISDIR(before.st_mode):
                 raise ToolError(
@@ -104,12 +104,12 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             details = {
                 "path": spot.path,
                 "is_new_file": False,
-                "old_content": _shown(old),
+                "old_content": _show(old),
                 "new_content": None,
                 "hash": None,
             }
             return ToolResult(
-                (Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {short_hash(old)}]"),), details
+                (Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {hash_content(old)}]"),), details
             )
 
     return [write_file, edit_file, delete_file]
@@ -137,7 +137,7 @@ def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None
     """Rename the file before deleting it, so that a file put in its place meanwhile is not deleted."""
     if ctx.cancelled:
         raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was deleted")
-    temporary = _temporary(spot)
+    temporary = _choose_temporary(spot)
     try:
         os.rename(spot.name, temporary, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
         taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
@@ -164,7 +164,7 @@ def _put_back(spot: Spot, temporary: str) -> None:
     os.unlink(temporary, dir_fd=spot.directory)
 
 
-def _temporary(spot: Spot) -> str:
+def _choose_temporary(spot: Spot) -> str:
     """An unused name in the file's directory."""
     name = spot.name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
     return f".{name}.{os.urandom(4).hex()}.tmp"
@@ -187,7 +187,7 @@ def _read(spot: Spot) -> bytes | None:
 def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
     if expected is None:
         return
-    found = None if old is None else short_hash(old)
+    found = None if old is None else hash_content(old)
     if found is None or not found.startswith(expected[: len(found)].lower()) or len(expected) < 8:
         state = "does not exist" if found is None else f"has the hash {found}"
         raise ToolError(
@@ -195,11 +195,11 @@ def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
         )
 
 
-def _encoded(text: str, encoding: Encoding, spot: Spot) -> bytes:
+def _encode(text: str, encoding: Encoding, spot: Spot) -> bytes:
     try:
         return encoding.encode(text)
     except UnicodeEncodeError as error:
-        char = printable(text[error.start])
+        char = make_printable(text[error.start])
         raise ToolError(
             f"nothing was changed: {spot.path} is in {encoding}, "
             f"which has no {char!r} (U+{ord(text[error.start]):04X})"
@@ -211,7 +211,7 @@ def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> Non
     before = spot.stat()
     if before is not None and not stat.S_ISREG(before.st_mode):
         raise ToolError(f"{spot.path} is not a regular file")
-    temporary = _temporary(spot)
+    temporary = _choose_temporary(spot)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=spot.directory)
@@ -253,18 +253,18 @@ def _changed(before: os.stat_result | None, now: os.stat_result | None) -> bool:
     return (before.st_ino, before.st_mtime_ns, before.st_size) != (now.st_ino, now.st_mtime_ns, now.st_size)
 
 
-def _result(spot: Spot, old: bytes | None, new: bytes, text: str) -> ToolResult:
+def _build_result(spot: Spot, old: bytes | None, new: bytes, text: str) -> ToolResult:
     details = {
         "path": spot.path,
         "is_new_file": old is None,
-        "old_content": None if old is None else _shown(old),
-        "new_content": _shown(new),
-        "hash": short_hash(new),
+        "old_content": None if old is None else _show(old),
+        "new_content": _show(new),
+        "hash": hash_content(new),
     }
     return ToolResult((Text(f"{text} [hash {details['hash']}]"),), details)
 
 
-def _shown(data: bytes) -> str | None:
+def _show(data: bytes) -> str | None:
     """The content for a diff; None where it is no text or too long to keep in a conversation."""
     encoding = detect(data) if len(data) <= MAX_SHOWN else None
-    return None if encoding is None else printable(encoding.decode(data))
+    return None if encoding is None else make_printable(encoding.decode(data))

@@ -45,23 +45,23 @@ class Originals:
     def put_right(self) -> list[str]:
         """Compare, put back, move aside; returns notes about what was done."""
         for path, before in self._before.items():
-            self._guarded(self._put_back, path, before)
-        for path in _new_repositories(self._root, self._watch, self._notes):
-            self._guarded(self._defuse, path)
+            self._attempt(self._put_back, path, before)
+        for path in _find_new_repositories(self._root, self._watch, self._notes):
+            self._attempt(self._defuse, path)
         if len(self._notes) > MAX_NOTES:
             self._notes[MAX_NOTES:] = [f"[and {len(self._notes) - MAX_NOTES} more like these]"]
         return self._notes
 
-    def _guarded(self, act: "Any", path: str, *more: "Any") -> None:
+    def _attempt(self, act: "Any", path: str, *more: "Any") -> None:
         try:
             act(path, *more)
         except OSError as error:
             self._notes.append(
-                f"[{self._shown(path)} could not be checked: {error.strerror}; "
+                f"[{self._show(path)} could not be checked: {error.strerror}; "
                 "look at it before you use git or an editor here]"
             )
 
-    def _shown(self, path: str) -> str:
+    def _show(self, path: str) -> str:
         return ascii(os.path.relpath(path, self._root)).strip("'")
 
     def _put_back(self, path: str, before: "Tree") -> None:
@@ -86,7 +86,7 @@ class Originals:
             said = "is not for commands to change, so it was put back" + (
                 f"; what it had become is in {aside}" if aside else ""
             )
-        self._notes.append(f"[{self._shown(path)} {said}]")
+        self._notes.append(f"[{self._show(path)} {said}]")
 
     def _defuse(self, path: str) -> None:
         """Move aside what makes git run programs in a new repository, or use one outside the workspace."""
@@ -101,12 +101,12 @@ class Originals:
                 if self._is_wrong(fd, part, path)
             ]
             for part in wrong:
-                self._say_refused(os.path.join(path, part), _move_aside(fd, part))
+                self._report_refused(os.path.join(path, part), _move_aside(fd, part))
             names = set(os.listdir(fd))
         finally:
             os.close(fd)
-        if not wrong and is_repository(names):
-            self._notes.append(f"[the command made a git repository: {self._shown(path)}]")
+        if not wrong and gitconfig.is_repository(names):
+            self._notes.append(f"[the command made a git repository: {self._show(path)}]")
 
     def _check_pointer(self, path: str) -> None:
         parent = snapshot.open_beneath(self._root, os.path.dirname(path))
@@ -114,13 +114,13 @@ class Originals:
             return
         try:
             if not self._leads_inside(parent, os.path.basename(path), path):
-                self._say_refused(path, _move_aside(parent, os.path.basename(path)))
+                self._report_refused(path, _move_aside(parent, os.path.basename(path)))
         finally:
             os.close(parent)
 
-    def _say_refused(self, path: str, aside: str) -> None:
+    def _report_refused(self, path: str, aside: str) -> None:
         self._notes.append(
-            f"[{self._shown(path)} would have git run programs or look elsewhere; it was renamed to {aside}]"
+            f"[{self._show(path)} would have git run programs or look elsewhere; it was renamed to {aside}]"
         )
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
@@ -141,7 +141,7 @@ class Originals:
                 return True
 
     def _is_harmless(self, config: str, path: str) -> bool:
-        for key, value in gitconfig.settings(config):
+        for key, value in gitconfig.read_settings(config):
             if not gitconfig.is_harmless(key, value):
                 return False
             if key == "core.worktree" and not self._is_inside(os.path.join(path, value)):
@@ -165,7 +165,7 @@ class Originals:
         return real == self._root or real.startswith(self._root + "/")
 
 
-def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "Iterator[str]":
+def _find_new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "Iterator[str]":
     """New repositories, `.git` files and `.git` links; directories that did not change are not read again."""
     known: dict[str, tuple[int, int, int]] = watch["directories"]
     repositories = set(watch["repositories"])
@@ -201,13 +201,8 @@ def _new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "
             )
             return
         was = path in repositories and known.get(path, (0, 0, 0))[1] == now[1]
-        if not was and (os.path.basename(path).lower() == ".git" or is_repository(names)):
+        if not was and (os.path.basename(path).lower() == ".git" or gitconfig.is_repository(names)):
             yield path
-
-
-def is_repository(names: set[str]) -> bool:
-    """Whether git takes a directory with these names for a repository, or for a part of one (`commondir`)."""
-    return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names
 
 
 def _make_readable(path: str) -> None:

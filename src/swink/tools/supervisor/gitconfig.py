@@ -1,4 +1,4 @@
-"""git's configuration files: their settings, and which of them are harmless."""
+"""git's repositories and configuration files: their settings, and which of them are harmless."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ _HARMLESS = {
 }
 
 
-def settings(text: str) -> "Iterator[tuple[str, str]]":
+def read_settings(text: str) -> "Iterator[tuple[str, str]]":
     """The settings as (section.name in small letters, value); what is not understood has an empty name."""
     section = ""
-    for line in _lines(text):
+    for line in _join_lines(text):
         line = line.strip().lstrip("\ufeff")
         while line.startswith("["):
-            end = _end_of_header(line)
+            end = _find_header_end(line)
             if end < 0:
                 yield "", line
                 break
@@ -47,7 +47,7 @@ def settings(text: str) -> "Iterator[tuple[str, str]]":
         name, _, value = line.partition("=")
         name = name.strip().casefold()
         known = name.replace("-", "").isalnum() and name.isascii()
-        yield (f"{section}.{name}" if known else ""), _unquoted(value)
+        yield (f"{section}.{name}" if known else ""), _unquote(value)
 
 
 def is_harmless(key: str, value: str) -> bool:
@@ -56,7 +56,12 @@ def is_harmless(key: str, value: str) -> bool:
     return name in _HARMLESS.get(section, "").split() and not value.startswith("-") and "::" not in value
 
 
-def _lines(text: str) -> "Iterator[str]":
+def is_repository(names: set[str]) -> bool:
+    """Whether git takes a directory with these names for a repository, or for a part of one (`commondir`)."""
+    return {"objects", "refs"} <= names or {"HEAD", "commondir"} <= names
+
+
+def _join_lines(text: str) -> "Iterator[str]":
     """The lines, joined after a backslash that is neither escaped nor in a comment."""
     parts: list[str] = []
     quoted = False
@@ -86,7 +91,7 @@ def _ends_open(line: str, quoted: bool) -> tuple[bool, bool]:
     return escaped, quoted
 
 
-def _end_of_header(line: str) -> int:
+def _find_header_end(line: str) -> int:
     """Where the bracket closes that opens the line; one in quotes does not count."""
     quoted = False
     at = 1
@@ -101,7 +106,7 @@ def _end_of_header(line: str) -> int:
     return -1
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     """The value without quotes, escapes and comment."""
     kept: list[str] = []
     quoted = False

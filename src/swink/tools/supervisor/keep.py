@@ -43,8 +43,8 @@ def main() -> None:
     for own in (0, 1):  # the command alone holds them, so that the other side sees when it closes them
         os.close(own)
     _wait(child, lifeline, wake)
-    tree.end(child, 0, 0)
-    code, _ = tree.outcome(child)
+    tree.end_all(child, 0, 0)
+    code, _ = tree.read_outcome(child)
     if code < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     os._exit(code)

@@ -14,7 +14,7 @@ def exceeds(pids: "Iterable[int]", limit: int, shared_before: int) -> bool:
     memory since the command began counts as the command's.
     """
     pids = list(pids)
-    grown = max(0, shared() - shared_before)
+    grown = max(0, measure_shared() - shared_before)
     if sum(map(_resident, pids)) + grown <= limit:
         return False
     # Resident sizes count shared pages once per process; the exact sum is expensive, hence only here.
@@ -26,7 +26,7 @@ def exceeds(pids: "Iterable[int]", limit: int, shared_before: int) -> bool:
     return total + max(0, grown - mapped) > limit
 
 
-def shared() -> int:
+def measure_shared() -> int:
     """Bytes of shared memory in our control group, or without one on the whole machine."""
     for path, name, unit in ((_own_group(), b"shmem ", 1), ("/proc/meminfo", b"Shmem:", 1024)):
         try:

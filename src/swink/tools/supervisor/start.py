@@ -48,13 +48,13 @@ _signals: list[int] = []
 
 def main() -> None:
     """Run one command to its end."""
-    launch = _received(0)
+    launch = _receive(0)
     news_read, news_write = os.pipe()
     guardian = os.getpid()
     try:
         tree.adopt_orphans()
         originals = aftermath.Originals(launch["watch"]) if launch["watch"] else None
-        launch["argv"] = _with_reserved(launch)
+        launch["argv"] = _reserve(launch)
     except OSError as error:
         reservation.release()
         _report(error=str(error))
@@ -82,7 +82,7 @@ def _guard(supervisor: int, news: int, originals: "aftermath.Originals | None") 
         child = os.read(news, 4096).decode(errors="replace").partition("\n")[0]
     except BlockingIOError:
         child = ""
-    left = tree.end(int(child) if child.isdigit() else 0, 0, 0)
+    left = tree.end_all(int(child) if child.isdigit() else 0, 0, 0)
     notes = _put_right(originals)
     if not child.isdigit():
         _report(error=f"its supervisor failed: {child or status}")
@@ -112,8 +112,8 @@ def _supervise(
     os.close(directory_write)
     os.close(1)  # the command alone holds the pipe now, so its end is the end of the output
     reason = _watch(child, launch, wake_read, guardian)
-    left = tree.end(child, launch["guards"], 0 if reason in ("processes", "memory") else launch["grace"])
-    code, cpu = tree.outcome(child)
+    left = tree.end_all(child, launch["guards"], 0 if reason in ("processes", "memory") else launch["grace"])
+    code, cpu = tree.read_outcome(child)
     _report(
         code=code if code >= 0 else 128 - code,
         signal=-code if code < 0 else None,
@@ -125,7 +125,7 @@ def _supervise(
     )
 
 
-def _with_reserved(launch: "Launch") -> list[str]:
+def _reserve(launch: "Launch") -> list[str]:
     """The command line with a read-only mount for each reserved path, before bubblewrap's `--`."""
     covers = {path: cover for path, _, cover in launch["reserved"]}
     there = reservation.reserve([(path, content) for path, content, _ in launch["reserved"]])
@@ -208,7 +208,7 @@ def _watch(child: int, launch: "Launch", wake: int, guardian: int) -> str | None
     poller.register(0, select.POLLIN)
     poller.register(wake, select.POLLIN)
     room = _free_space(launch["disks"])
-    shared = memory.shared()
+    shared = memory.measure_shared()
     while True:
         tree.reap()
         if tree.has_ended(child):
@@ -225,13 +225,13 @@ def _watch(child: int, launch: "Launch", wake: int, guardian: int) -> str | None
         if os.getppid() != guardian:
             return "supervisor"
         tree.reap()
-        broken = None if tree.has_ended(child) else _broken_limit(launch, room, shared)
+        broken = None if tree.has_ended(child) else _find_broken_limit(launch, room, shared)
         if broken:
             return broken
 
 
-def _broken_limit(launch: "Launch", room: dict[str, int], shared: int) -> str | None:
-    family = tree.descendants()
+def _find_broken_limit(launch: "Launch", room: dict[str, int], shared: int) -> str | None:
+    family = tree.list_descendants()
     if len(family) > launch["processes"]:
         return "processes"
     if memory.exceeds(family, launch["memory"], shared):
@@ -258,7 +258,7 @@ def _note(number: int, frame: object) -> None:
         _signals.append(number)
 
 
-def _received(fd: int) -> "Launch":
+def _receive(fd: int) -> "Launch":
     data = b""
     while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "big"):
         chunk = os.read(fd, 1 << 20)

@@ -49,7 +49,7 @@ def has_ended(child: int) -> bool:
     return child in _reaped
 
 
-def outcome(child: int) -> tuple[int, float]:
+def read_outcome(child: int) -> tuple[int, float]:
     """Exit code (negative: the signal) and CPU seconds of a child; killed if it could not be ended."""
     if child not in _reaped:
         return -signal.SIGKILL, 0.0
@@ -57,7 +57,7 @@ def outcome(child: int) -> tuple[int, float]:
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 
 
-def end(child: int, guards: int, grace: float) -> int:
+def end_all(child: int, guards: int, grace: float) -> int:
     """End every descendant: TERM, after `grace` KILL until none is left. Returns how many are still alive.
 
     `guards` is the number of generations at the top that belong to the sandbox. They get no TERM, because
@@ -65,7 +65,7 @@ def end(child: int, guards: int, grace: float) -> int:
     """
     reap()
     if grace:
-        for pid, depth in descendants(child).items():
+        for pid, depth in list_descendants(child).items():
             if depth > guards:
                 _send(pid, signal.SIGTERM)
                 _send(pid, signal.SIGCONT)
@@ -73,24 +73,24 @@ def end(child: int, guards: int, grace: float) -> int:
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         # Each is killed when seen, parents first: a dead parent forks no more, and we adopt its children.
-        for pid in _found(child):
+        for pid in _walk(child):
             _send(pid, signal.SIGKILL)
         if _gone_within(0, child, 0):
             return 0
         time.sleep(0.001)
-    return len(descendants(child))
+    return len(list_descendants(child))
 
 
-def descendants(leader: int = 0) -> dict[int, int]:
+def list_descendants(leader: int = 0) -> dict[int, int]:
     """Every process below this one with its depth; if orphans are not adopted, also the leader's group."""
-    return dict(_found_with_depth(leader))
+    return dict(_walk_with_depth(leader))
 
 
-def _found(leader: int) -> "Iterator[int]":
-    return (pid for pid, _ in _found_with_depth(leader))
+def _walk(leader: int) -> "Iterator[int]":
+    return (pid for pid, _ in _walk_with_depth(leader))
 
 
-def _found_with_depth(leader: int) -> "Iterator[tuple[int, int]]":
+def _walk_with_depth(leader: int) -> "Iterator[tuple[int, int]]":
     """The descendants, each as soon as it is seen."""
     if not _LISTED_BY_KERNEL:
         yield from _descendants_by_listing(leader).items()
@@ -110,7 +110,7 @@ def _gone_within(seconds: float, child: int, guards: int) -> bool:
     pause = 0.002
     while True:
         reap()
-        if not any(depth > guards for depth in descendants(child).values()):
+        if not any(depth > guards for depth in list_descendants(child).values()):
             return True
         if time.monotonic() > deadline:
             return False
