@@ -38,7 +38,7 @@ _PROXY_VARIABLES = {
 
 
 def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable_userns: bool) -> Launch:
-    """A launch with the user's rights as one in bubblewrap; `private` as in `arguments`."""
+    """A launch with the user's rights as one in bubblewrap; `private` as in `build_arguments`."""
     view = scene.view
     options = build_arguments(
         view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns

@@ -12,7 +12,8 @@ from swink.tools.expressions import find_only_lists
 from swink.tools.gitviews import git_only_looks
 from swink.tools.place import Place
 from swink.tools.syntax import SimpleCommand, Word, read_commands
-from swink.tools.viewers import BUILTINS, VIEWERS, is_version_question
+from swink.tools.versions import is_version_question
+from swink.tools.viewers import BUILTINS, VIEWERS
 
 MAX_COMMANDS = 30
 

@@ -3,7 +3,6 @@
 Options that write, run something, read file names from a file, follow links or never end are not declared.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -375,38 +374,3 @@ BUILTINS: Mapping[str, Callable[[Sequence[str], Place], bool]] = {
 """Commands that bash itself runs, without searching the PATH."""
 
 _TYPE = declare_options("-aptPf")
-
-_TELL_VERSION = frozenset({"python", "python3", "node", "gcc", "g++", "clang", "cc", "make", "cmake", "bash"})
-
-
-def is_version_question(program: str, words: Sequence[str], place: Place) -> bool:
-    """Whether a program is only asked for its version, and no file in the workspace selects the program."""
-    if program not in _TELL_VERSION or list(words) not in (
-        ["--version"],
-        ["-V"] if program.startswith("python") else ["--version"],
-    ):
-        return False
-    found = place.find(program)
-    if found is None:
-        return True
-    real = os.path.realpath(found)
-    try:
-        with open(real, "rb") as file:
-            is_script = file.read(2) == b"#!"
-    except OSError:
-        return False
-    if is_script:
-        # pyenv, asdf and the like: a file in or above the working directory selects the version.
-        return os.path.basename(os.path.dirname(real)) == "shims" and not place.has_above(_CHOOSE_VERSION)
-    return os.path.basename(real).startswith(_FAMILY.get(program, program))
-
-
-_FAMILY = {
-    "cc": ("gcc", "cc", "clang", "x86_64", "aarch64"),
-    "gcc": ("gcc", "x86_64", "aarch64"),
-    "g++": ("g++", "x86_64", "aarch64"),
-}
-_CHOOSE_VERSION = (
-    ".python-version", ".node-version", ".nvmrc", ".tool-versions", "mise.toml", ".mise.toml", ".mise",
-    ".config/mise",
-)  # fmt: skip
