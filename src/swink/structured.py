@@ -98,7 +98,7 @@ class StructuredOutput(Policy):
         """The growing value while a run streams it; UNSET until it has grown enough to be read again."""
         assembly = run.ledger.assembly
         text = None if assembly is None else assembly.arguments_so_far(index, NAME)
-        # A sixteenth more each time: the cost of reading a growing answer is a multiple of it, not its square.
+        # A sixteenth more each time: reading a growing answer costs a multiple of it, not its square.
         if text is None or 0 <= len(text) - self._read < max(1, self._read >> 4):
             return UNSET
         self._read = len(text)
