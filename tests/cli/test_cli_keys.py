@@ -113,6 +113,17 @@ def test_a_keychain_that_fails_is_replaced_by_the_file(place: Place):
     assert KEY in (place.config / "keys.json").read_text()
 
 
+def test_a_keychain_that_cannot_be_opened_is_a_warning_and_the_command_that_helps(place: Place):
+    place.config.mkdir(parents=True)
+    (place.config / "keys.json").write_text('{"openai": {"place": "keychain"}}')
+    done = place.swink("run", "hi")
+    assert done.code == 1
+    assert [line.partition(": ")[2] for line in done.err.splitlines()[1:2]] == [
+        "warning: the key of openai is in a keychain that cannot be opened here; "
+        "set it again with: swink keys set openai"
+    ]
+
+
 def test_keys_set_at_once_are_all_kept(place: Place):
     providers = ["anthropic", "openai", "gemini", "mistral", "xai", "groq"]
     for _ in range(3):

@@ -130,6 +130,14 @@ def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
     )
 
 
+def test_without_a_key_there_is_still_a_last_line_of_json(place: Place):
+    done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "--output", "json", "hi")
+    (line,) = done.out.splitlines()
+    result = json.loads(line)
+    assert (done.code, result["type"], result["error_kind"]) == (1, "result", "auth")
+    assert "ANTHROPIC_API_KEY" in result["error"]
+
+
 def test_a_refused_key_is_named_by_its_source_and_never_shown(place: Place, provider: Provider):
     provider.replies = [Refusal(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")]
     done = place.swink("run", "hi", env=provider.env)
