@@ -9,7 +9,7 @@ import pytest
 from command_line import Place, call
 
 from swink import catalog
-from swink.cli.models import local_name
+from swink.cli.models import parse_local_name
 from swink.errors import UnknownModel
 from swink.local import KNOWN, LocalModelError, PullFailed
 
@@ -147,7 +147,7 @@ def test_a_file_with_a_colon_in_its_name_names_no_provider(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here:it.gguf").touch()
-    assert local_name(name) == name
+    assert parse_local_name(name) == name
 
 
 def test_ctrl_c_ends_a_download_and_the_child_that_does_it(place: Place):

@@ -25,7 +25,7 @@ from command_line import (
 
 from swink.cli.answering import read_prompt
 from swink.cli.arguments import make_parser, parse_arguments
-from swink.cli.asking import approver
+from swink.cli.asking import make_approver
 from swink.cli.completion import walk
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import ApprovalRequest, PolicyContext, Rejected
@@ -224,7 +224,7 @@ def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
 
 async def test_approval_can_be_refused_once_and_for_all():
     request = ApprovalRequest("c", "delete", {}, {}, True, cast(PolicyContext, None))
-    assert isinstance(await approver("never")(request), Rejected)
+    assert isinstance(await make_approver("never")(request), Rejected)
 
 
 @pytest.mark.parametrize(

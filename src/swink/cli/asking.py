@@ -22,17 +22,17 @@ _TICK = 0.1
 _TIMES = 3
 
 
-def approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
+def make_approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
     """The approval callback for a mode of `--approve`."""
     return {"ask": _ask, "never": _refuse, "always": _allow}[mode]
 
 
-def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+def format_call(name: str, arguments: Mapping[str, Any]) -> str:
     """A call for people, in one line: `name(city="Oslo", days=3)`, secrets redacted."""
     return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in show_arguments(arguments).items())})"
 
 
-def question_text(request: ApprovalRequest) -> str:
+def format_question(request: ApprovalRequest) -> str:
     """The whole call, one argument a line; a bar before the lines of longer texts tells them from ours."""
     lines = [f"swink: {escape_invisible(request.name)} wants to run with"]
     for key, value in request.shown.items():
@@ -57,7 +57,7 @@ async def _refuse(request: ApprovalRequest) -> Verdict:
 
 async def _ask(request: ApprovalRequest) -> Verdict:
     name = escape_invisible(request.name)
-    question = f"{question_text(request)}\nswink: allow {name}? [y/N] "
+    question = f"{format_question(request)}\nswink: allow {name}? [y/N] "
     for _ in range(_TIMES):
         answer = await _answer_to(question)
         if answer is None:

@@ -13,7 +13,7 @@ from swink.agent import Agent
 from swink.cli.answering import answer
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import make_agent
-from swink.cli.terminal import say, styled
+from swink.cli.terminal import add_style, say
 from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError
 
@@ -31,7 +31,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
     agent = make_agent(arguments)
-    print(f"{styled(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
+    print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
     with asyncio.Runner() as runner:
@@ -85,7 +85,7 @@ def _obey(agent: Agent, line: str) -> None:
 
 
 def _prompt() -> str:
-    mark = styled("> ", "bold", sys.stdout)
+    mark = add_style("> ", "bold", sys.stdout)
     # \x01 and \x02 tell readline which characters take no room.
     return (
         mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")

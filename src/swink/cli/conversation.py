@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from swink import catalog
 from swink.agent import Agent
-from swink.cli.asking import approver
+from swink.cli.asking import make_approver
 from swink.cli.choice import Choice, choose_model
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
@@ -26,7 +26,7 @@ def make_agent(arguments: argparse.Namespace) -> Agent:
         tools=load_tools(arguments.tool),
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
         policies=_limits(arguments),
-        approve=approver(arguments.approve),
+        approve=make_approver(arguments.approve),
     )
 
 

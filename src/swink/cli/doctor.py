@@ -15,7 +15,7 @@ from msgspec import Struct
 from swink import __version__
 from swink.cli.choice import choose_model
 from swink.cli.settings import load_settings
-from swink.cli.terminal import Style, harmless, styled
+from swink.cli.terminal import Style, add_style, strip_controls
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.keys.store import KeyPlace, KeyStoreError, key_places, keys_file, open_to_others
@@ -37,8 +37,8 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """Look at everything and report."""
     findings = asyncio.run(_findings())
     for finding in findings:
-        level = styled(finding.level.ljust(8), _STYLES[finding.level], sys.stdout)
-        print(f"{level} {finding.subject.ljust(12)} {harmless(redact_text(finding.text))}", flush=True)
+        level = add_style(finding.level.ljust(8), _STYLES[finding.level], sys.stdout)
+        print(f"{level} {finding.subject.ljust(12)} {strip_controls(redact_text(finding.text))}", flush=True)
     return 1 if any(finding.level == "problem" for finding in findings) else 0
 
 

@@ -25,7 +25,7 @@ _FOR_PROGRAMS: tuple[type[ModelError], ...] = (
 
 def explain(result: AgentResult, model: ModelSpec) -> str:
     """Why a run did not end well, and what to do about it."""
-    error = plainly(result.error or result.reason or "the run ended without a reply")
+    error = strip_advice(result.error or result.reason or "the run ended without a reply")
     match result.error_kind:
         case "auth":
             return _about_the_key(error, model)
@@ -43,7 +43,7 @@ def explain(result: AgentResult, model: ModelSpec) -> str:
             return error
 
 
-def plainly(error: str) -> str:
+def strip_advice(error: str) -> str:
     """An error's text without its advice to programmers."""
     for kind in _FOR_PROGRAMS:
         error = error.removesuffix(f" ({kind.advice})")

@@ -25,7 +25,7 @@ class Interruption:
         """What a shell expects of a command that a signal ended."""
         return 128 + (self.signal or signal.SIGINT)
 
-    def hear(self, number: signal.Signals) -> None:
+    def receive(self, number: signal.Signals) -> None:
         """Take a signal."""
         now = time.monotonic()
         if self.signal is None:
@@ -43,7 +43,7 @@ def interruptible(stop: Callable[[], None]) -> Generator[Interruption, None, Non
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
         try:
-            loop.add_signal_handler(number, interruption.hear, number)
+            loop.add_signal_handler(number, interruption.receive, number)
         except NotImplementedError:  # Windows
             signal.signal(number, _threadsafe(loop, interruption, number))
     try:
@@ -58,4 +58,4 @@ def interruptible(stop: Callable[[], None]) -> Generator[Interruption, None, Non
 def _threadsafe(
     loop: asyncio.AbstractEventLoop, interruption: Interruption, number: signal.Signals
 ) -> Callable[[int, Any], None]:
-    return lambda received, frame: loop.call_soon_threadsafe(interruption.hear, number) and None
+    return lambda received, frame: loop.call_soon_threadsafe(interruption.receive, number) and None

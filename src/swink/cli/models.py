@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swink import catalog
 from swink.cli.choice import unknown_provider
-from swink.cli.terminal import say, styled, table
+from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places
@@ -21,7 +21,7 @@ def list_command(arguments: argparse.Namespace) -> int:
     if specs:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
         head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
-        print(styled(head, "bold", sys.stdout), *lines, sep="\n")
+        print(add_style(head, "bold", sys.stdout), *lines, sep="\n")
         units = f"US dollars per million tokens and limits in tokens as of {catalog.catalog_date()}"
         print(f"\n{units}; other models work too.")
         if arguments.provider is None:
@@ -38,7 +38,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
     """Fetch a local model."""
     from swink.local import Unloaded, locate, megabytes, pull, say_on_stderr
 
-    name = local_name(arguments.name)
+    name = parse_local_name(arguments.name)
     if (found := locate(name)) is not None:
         say(f"local:{name} is already here" if found.exists() else f"{found} is no file that could be pulled")
         print(found)
@@ -61,13 +61,13 @@ def remove_command(arguments: argparse.Namespace) -> int:
     """Delete a local model."""
     from swink.local import megabytes, remove
 
-    name = local_name(arguments.name)
+    name = parse_local_name(arguments.name)
     freed = remove(name)
     say(f"local:{name} deleted, {megabytes(freed)} freed")
     return 0
 
 
-def local_name(text: str) -> str:
+def parse_local_name(text: str) -> str:
     """The name of a local model without its provider; raises `UnknownModel` for another provider's."""
     provider, colon, name = text.partition(":")
     if not colon or provider == "local":
@@ -95,7 +95,7 @@ def _list_local(*, after_others: bool) -> None:
             )
         )
     head, *lines = table(rows, numbers=(1, 2)).splitlines()
-    print(*([""] if after_others else []), styled(head, "bold", sys.stdout), *lines, sep="\n")
+    print(*([""] if after_others else []), add_style(head, "bold", sys.stdout), *lines, sep="\n")
     print(
         "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, "
         "any Hugging Face repository as local:hf/OWNER/REPO."

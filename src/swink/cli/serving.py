@@ -13,7 +13,7 @@ from types import FrameType
 from swink import catalog
 from swink.cli.choice import unknown_provider
 from swink.cli.interrupts import interruptible
-from swink.cli.models import local_name
+from swink.cli.models import parse_local_name
 from swink.cli.terminal import say
 from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS
@@ -29,7 +29,7 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     """Serve a local model until a signal comes."""
     from swink.local import serve_model
 
-    name = local_name(arguments.name)
+    name = parse_local_name(arguments.name)
     key = os.environ.get(_MODEL_KEY, "").strip() or None
     if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
         raise MisuseError(

@@ -1,4 +1,4 @@
-"""The terminal: lines for people on stderr, colour where it is wanted, and foreign text made harmless."""
+"""The terminal: lines for people on stderr, colour where it is wanted, text without control characters."""
 
 import os
 import shutil
@@ -35,19 +35,19 @@ def say(text: str, style: Style | None = None) -> None:
     """One line for people on stderr; secrets in it are redacted."""
     say_in_passing("")
     mark = f"{style}: " if style in ("error", "warning") else ""
-    line = harmless(redact_text(f"{mark}{text}"))
-    print(f"swink: {styled(line, style, sys.stderr) if style else line}", file=sys.stderr, flush=True)
+    line = strip_controls(redact_text(f"{mark}{text}"))
+    print(f"swink: {add_style(line, style, sys.stderr) if style else line}", file=sys.stderr, flush=True)
 
 
 def say_in_passing(text: str) -> None:
     """A line on stderr that the next one replaces; only on a terminal that can erase it."""
     global _passing
     if text != _passing and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        print(f"\r\x1b[K{shortened(text)}", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{shorten(text)}", end="", file=sys.stderr, flush=True)
         _passing = text
 
 
-def styled(text: str, style: Style, stream: TextIO) -> str:
+def add_style(text: str, style: Style, stream: TextIO) -> str:
     """The text in a style, if the stream shows styles."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if wants_colour(stream) else text
 
@@ -57,15 +57,15 @@ def wants_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def harmless(text: str) -> str:
+def strip_controls(text: str) -> str:
     """The text without control characters, line ends and tabs aside."""
     return text.translate(_CONTROL)
 
 
-def shortened(text: str, room: int | None = None) -> str:
+def shorten(text: str, room: int | None = None) -> str:
     """The text in one line of at most `room` characters, by default what fits the terminal."""
     room = room or max(40, shutil.get_terminal_size().columns - 1)
-    line = " ".join(harmless(text).split())
+    line = " ".join(strip_controls(text).split())
     return line if len(line) <= room else f"{line[: room - 1]}…"
 
 

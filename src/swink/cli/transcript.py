@@ -9,9 +9,9 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from swink.cli.asking import call_text
-from swink.cli.explain import plainly
-from swink.cli.terminal import harmless, say, shortened, styled
+from swink.cli.asking import format_call
+from swink.cli.explain import strip_advice
+from swink.cli.terminal import add_style, say, shorten, strip_controls
 from swink.codec import plain
 from swink.config import AgentResult
 from swink.events import (
@@ -58,15 +58,15 @@ class TextTranscript:
             case MessageEnd(message=AssistantMessage()):
                 self._close_line()
             case ToolExecutionStart(name=name, arguments=arguments):
-                self._note(f"→ {call_text(name, arguments)}")
+                self._note(f"→ {format_call(name, arguments)}")
             case ToolExecutionEnd(name=name, result=result, is_error=True):
                 self._note(f"✗ {name}: {result.text}")
             case MessageDiscarded(reason=reason):
                 self._close_line()
-                say(f"the reply broke off and starts anew: {plainly(reason)}", "warning")
+                say(f"the reply broke off and starts anew: {strip_advice(reason)}", "warning")
             case RetryScheduled(delay=delay, error=error):
                 self._close_line()
-                say(f"{plainly(error)}; trying again in {delay:.1f} s", "warning")
+                say(f"{strip_advice(error)}; trying again in {delay:.1f} s", "warning")
             case ContextCompacted(report=report):
                 dropped = f"{report.dropped} older messages are left out"
                 say(f"the conversation is longer than the model's window: {dropped}", "dim")
@@ -80,7 +80,7 @@ class TextTranscript:
     def _write(self, text: str) -> None:
         if self._open == "thinking":
             self._close_line()
-        self._stream.write(harmless(text) if self._on_screen else text)
+        self._stream.write(strip_controls(text) if self._on_screen else text)
         self._stream.flush()
         self._open = "" if text.endswith("\n") else "text"
 
@@ -89,13 +89,13 @@ class TextTranscript:
         if sys.stderr.isatty():
             if self._open == "text":
                 self._close_line()
-            sys.stderr.write(styled(harmless(text), "dim", sys.stderr))
+            sys.stderr.write(add_style(strip_controls(text), "dim", sys.stderr))
             sys.stderr.flush()
             self._open = "" if text.endswith("\n") else "thinking"
 
     def _note(self, text: str) -> None:
         self._close_line()
-        print(styled(shortened(text), "dim", sys.stderr), file=sys.stderr, flush=True)
+        print(add_style(shorten(text), "dim", sys.stderr), file=sys.stderr, flush=True)
 
     def _close_line(self) -> None:
         if self._open:

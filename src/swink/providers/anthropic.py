@@ -93,7 +93,7 @@ class AnthropicStreamFn:
             headers["x-api-key"] = key
         return Request(
             f"{self._endpoint.base_url}/v1/messages",
-            self._endpoint.sealed(headers),
+            self._endpoint.check_headers(headers),
             encode_body(body, options.extra),
         )
 

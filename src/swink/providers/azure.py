@@ -81,7 +81,7 @@ class AzureStreamFn:
                 **await self._authorization(options),
             }
             return Request(
-                self._url(deployment), self._endpoint.sealed(headers), encode_body(body, options.extra)
+                self._url(deployment), self._endpoint.check_headers(headers), encode_body(body, options.extra)
             )
 
         return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)

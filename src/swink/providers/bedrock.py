@@ -126,7 +126,7 @@ class BedrockStreamFn:
                 "POST", url, headers, body, credentials=found, region=region, service="bedrock"
             )
             headers = {name.lower(): value for name, value in signed.items()}
-        return Request(url, endpoint.sealed(headers), body)
+        return Request(url, endpoint.check_headers(headers), body)
 
     def _bearer(self, endpoint: Endpoint, options: StreamOptions) -> str | None:
         """The API key, empty to send none, None to sign."""

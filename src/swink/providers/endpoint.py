@@ -100,8 +100,8 @@ class Endpoint(Struct, frozen=True):
             headers["authorization"] = f"Bearer {key}"
         return headers
 
-    def sealed(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers, once it is sure that none of them shows a secret on the way."""
+    def check_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers; raises `AuthError` if one holds a secret that would travel in clear text."""
         for name, value in headers.items():
             if is_secret_header(name):
                 self._unless_clear(value, f"the secret in the header {name!r}")

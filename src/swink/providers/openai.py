@@ -86,7 +86,9 @@ class OpenAIStreamFn:
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._dialect, self._notices
             )
-            headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
+            headers = self._endpoint.check_headers(
+                {**self._endpoint.bearer_headers(options), **self._headers}
+            )
             return Request(
                 f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
             )

@@ -59,7 +59,9 @@ class ResponsesStreamFn:
             body = request_body(
                 model, context, await prepare(context.messages, model), options, self._notices
             )
-            headers = self._endpoint.sealed({**self._endpoint.bearer_headers(options), **self._headers})
+            headers = self._endpoint.check_headers(
+                {**self._endpoint.bearer_headers(options), **self._headers}
+            )
             return Request(f"{self._endpoint.base_url}/responses", headers, encode_body(body, options.extra))
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
