@@ -1,7 +1,8 @@
 """Start-up: the CPU time `swink run` takes before its request goes out, beside what importing aiohttp takes.
 
-All figures are CPU time of one process, user and system, as the median of several runs taken in turn. Aim: at most 150 ms more
-than `python -c "import aiohttp"`; with the local model, at most 150 ms more than loading it.
+All figures are CPU time of one process, user and system, as the median of several runs taken in turn. Aim:
+at most 150 ms more than `python -c "import aiohttp"`; with the local model, at most 150 ms more than
+loading it.
 
     python benchmarks/startup.py [runs]
 """

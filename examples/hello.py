@@ -1,4 +1,4 @@
-"""Hello in ten lines: a scripted model, so it runs without a key. Swap the model for "anthropic:…" and drop stream_fn."""
+"""Hello in ten lines, with a scripted model: no key. Use "anthropic:…" without stream_fn for a real one."""
 
 from swink import Agent, ToolCall, tool
 from swink.testing import ScriptedModel

@@ -1,4 +1,4 @@
-"""Agent: the stateful face of the loop. It keeps the history, the queues and the settings; the loop does the work."""
+"""Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
 import asyncio
 import logging
@@ -142,7 +142,7 @@ class _Initial(Struct, frozen=True):
 
 
 class Agent:
-    """A model, its tools and one conversation. One run at a time; everything else may be called at any time."""
+    """A model, its tools and one conversation; one run at a time. Other methods may be called any time."""
 
     def __init__(
         self,
@@ -228,9 +228,9 @@ class Agent:
     async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """Run to the end and return the result; without input, continue from the context.
 
-        `output` is the type of the answer (or a JSON Schema), and `validate(value)` may change it or raise `ToolError`
-        to have the model try again, at most `max_output_retries` times. `deadline` bounds the whole run, in seconds.
-        `deps` and `policies` are for this run: other dependencies, additional policies.
+        `output` is the type of the answer (or a JSON Schema); `validate(value)` may change it, or raise
+        `ToolError` to have the model try again, at most `max_output_retries` times. `deadline` bounds the
+        whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
         """
         order = self._order(input, **options)
         run = self._begin(order, Buffer(self._subscribers, closed=True))
@@ -360,7 +360,7 @@ class Agent:
         await self.aclose()
 
     def reset(self) -> None:
-        """Back to how the agent was made: model, prompt, tools, messages, state; queues and error are cleared."""
+        """Back to the model, prompt, tools, messages and state it was made with; queues are cleared."""
         self._idle_only("reset")
         initial = self._initial
         self.model = initial.model
@@ -375,7 +375,7 @@ class Agent:
     def copy(self, **changes: Any) -> "Agent":
         """Another agent like this one, with some of the constructor's keywords changed.
 
-        History, queues and state are copied, a session is not, and `reset` goes back to what it goes back to here.
+        History, queues and state are copied, a session is not; `reset` goes back to the same beginning.
         """
         config = self._config
         same_model = "model" not in changes and "stream_fn" not in changes
@@ -591,9 +591,8 @@ class Agent:
         if input and type(input) is str:
             return prompts
         if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
-            raise NoMessages(
-                "the input is empty; give some text, an image or a message, or call run() without input to continue"
-            )
+            hint = "give some text, an image or a message, or call run() without input to continue"
+            raise NoMessages(f"the input is empty; {hint}")
         if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):
             broken = violations([*self.messages, *prompts])
             if broken:
@@ -630,7 +629,7 @@ class Agent:
         return run
 
     def _continuation(self) -> Sequence[Message]:
-        """What a run without input starts with: nothing, or the follow-ups if the conversation has its answer."""
+        """What a run without input starts with: follow-ups, if the conversation has its answer already."""
         try:
             check_continue(self.messages)
         except MisuseError:
@@ -675,14 +674,14 @@ class Agent:
         return spec, self._stream_fn_for(spec)
 
     def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
-        """The agent's own stream function, unless the catalog has one for another provider than it was made with."""
+        """The agent's own stream function, unless the catalog has one for a provider it was not made with."""
         own = self._stream_fn
         if own is not None and (spec.provider == self._provider or not catalog.has_provider(spec.provider)):
             return own
         return catalog.stream_fn_for(spec)
 
     def _freed(self) -> bool:
-        """Whether the active run's event loop was closed under it; then the run is ended, and its history completed."""
+        """Whether the active run's event loop was closed; then the run is ended and its history completed."""
         run = self._active
         if run is None or not run.life.loop.is_closed():
             return False

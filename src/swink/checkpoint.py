@@ -39,7 +39,7 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
         version = data.get("version")
         if version != VERSION:
             raise MisuseError(
-                f"checkpoint version {version!r} is not {VERSION}; it was not written by this release of swink"
+                f"checkpoint version {version!r} is not {VERSION}: another release of swink wrote it"
             )
         try:
             return msgspec.convert(data, cls)

@@ -16,7 +16,7 @@ def encode_messages(messages: Iterable[Message]) -> bytes:
 
 
 def savable(messages: Iterable[Message]) -> list[Message]:
-    """The messages as JSON can hold them: details it cannot hold become the name of their type, and nothing else is lost."""
+    """The messages as JSON can hold them: details that it cannot hold become the name of their type."""
     return [
         _savable(item) if isinstance(item, ToolResultMessage) and item.details is not None else item
         for item in messages

@@ -64,7 +64,7 @@ class KeyOwner(Struct, frozen=True):
         return cls(provider, origin_of(getattr(stream_fn, "base_url", None)))
 
     def is_also(self, other: "KeyOwner") -> bool:
-        """Whether a key given for one may be sent to the other; an unknown address does not tell them apart."""
+        """Whether a key given for one may go to the other; an unknown address does not tell them apart."""
         same_address = self.origin == other.origin or None in (self.origin, other.origin)
         return self.provider == other.provider and same_address
 
@@ -84,7 +84,7 @@ SystemPrompt = str | Callable[[PromptContext], str | Awaitable[str]]
 
 
 class AgentContext(Struct):
-    """What a conversation consists of. A running loop reads it at every turn: a change acts at the next one."""
+    """What a conversation consists of. A running loop reads it at every turn, so changes act at the next."""
 
     system_prompt: SystemPrompt = ""
     """A text, or a function that is asked for it at the start of each run."""
@@ -115,7 +115,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     get_steering: Poll | None = None
     get_follow_up: Poll | None = None
     peek_steering: Callable[[], bool] | None = None
-    """Whether steering waits, without taking it; without a peek, steering is polled and held until delivered."""
+    """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
     price: Callable[[ModelSpec], Price | None] | None = None
@@ -125,7 +125,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     save: Callable[[Sequence[Message]], Awaitable[None]] | None = None
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
-    """Whom `options.api_key` was given for: only they get it. By default the model and stream function given here."""
+    """Whom `options.api_key` was given for; nobody else gets it. By default model and stream_fn."""
 
     def __post_init__(self) -> None:
         check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
@@ -196,7 +196,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
 
     @property
     def output(self) -> T:
-        """The value of the type asked for; without one this raises the run's error, so it is never missing."""
+        """The value of the type asked for; if there is none, this raises the run's error."""
         if self.value is UNSET:
             self.raise_for_error()
             raise StructuredOutputFailed(

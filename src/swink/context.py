@@ -24,9 +24,9 @@ def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[Transfo
 class SlidingWindow:
     """Keep the first messages and the newest ones that fit.
 
-    Calls stay with their results; the newest user message and the turn in progress are never dropped. When the
-    budget is passed the window is cut down to three quarters of it, so that the prefix a provider has cached
-    stays the same for many turns.
+    Calls stay with their results; the newest user message and the turn in progress are never dropped. When
+    the budget is passed the window is cut down to three quarters of it, so that the prefix a provider has
+    cached stays the same for many turns.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SlidingWindow:
 
 
 class _Measure:
-    """Running token sums of one history, and where the window is cut; grows with the history, never rereads it.
+    """Running token sums of one history, and where the window is cut; no message is read twice.
 
     `pinned` is the user message before the cut that was the newest when it was made.
     """
@@ -115,7 +115,7 @@ class _Measure:
         return self._kept(start, max(self.cut, start), self.pinned)
 
     def move_cut(self, messages: Sequence[Message], start: int, target: int) -> None:
-        """Cut at the first boundary at which what is kept fits; the turn in progress stays whatever it weighs."""
+        """Cut at the first boundary at which the rest fits; the turn in progress stays, whatever its size."""
         cut, last = max(self.cut, start), _current_turn(messages)
         asked = _newest_user(messages)
         pinned = asked if start <= asked < cut else None

@@ -1,7 +1,7 @@
 """What the loop says: the events of a run, in this order.
 
 AgentStart
-├── MessageStart MessageEnd                          each prompt, steering or follow-up message as it enters the context
+├── MessageStart MessageEnd                          each prompt, steering or follow-up message that enters
 ├── ContextCompacted*                                a transformer dropped something
 ├── TurnStart
 │   ├── MessageStart("assistant")
@@ -10,7 +10,7 @@ AgentStart
 │   │   └── ContextCompacted*                        overflow recovery
 │   ├── MessageEnd
 │   ├── ApprovalRequested ApprovalResolved           per call that needs one, in call order
-│   ├── ToolExecutionStart ToolExecutionUpdate* ToolExecutionEnd      calls at once; a call that never starts only ends
+│   ├── ToolExecutionStart ToolExecutionUpdate* ToolExecutionEnd   per call; one never started only ends
 │   ├── MessageStart("tool_result") MessageEnd       each result, in call order
 │   ├── StateChanged?
 │   └── TurnEnd

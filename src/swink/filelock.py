@@ -14,7 +14,7 @@ def locked(
 ) -> Generator[None]:
     """Hold the lock of an open file; each holder must have opened the file itself.
 
-    Raises TimeoutError after `within` seconds. `waiting` is called before each pause and may raise to give up.
+    Raises TimeoutError after `within` seconds. `waiting` is called before each pause, and may raise.
     """
     deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
     while not _take(file):

@@ -1,7 +1,8 @@
 """Values: content blocks, messages, usage, cost and the model they came from.
 
-A message is frozen, compares by what it says (its timestamp aside), pickles, and round-trips through JSON. Values that
-cannot be part of a cycle are hidden from the garbage collector (`gc=False`): a stream makes thousands of them.
+A message is frozen, compares by what it says (its timestamp aside), pickles, and round-trips through JSON.
+Values that cannot be part of a cycle are hidden from the garbage collector (`gc=False`): a stream makes
+thousands.
 """
 
 import time
@@ -44,7 +45,7 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", 
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type", omit_defaults=True):
-    """A tool invocation; `partial_json` is set while it streams, and stays set when it was cut off or malformed."""
+    """A tool invocation; `partial_json` is set while it streams, and stays if it was cut off or malformed."""
 
     id: str
     name: str
@@ -80,8 +81,8 @@ class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, Base64Source | UrlSource | FileSource):
-            given = f"{type(self.source).__name__}: write Image.from_file(path), from_url(url) or from_bytes(data)"
-            raise InvalidInput(f"an image has a source, not a {given}")
+            hint = "write Image.from_file(path), Image.from_url(url) or Image.from_bytes(data)"
+            raise InvalidInput(f"an image has a source, not a {type(self.source).__name__}: {hint}")
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Image":
@@ -434,8 +435,9 @@ def as_messages(value: Input) -> tuple[Message, ...]:
         elif isinstance(item, str | Text | Image | Extension):
             loose.append(item)
         else:
+            kind = type(item).__name__
             raise InvalidInput(
-                f"input takes a str, a message, or a list of messages, text and images, not {type(item).__name__}"
+                f"input takes a str, a message, or a list of messages, text and images, not {kind}"
             )
     if loose:
         messages.append(UserMessage(as_blocks(loose)))
@@ -459,7 +461,7 @@ def text_of(content: Sequence[ContentBlock]) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without lone surrogates, which no JSON encoder and no provider takes; halves that meet are joined."""
+    """The text without lone surrogates, which no JSON encoder takes; a pair of halves is joined."""
     if text.isascii():
         return text
     try:

@@ -124,9 +124,9 @@ class PolicyContext(Struct, frozen=True):
     injected: Sequence[Message] = ()
     """What policies added to the context in this run; everything else in `fresh` was sent to the agent."""
     run: "RunKey | None" = None
-    """The same object throughout one run: policies keep what they know of a run by it, in a `WeakKeyDictionary`."""
+    """The same object throughout a run: a key for what policies remember of it, in a `WeakKeyDictionary`."""
     attempt: AssistantMessage | None = None
-    """Before a retry: what arrived of the request that failed, and its cost, which `usage` does not hold yet."""
+    """Before a retry: what arrived of the failed request, and its cost, which is not in `usage` yet."""
 
 
 class RunKey:
@@ -155,7 +155,7 @@ class Ending(Struct, frozen=True):
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for somebody's word: `arguments` are exactly what will run, `shown` is what to show people."""
+    """A call that waits for approval: `arguments` are what will run, `shown` is what to show people."""
 
     call_id: str
     name: str
@@ -211,16 +211,16 @@ class Policy:
         """Before a call is approved and run: None, Stop, Skip, Rewrite or Inject."""
 
     def pre_retry(self, ctx: PolicyContext) -> RetryVerdict | Awaitable[RetryVerdict]:
-        """Before a failed request is sent again, to the same model or a fallback: None, or Stop to fail the turn."""
+        """Before a failed request is sent again, to this model or another: None, or Stop to fail the turn."""
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict | Awaitable[ReplyVerdict]:
-        """After a turn is in the history: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
+        """After a turn is committed: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
 
     def post_loop(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
         """When the agent would stop: None, Stop or Inject."""
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> Awaitable[None] | None:
-        """When the run has ended, however it did; nothing can be changed, and whoever awaits the run waits for it."""
+        """When the run has ended, however it did; nothing can be changed. Whoever awaits the run waits."""
 
     def pre_commit(self, message: Message) -> KeepVerdict:
         """Just before a message enters the history: None or Replace. Sync, since a commit must not wait."""
@@ -230,7 +230,7 @@ asking: ContextVar[bool] = ContextVar("swink.asking_a_policy", default=False)
 """Whether a policy is being asked: what it queues meanwhile is its own, and nobody's message to the agent."""
 
 enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
-"""Policies of the runs around this one that bind it too: what starts an agent inside a run adds them to it."""
+"""Policies of the enclosing runs that bind inner runs too: whoever starts an agent inside a run adds them."""
 
 
 class NudgeReasoningOnly(Policy):

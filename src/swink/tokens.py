@@ -1,7 +1,7 @@
 """How many tokens messages take, told from their size.
 
-Four characters of English or code make a token. Text in other scripts takes more tokens by the character, about as many
-as its UTF-8 is longer: its bytes are counted instead.
+Four characters of English or code make a token. Text in other scripts takes more tokens by the character,
+about as many as its UTF-8 is longer: its bytes are counted instead.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
 """One batch of tool calls: policies → approval → grouping → validation → run, with a result for every call.
 
-Calls of a group run concurrently, each in a task of its own, so that one that ignores cancellation can be abandoned.
-A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering interrupt, or an abort.
+Calls of a group run concurrently, each in a task of its own, so that one that ignores cancellation can be
+abandoned. A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering
+interrupt, or an abort.
 """
 
 import asyncio
@@ -218,12 +219,12 @@ class _Batch:
             if self._left and not self.steered:
                 await self._look_for_steering()
         except BaseException as error:
-            # Nothing of ours raises here: it is a steering provider or a subscriber, and the batch must not hang.
+            # Only a steering provider or a subscriber raises here, and the batch must not hang.
             if not self._done.done() and not self._loop.is_closed():
                 self._done.set_exception(error)
 
     async def _look_for_steering(self) -> None:
-        """Cut the other calls short if steering waits; the batch is not over while a provider is still being asked."""
+        """Cancel the other calls if steering waits; the batch is not over while a provider is being asked."""
         self._asking += 1
         try:
             if not await _steering_waits(self.run):

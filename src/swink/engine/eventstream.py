@@ -111,14 +111,14 @@ class Streamed(Protocol):
 
 
 Growing = Callable[[Any, int], Any]
-"""The output as far as it has arrived, from the run and the block that grows; UNSET if there is nothing new."""
+"""The output as far as it has arrived, given the run and the block that grows; UNSET if nothing is new."""
 
 
 class EventStream(Generic[T, E]):
     """A run as a stream of events; it begins when it is entered or first read.
 
-    Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or dropping
-    the stream) early cancels the run; `detach()` lets it finish in the background.
+    Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or
+    dropping the stream) early cancels the run; `detach()` lets it finish in the background.
     """
 
     __slots__ = (
@@ -185,7 +185,10 @@ class EventStream(Generic[T, E]):
                 yield delta.text
 
     async def output(self) -> AsyncIterator[T]:
-        """The output as it grows, with fields that have not arrived as None; at the end the whole, or the run's error."""
+        """The output as it grows, fields that have not arrived being None; at the end the whole.
+
+        A run that fails raises its error here.
+        """
         if self._growing is None:
             raise MisuseError("output() needs a type: agent.stream(…, output=City)")
         async for event in self:

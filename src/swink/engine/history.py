@@ -1,4 +1,4 @@
-"""History: append-only messages whose snapshots cost nothing, and the rule that every tool call has its result."""
+"""History: append-only messages with cheap snapshots, and the rule that every tool call has its result."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -64,7 +64,7 @@ class History:
         return (self._size + FRAME * len(items)) >> 2
 
     def _check(self) -> None:
-        """Pair calls with their results; where all is text there are none, and the same look at it measures it."""
+        """Pair calls with their results; a history of texts alone has none, and is measured at once."""
         kinds = set(map(type, self.items))
         if strangers := kinds - _MESSAGE_TYPES:
             raise InvalidInput(
@@ -139,9 +139,8 @@ def violations(messages: Iterable[Message]) -> list[str]:
         match message:
             case ToolResultMessage(tool_call_id=id):
                 if not waiting or waiting[0].id != id:
-                    problems.append(
-                        f"message {position}: result for {id!r}, expected {waiting[0].id if waiting else 'none'!r}"
-                    )
+                    expected = waiting[0].id if waiting else "none"
+                    problems.append(f"message {position}: result for {id!r}, expected {expected!r}")
                 else:
                     waiting.pop(0)
             case CustomMessage():
@@ -183,9 +182,8 @@ def paired(messages: Iterable[Message]) -> list[Message]:
         elif isinstance(message, ToolResultMessage):
             id = message.tool_call_id
             if id not in calls:
-                raise BrokenHistory(
-                    f"message {position} is a result for {id!r}, but no call with that id is open there; remove it or add the call"
-                )
+                text = f"message {position} is a result for {id!r}, but no call with that id is open there"
+                raise BrokenHistory(f"{text}; remove it or add the call")
             if id in answers:
                 raise BrokenHistory(f"message {position} is a second result for call {id!r}; remove one")
             answers[id] = message

@@ -1,7 +1,7 @@
 """The ledger of a run: what is committed, what is still open, and what it costs.
 
-It is what makes a history interruption-proof. Every change is synchronous: a message enters the history and is
-announced in one step, and `close` completes whatever is open (reply, calls, turn) without a single await.
+It is what makes a history interruption-proof. Every change is synchronous: a message enters the history and
+is announced in one step, and `close` completes whatever is open (reply, calls, turn) without a single await.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ log = logging.getLogger("swink.run")
 
 
 class Account:
-    """Tokens used and what they cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown."""
+    """Tokens and cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown."""
 
     __slots__ = ("_price", "_price_of", "_priced", "_sums", "_unadded")
 
@@ -203,7 +203,7 @@ class Ledger:
             self._apply_changes()
 
     def enter_pending(self) -> None:
-        """Move pending messages into the context; each leaves the queue and enters the history in one step."""
+        """Move pending messages into the context; each changes from queue to history in one step."""
         while self.pending:
             self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
 
@@ -275,7 +275,7 @@ class Ledger:
         if call.timer is not None:
             call.timer.cancel()
         if call.settled is not None:
-            # The run is woken before the reader of its events, so that the reader finds what both have to say.
+            # The run is woken before the reader of its events, so one wake-up of the reader serves both.
             call.settled()
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
 
@@ -292,7 +292,7 @@ class Ledger:
         self.results = tuple(committed)
 
     def replace_reply(self, message: Message) -> bool:
-        """Keep another reply for this turn; False if its tool calls differ, since their results are already there."""
+        """Keep another reply for this turn; False if its tool calls differ from those that were run."""
         message = self._vetted(message)
         if (
             self.reply is None

@@ -2,10 +2,10 @@
 
     AgentStart → ( turn → turn → … → follow-ups )* → AgentEnd
 
-A turn: pending messages enter → transform the context → pre-turn policies → the model replies (with retry, fallback
-and overflow recovery) → its tools run → post-turn policies. Steering is looked at after every tool and every turn,
-follow-ups when the agent would stop. After an error or an abort neither is touched. How a run ends is a value, `End`,
-which travels up to `take_turns`.
+A turn: pending messages enter → transform the context → pre-turn policies → the model replies (with retry,
+fallback and overflow recovery) → its tools run → post-turn policies. Steering is looked at after every tool
+and every turn, follow-ups when the agent would stop. After an error or an abort neither is touched. How a
+run ends is a value, `End`, which travels up to `take_turns`.
 """
 
 import asyncio

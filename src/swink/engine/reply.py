@@ -136,7 +136,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     except AgentError as error:
         return _named(error, model)
     except Exception as error:
-        # A stream function is somebody else's code; what it raises is a failed reply, and its wording says which.
+        # A stream function is somebody else's code; the wording of what it raises says how the reply failed.
         failed = error_for(None, describe_error(error), model=str(model))
         failed.__cause__ = error
         return failed
@@ -170,7 +170,7 @@ async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None
 
 
 def _llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
-    """What the model gets to see: converted, and without a failed reply at the very end, which would be a prefill."""
+    """What the model sees: converted, and without a failed reply at the end, which would be a prefill."""
     converted: Sequence[Any] = messages
     if (convert := run.config.convert_to_llm) is not None:
         converted = [kept for message in messages if (kept := convert(message)) is not None]
@@ -210,7 +210,7 @@ def _with_hint(error: AuthError, run: Run) -> AuthError:
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:
-    """The error with the model it came from; a copy, since the stream function may raise the same one again."""
+    """The error with the model it came from; a copy, since the same one may be raised again."""
     if not isinstance(error, ModelError) or error.model:
         return error
     named = copy(error)

@@ -1,7 +1,7 @@
 """One run: its ledger, its saver, and its life from the first prompt to the last save.
 
 Whoever ends a run (its own last turn, a policy, an abort, a failure, a closed event loop) calls `end`, which
-completes everything without a single await. What remains, saving and the post-run policies, follows within bounds.
+completes everything without a single await. Saving and the post-run policies follow, within time limits.
 """
 
 import asyncio
@@ -253,7 +253,7 @@ class Run:
         try:
             self.ledger.close(end.stop_reason or "stop", end.reason, end.error)
         except Exception as error:
-            # Nothing of ours raises there. Whatever did, the run is over, and whoever awaits it gets the exception.
+            # Nothing of ours raises there. If anything does, the run ends all the same, and raises it.
             life.failure = failure or error
         self.watch.stop()
         life.stop_timers()
@@ -267,7 +267,7 @@ class Run:
             self._winding_up = start_task(life.loop, self._wind_up())
 
     async def wound_up(self) -> None:
-        """Return when nothing is left to do; awaited by the run's own task, since a loop that ends waits for its tasks."""
+        """Return when nothing is left to do. The run's task waits here, so that asyncio.run() does too."""
         if self._winding_up is not None:
             await asyncio.wait([self._winding_up])
 
@@ -295,7 +295,7 @@ class Run:
         return str(self.ending.error) if kept is None else kept
 
     def _completed(self, end: End, failure: BaseException | None) -> End:
-        """The end with what follows from it: the last reply's stop reason, the error of an abort or of a hook."""
+        """The end with what follows from it: the last reply's stop reason, an abort's or a hook's error."""
         if failure is not None:
             error = end.error or HookFailed(describe_error(failure))
             error.__cause__ = failure
@@ -323,7 +323,7 @@ class Run:
         self.end(End("error", error=NetworkError(text, model=str(self.ledger.model))))
 
     async def _wind_up(self) -> None:
-        """What is left to do after the end, within bounds: the last save, and the post-run policies."""
+        """What is left to do after the end, within time limits: the last save, and the post-run policies."""
         life = self.life
         until = life.loop.time() + (SAVE_ABORTED if life.aborted is not None else SAVE_WITHIN)
         try:

@@ -35,7 +35,7 @@ class Saver:
                     self._appending = None
 
     async def save_rest(self, produced: Sequence[Message], until: float) -> Exception | None:
-        """Append what the end of the run added, by then at the latest; what went wrong is the caller's to raise."""
+        """Append what the end of the run added, before that time; return what went wrong."""
         try:
             for _ in range(ATTEMPTS):
                 with suppress(asyncio.CancelledError):

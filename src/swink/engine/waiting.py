@@ -1,7 +1,8 @@
 """The delicate idioms of asyncio, each written once.
 
-Awaiting what may be awaitable, waiting through cancellation, closing a stream, starting a task that cannot be
-cancelled too early, timers that keep nothing alive, and ending the program between two steps of the event loop.
+Awaiting what may be awaitable, waiting through cancellation, closing a stream, starting a task that cannot
+be cancelled too early, one at a time across threads, timers that keep nothing alive, and ending the program
+between two steps of the event loop.
 """
 
 import asyncio
@@ -34,9 +35,9 @@ async def outlast(
     timeout: float | None = None,
     cancelled: Callable[[], object] | None = None,
 ) -> None:
-    """Return when the future is done, or the timeout has passed, however often the waiter is cancelled meanwhile.
+    """Return when the future is done or the timeout has passed, however often the waiter is cancelled.
 
-    Each cancellation calls `cancelled`; the last one is raised at the end. The future itself is never cancelled.
+    Each cancellation calls `cancelled`; the last is raised at the end. The future is never cancelled.
     """
     loop = asyncio.get_running_loop()
     deadline = inf if timeout is None else loop.time() + timeout
@@ -152,4 +153,4 @@ def _raise(error: BaseException) -> None:
 
 _ended: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 _lock = threading.RLock()
-"""Of all turnstiles. It may be taken again by its holder: a stream that is collected meanwhile leaves its own."""
+"""Of all turnstiles; reentrant, since garbage collection may run inside it and end another run."""

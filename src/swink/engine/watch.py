@@ -16,9 +16,10 @@ PATIENCE, AGAIN = 3, 1.0
 class Watch:
     """Cancels a run's task when a reply brings no content for too long.
 
-    What counts is events, so a provider's pings cannot hold a stream open. The watch looks now and then instead of
-    being called for every delta. A stream function that does not end after its terminal event is ended at the next
-    look, too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is called.
+    What counts is events, so a provider's pings cannot hold a stream open. The watch looks now and then
+    instead of being called for every delta. A stream function that does not end after its terminal event is
+    cancelled too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is
+    called.
     """
 
     __slots__ = (
@@ -87,7 +88,7 @@ class Watch:
 
 
 class _Patrol:
-    """One timer for all replies being read on an event loop. It keeps no hold of the loop, which it must not outlive."""
+    """One timer for all replies that an event loop reads; it holds no reference to the loop."""
 
     __slots__ = ("__weakref__", "_due", "watches")
 

@@ -1,7 +1,7 @@
 """An agent as a tool of another: it works on a task of its own and gives back its answer.
 
-What it spends is charged to the caller as it happens, its events are the call's updates, the caller's end is its end,
-and the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
+What it spends is charged to the caller as it happens, its events are the call's updates, it ends when the
+caller ends, and the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
 """
 
 from collections.abc import Callable
@@ -40,10 +40,10 @@ def agent_tool(
 ) -> Tool:
     """A tool that gives a task to an agent (or a team, or a pipeline) and returns its answer.
 
-    `agent` is a function that makes one, or one to make copies of: each call gets its own, with the history it was made
-    with. `remember=True` uses the very agent given, whose conversation goes on from call to call, one at a time.
-    With `output` the answer is data of that shape. Agents may be nested `max_depth` deep. Approvals inside are asked of
-    the sub-agent's own `approve`.
+    `agent` is a function that makes one, or one to make copies of: each call gets its own, with the history
+    it was made with. `remember=True` uses the very agent given, whose conversation goes on from call to
+    call, one at a time. With `output` the answer is data of that shape. Agents may be nested `max_depth`
+    deep. Approvals inside are asked of the sub-agent's own `approve`.
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
@@ -57,9 +57,8 @@ def agent_tool(
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         depth = _depth.get()
         if depth >= max_depth:
-            raise ToolError(
-                f"{name!r} was not started: agents are nested {depth} deep already, and {max_depth} is the limit; do it yourself"
-            )
+            why = f"agents are nested {depth} deep already, and {max_depth} is the limit"
+            raise ToolError(f"{name!r} was not started: {why}; do it yourself")
         member = await _member(agent, remember)
         if member.is_running:
             raise ToolError(f"{name!r} is busy with another task; try again when it is done")
@@ -101,7 +100,7 @@ def agent_tool(
 
 
 class _Bill:
-    """What a sub-agent spends, charged to the call as it happens: an agent that is cut short has been paid for."""
+    """What a sub-agent spends, charged to the call as it happens, so an aborted agent is paid for too."""
 
     def __init__(self, ctx: ToolContext) -> None:
         self._ctx = ctx

@@ -1,7 +1,7 @@
 """Flow: several agents in some order, sharing the `Agent` interface: `run`, `run_sync`, `stream`, `abort`.
 
-A run of it is a task that goes through its members. Aborting it aborts whoever works, so that every agent ends its own
-run in its own way; nobody starts after that.
+A run of it is a task that goes through its members. Aborting it aborts whoever works, so that every agent
+ends its own run in its own way; nobody starts after that.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ NestedStream = EventStream[None, NestedEvent]
 
 
 class Flow:
-    """Members, and the order they work in. Made by `sequential`, `parallel` and `loop`; may be a member itself."""
+    """Members and their order; made by `sequential`, `parallel` and `loop`, and may be a member itself."""
 
     def __init__(self, members: Mapping[str, Member], body: Body) -> None:
         if not members:

@@ -1,4 +1,4 @@
-"""Pipelines: one after the other, all at once, or again and again. Each is a `Flow`, and may be a member of another."""
+"""Pipelines: sequential, parallel or repeated. Each is a `Flow`, and may be a member of another."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ def _text(result: AgentResult) -> Input:
 def sequential(*members: Member | Mapping[str, Member], hand_on: HandOn = _text) -> Flow:
     """One after the other: each gets what `hand_on` makes of the result before it (its text).
 
-    The first that fails, is aborted, or is stopped by a policy ends the run, and its name is in the error or reason.
+    The first that fails, is aborted, or is stopped by a policy ends the run; the error or reason names it.
 
     >>> report = await sequential({"draft": writer, "edit": editor}).run("The history of tea.")
     """
@@ -47,7 +47,7 @@ def parallel(
 ) -> Flow:
     """All at once on the same input; `join` makes one text of the results (by default each under its name).
 
-    A failure does not disturb the others: everybody's messages and texts are in the result, which names each failure.
+    A failure does not disturb the others: all messages and texts are in the result, which names each failure.
 
     >>> opinions = await parallel({"legal": lawyer, "money": accountant}).run("May we buy it?")
     """
@@ -80,7 +80,8 @@ def loop(
 ) -> Flow:
     """Again and again, each round on what `hand_on` makes of the last, until `until(result)` or `max_rounds`.
 
-    >>> final = await loop(sequential(writer, critic), until=lambda result: "APPROVED" in result.text).run("A haiku.")
+    >>> rounds = loop(sequential(writer, critic), until=lambda result: "APPROVED" in result.text)
+    >>> final = await rounds.run("A haiku.")
     """
     if max_rounds < 1:
         raise MisuseError(f"loop(max_rounds={max_rounds}) would do nothing; give at least 1")
@@ -104,7 +105,7 @@ def loop(
 
 
 def _ends(result: AgentResult) -> bool:
-    """Whether a member's result ends the flow: a failure, an abort, a handoff to nobody here, a policy's stop."""
+    """Whether a result ends the flow: a failure, an abort, a handoff to nobody here, a policy's stop."""
     return result.stop_reason in ("error", "aborted", "transfer") or result.reason is not None
 
 

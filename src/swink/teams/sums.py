@@ -10,7 +10,7 @@ from swink.messages import AssistantMessage, Cost, StopReason, Text, Usage
 
 
 def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:
-    """One result for many: the last one's outcome, everybody's messages, usage and cost, and the given fields."""
+    """One result for many: the last one's outcome, all messages, usage and cost, and the given fields."""
     every = list(results)
     last = every[-1] if every else AgentResult(())
     messages = tuple(message for result in every for message in result.messages)

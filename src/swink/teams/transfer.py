@@ -2,8 +2,8 @@
 
     support ── transfer_to_agent("billing") ──▶ billing ── … ──▶ the answer
 
-Each agent keeps its own prompt, model and tools; what passes on is the conversation. The route of one run goes to no
-agent twice, unless that is allowed, and has at most five handoffs.
+Each agent keeps its own prompt, model and tools; what passes on is the conversation. The route of one run
+goes to no agent twice, unless that is allowed, and has at most five handoffs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ def transfer_tool(
     name: str = "transfer_to_agent",
     description: str = "Hand the conversation off to another agent, which answers from then on.",
 ) -> Tool:
-    """The tool with which an agent hands over; `targets` are names, with what each is for if given as a mapping.
+    """The tool with which an agent hands off; `targets` are names, or a mapping from name to purpose.
 
     >>> support = Agent(model, tools=[transfer_tool({"billing": "Invoices and refunds."})])
     """
