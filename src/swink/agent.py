@@ -25,8 +25,11 @@ from swink.config import (
     Session,
     SystemPrompt,
     ToolExecution,
+    as_state,
+    check_hook,
     check_policies,
     check_seconds,
+    check_session,
     check_word,
 )
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, in_order
@@ -44,6 +47,7 @@ from swink.errors import (
     MisuseError,
     NoMessages,
     SyncInAsyncContext,
+    check_list,
 )
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
 from swink.messages import (
@@ -62,7 +66,7 @@ from swink.messages import (
 from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.structured import StructuredOutput
+from swink.structured import StructuredOutput, check_retries
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, as_tools
 
@@ -170,6 +174,8 @@ class Agent:
         deps: Any = None,
     ) -> None:
         spec = catalog.parse_model(model)
+        if session is not None:
+            check_session(session)
         self._stream_fn = stream_fn
         self._provider = spec.provider
         self._own_window = transform_context is None
@@ -182,8 +188,10 @@ class Agent:
             stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
             options=options,
             retry=retry,
-            fallbacks=tuple([self._fallback(item) for item in fallback_models]),
-            policies=tuple(policies),
+            fallbacks=tuple(
+                [self._fallback(item) for item in check_list("fallback_models", fallback_models, "models")]
+            ),
+            policies=check_list("policies", policies, "policy objects"),
             approve=approve,
             approval_mode=approval_mode,
             transform_context=_window(spec) if transform_context is None else transform_context,
@@ -195,12 +203,14 @@ class Agent:
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             price=catalog.price_of,
-            state=to_builtins({**session.state, **(state or {})} if session is not None else state or {}),
+            state=as_state({} if session is None else session.state, state),
             deps=deps,
             save=session.append if session is not None else None,
         )
-        given = [*session.messages, *messages] if session is not None else messages
-        self._history = History(_vetted(given, policies))
+        given = check_list("messages", messages, "messages")
+        if session is not None:
+            given = (*session.messages, *given)
+        self._history = History(_vetted(given, self._config.policies))
         self.error: str | None = None
         self._subscribers = Subscribers()
         self._active: Run | None = None
@@ -390,6 +400,8 @@ class Agent:
             "follow_up_mode": self.follow_up_mode,
             "state": copy_state(config.state),
         }
+        if unknown := changes.keys() - kept.keys() - {"session"}:
+            raise InvalidInput(f"copy() takes the keywords of Agent(...); {unknown.pop()!r} is none of them")
         made = Agent(**{**kept, **changes})
         if same_model:
             made._stream_fn, made._provider = self._stream_fn, self._provider
@@ -420,6 +432,7 @@ class Agent:
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Subscription:
         """Call back with every later event, in order; a callback that raises is logged and dropped."""
+        check_hook("a subscriber", callback)
         return self._subscribers.add(callback)
 
     # State
@@ -431,7 +444,8 @@ class Agent:
 
     @messages.setter
     def messages(self, messages: Sequence[Message]) -> None:
-        self._replace_history(History(_vetted(messages, self._config.policies)))
+        given = check_list("messages", messages, "messages")
+        self._replace_history(History(_vetted(given, self._config.policies)))
 
     def append_messages(self, messages: Input) -> None:
         """Add to the history without running."""
@@ -564,10 +578,17 @@ class Agent:
         deadline: float | None = None,
         deps: Any = None,
         policies: Sequence[Policy] = (),
+        **unknown: Any,
     ) -> _Order:
         """What is asked of a run, refused at once if it cannot start one."""
+        if unknown:
+            raise InvalidInput(
+                f"a run has no option {next(iter(unknown))!r}; it has output, validate, max_output_retries, "
+                "deadline, deps and policies"
+            )
         if deadline is not None:
             check_seconds("deadline", deadline)
+        check_retries(max_output_retries)
         if validate is not None and output is None:
             raise InvalidInput("validate= checks the output; say of which type with output=")
         check_policies(policies)
@@ -669,6 +690,10 @@ class Agent:
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:
         if isinstance(item, tuple):
+            if len(item) != 2:
+                raise InvalidInput(
+                    "fallback_models holds models, or pairs of a model and its stream function"
+                )
             return catalog.parse_model(item[0]), item[1]
         spec = catalog.parse_model(item)
         return spec, self._stream_fn_for(spec)

@@ -7,8 +7,9 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 from typing_extensions import TypeVar
 
-from swink.context import SlidingWindow, TransformFn
-from swink.errors import AgentError, InvalidInput, StructuredOutputFailed, error_for
+from swink.codec import to_builtins
+from swink.context import SlidingWindow, TransformFn, in_order
+from swink.errors import AgentError, InvalidInput, StructuredOutputFailed, check_list, check_type, error_for
 from swink.events import final_text
 from swink.hosts import origin_of
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
@@ -23,6 +24,8 @@ QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
+MOST_SECONDS = 1e9
+"""More than any clock of an event loop takes: thirty years."""
 _EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
@@ -128,21 +131,30 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Whom `options.api_key` was given for; nobody else gets it. By default model and stream_fn."""
 
     def __post_init__(self) -> None:
+        check_type("model", self.model, ModelSpec)
+        check_type("options", self.options, StreamOptions)
+        check_type("state", self.state, dict)
         check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
         if not callable(self.tool_execution):
             check_word(
                 "tool_execution", self.tool_execution, _EXECUTIONS, " or a function that groups the calls"
             )
-        if isinstance(self.retry, type) or not hasattr(self.retry, "should_retry"):
+        if isinstance(self.retry, type) or not (
+            hasattr(self.retry, "should_retry") and hasattr(self.retry, "delay")
+        ):
             raise InvalidInput(
                 f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {self.retry!r}"
             )
         check_policies(self.policies)
-        if self.tool_timeout is not None:
-            check_seconds("tool_timeout", self.tool_timeout)
-        for name in ("approve", "convert_to_llm", "get_api_key", "stream_fn"):
-            if (hook := getattr(self, name)) is not None and not callable(hook):
-                raise InvalidInput(f"{name} is a function, not {type(hook).__name__}")
+        if self.tool_timeout is not None and check_seconds("tool_timeout", self.tool_timeout) <= 0:
+            raise InvalidInput(f"tool_timeout is {self.tool_timeout!r}; pass seconds above 0, or None")
+        for name in ("approve", "convert_to_llm", "get_api_key"):
+            check_hook(name, getattr(self, name), optional=True)
+        check_hook("stream_fn", self.stream_fn)
+        for function in in_order(self.transform_context):
+            check_hook("transform_context", function)
+        for fallback in self.fallbacks:
+            check_hook(f"the stream function of {fallback[0]}", fallback[1])
         if self.key_owner is None:
             self.key_owner = KeyOwner.of(self.model, self.stream_fn)
 
@@ -217,9 +229,38 @@ def check_word(name: str, value: object, words: tuple[str, ...], more: str = "")
         raise InvalidInput(f"{name} is {', '.join(map(repr, words))}{more}, not {value!r}")
 
 
+def check_hook(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse what cannot be called where a function is wanted."""
+    if not callable(value) and not (optional and value is None):
+        raise InvalidInput(f"{name} is a function, not {type(value).__name__}")
+
+
+def check_session(session: Session) -> None:
+    """Refuse what is no session, or only the class of one."""
+    if (
+        isinstance(session, type)
+        or not callable(getattr(session, "append", None))
+        or not (hasattr(session, "messages") and hasattr(session, "state"))
+    ):
+        kind = f"the class {session.__name__}" if isinstance(session, type) else type(session).__name__
+        raise InvalidInput(f"session has messages, state and an async append(messages), not {kind}")
+
+
+def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A state of one's own: a JSON copy of the saved one and what is given for this agent."""
+    if not isinstance(saved, Mapping) or not isinstance(given, Mapping | None):
+        wrong = given if isinstance(saved, Mapping) else saved
+        raise InvalidInput(f"state is a dict of JSON data, not {type(wrong).__name__}")
+    try:
+        return to_builtins({**saved, **(given or {})})
+    except Exception as error:
+        # What is no JSON, and whatever a foreign `model_dump` raises.
+        raise InvalidInput(f"state is a dict of JSON data ({error}); pass other objects as deps=") from error
+
+
 def check_policies(policies: Sequence[Policy]) -> None:
     """Refuse what is not a policy, such as the class of one."""
-    for policy in policies:
+    for policy in check_list("policies", policies, "policy objects"):
         if not isinstance(policy, Policy):
             made = f"{policy.__name__}(...)" if isinstance(policy, type) else "a Policy"
             raise InvalidInput(f"policies holds policy objects: write {made} instead of {policy!r}")
@@ -227,6 +268,6 @@ def check_policies(policies: Sequence[Policy]) -> None:
 
 def check_seconds(name: str, value: object) -> float:
     """The value as seconds; refused unless it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
         raise InvalidInput(f"{name} is a finite number of seconds, not {value!r}")
     return float(value)

@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from swink.engine.history import History, Snapshot
 from swink.engine.waiting import is_async
+from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.tokens import estimate_tokens
 
@@ -18,6 +19,8 @@ def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[Transfo
     """The transformers, async ones first."""
     if callable(transform):
         return (transform,)
+    if not isinstance(transform, Sequence) or isinstance(transform, str):
+        raise InvalidInput(f"transform_context is a function or a list of functions, not {transform!r:.80}")
     return transform if len(transform) < 2 else sorted(transform, key=lambda function: not is_async(function))
 
 

@@ -26,8 +26,11 @@ AgentError
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from types import NoneType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
+
+T = TypeVar("T")
 
 ErrorKind = Literal[
     "context_window_exceeded",
@@ -213,6 +216,13 @@ def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None
             for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
         ]
         raise InvalidInput(f"{what} takes {' or '.join(named)}, not {type(value).__name__}")
+
+
+def check_list(name: str, value: Iterable[T], of: str) -> tuple[T, ...]:
+    """The items of what should be a list; a text and a single item are refused with what to pass instead."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} is a list of {of}; write [...] instead of {value!r:.80}")
+    return tuple(value)
 
 
 _BY_KIND: dict[str, type[ModelError]] = {

@@ -9,7 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, is_typeddict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_args, is_typeddict
 
 import msgspec
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ TurnEndReason = Literal[
     "complete", "tools_executed", "steering_interrupt", "error", "aborted", "transfer", "reasoning_only"
 ]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "extra_high"]
+THINKING_LEVELS = get_args(ThinkingLevel)
 
 
 class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
@@ -216,6 +217,11 @@ class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):
     context_window: int | None = None
     max_output: int | None = None
     price: Price | None = None
+
+    def __post_init__(self) -> None:
+        if self.thinking_level not in THINKING_LEVELS:
+            levels = ", ".join(map(repr, THINKING_LEVELS))
+            raise InvalidInput(f"thinking_level is {levels}, not {self.thinking_level!r}")
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.model_id}"

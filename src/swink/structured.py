@@ -29,8 +29,7 @@ class StructuredOutput(Policy):
     """
 
     def __init__(self, hint: Any, retries: int, validate: Callable[[Any], Any] | None = None) -> None:
-        if type(retries) is not int or retries < 0:
-            raise InvalidInput(f"max_output_retries is {retries!r}; pass a whole number, 0 or more")
+        check_retries(retries)
         if validate is not None and not callable(validate):
             raise InvalidInput(f"validate is {validate!r}; pass a function of the output")
         self._hint = hint
@@ -127,6 +126,12 @@ class StructuredOutput(Policy):
         if not self.received:
             self.value, self.received = value, True
         return "received"
+
+
+def check_retries(retries: int) -> None:
+    """Refuse a number of attempts that cannot be counted down."""
+    if type(retries) is not int or retries < 0:
+        raise InvalidInput(f"max_output_retries is {retries!r}; pass a whole number, 0 or more")
 
 
 def _wrap(schema: dict[str, Any]) -> dict[str, Any]:

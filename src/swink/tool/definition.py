@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, overload
 from msgspec import Struct
 
 from swink.engine.waiting import resolve
-from swink.errors import InvalidInput, InvalidTool
+from swink.errors import InvalidInput, InvalidTool, check_list
 from swink.schema import Shape, Signature, check_shape, copy_json, parse_docstring
 from swink.tool.toolcontext import ToolContext
 from swink.tool.toolresult import InvalidArguments
@@ -221,7 +221,7 @@ def as_tool(value: Any) -> Tool:
 
 def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
     """All as tools; two of one name are refused."""
-    tools = tuple([as_tool(value) for value in values])
+    tools = tuple([as_tool(value) for value in check_list("tools", values, "tools")])
     names: set[str] = set()
     for item in tools:
         if item.name in names:
