@@ -5,11 +5,13 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import KEY, Place, Provider, Screen
 
 from swink.keys import store
+from swink.keys.keychain import Keychain
 from swink.keys.store import KeyStoreError, key_places, remove_key, store_key, stored_key
 
 KEYCHAIN = '''
@@ -232,6 +234,20 @@ def test_a_damaged_file_is_named_and_not_quoted(file: Path):
         key_places()
     assert "sk-secret" not in str(raised.value)
     assert raised.value.__suppress_context__
+
+
+def test_a_keychain_may_fail_in_any_way_of_its_own(file: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any):
+    class Failing:
+        name = "failing keychain"
+
+        def get_password(self, service: str, username: str) -> str:
+            raise LookupError
+
+    monkeypatch.setattr(store, "open_keychain", lambda: Keychain(Failing()))
+    file.parent.mkdir()
+    file.write_text('{"openai": {"place": "keychain"}}')
+    assert stored_key("openai") is None
+    assert "the keychain (failing keychain) cannot be read: LookupError" in caplog.text
 
 
 def test_a_key_in_a_keychain_that_is_gone_is_explained(file: Path, caplog: pytest.LogCaptureFixture):

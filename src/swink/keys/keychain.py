@@ -1,13 +1,15 @@
-"""The system's keychain, through the extra `keyring`, where both are there and work."""
+"""The system's keychain, if there is one that works and the extra `keyring` is installed."""
 
 import importlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from swink.errors import AgentError
 
 _SERVICE = "swink"
 _RECOMMENDED = 1
-"""keyring's own line between real keychains and stores that keep secrets in the clear."""
+"""The priority below which keyring's backends are no real keychains: some keep secrets in clear text."""
 
 
 class KeychainFailed(AgentError):
@@ -17,9 +19,8 @@ class KeychainFailed(AgentError):
 class Keychain:
     """One working keychain; every failure is a `KeychainFailed`."""
 
-    def __init__(self, backend: Any, failures: tuple[type[Exception], ...]) -> None:
+    def __init__(self, backend: Any) -> None:
         self._backend = backend
-        self._failures = failures
 
     @property
     def name(self) -> str:
@@ -28,48 +29,41 @@ class Keychain:
 
     def read(self, provider: str) -> str | None:
         """The key, or None."""
-        try:
+        with self._naming("cannot be read"):
             return self._backend.get_password(_SERVICE, provider)
-        except self._failures as error:
-            raise KeychainFailed(
-                f"the keychain ({self.name}) cannot be read: {error or type(error).__name__}"
-            ) from error
 
     def write(self, provider: str, key: str) -> None:
         """Keep a key, and make sure that it can be read again."""
-        try:
+        with self._naming("takes no key"):
             self._backend.set_password(_SERVICE, provider, key)
             kept = self._backend.get_password(_SERVICE, provider)
-        except self._failures as error:
-            raise KeychainFailed(
-                f"the keychain ({self.name}) takes no key: {error or type(error).__name__}"
-            ) from error
         if kept != key:
             raise KeychainFailed(f"the keychain ({self.name}) does not give back what it was given")
 
     def remove(self, provider: str) -> None:
-        """Forget a key; one that is not there is no failure."""
-        if self.read(provider) is None:
-            return
+        """Delete a key; one that is not there is no failure."""
+        if self.read(provider) is not None:
+            with self._naming("does not delete the key"):
+                self._backend.delete_password(_SERVICE, provider)
+
+    @contextmanager
+    def _naming(self, what: str) -> Generator[None]:
+        """Turn a failure of the backend into one that names the keychain and what it does not do."""
         try:
-            self._backend.delete_password(_SERVICE, provider)
-        except self._failures as error:
-            raise KeychainFailed(
-                f"the keychain ({self.name}) does not delete the key: {error or type(error).__name__}"
-            ) from error
+            yield
+        except Exception as error:
+            # A backend is somebody else's code: those on D-Bus, for one, raise its errors as they are.
+            reason = str(error) or type(error).__name__
+            raise KeychainFailed(f"the keychain ({self.name}) {what}: {reason}") from error
 
 
 def open_keychain() -> Keychain | None:
     """The keychain of this system, or None where there is none to trust."""
     try:
         keyring = importlib.import_module("keyring")
-    except ImportError:
-        return None
-    # Backends on D-Bus let its errors through as they are.
-    failures = (keyring.errors.KeyringError, RuntimeError, OSError)
-    try:
         backend = keyring.get_keyring()
         trusted = backend.priority >= _RECOMMENDED
-    except failures:
+    except Exception:
+        # keyring may be missing; its backends are somebody else's code, and one that fails is not trusted.
         return None
-    return Keychain(backend, failures) if trusted else None
+    return Keychain(backend) if trusted else None
