@@ -13,7 +13,7 @@ from typing_extensions import TypeForm, TypeVar
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
-from swink.codec import savable, to_builtins
+from swink.codec import copy_state, savable, to_builtins
 from swink.config import (
     QUEUE_MODES,
     AgentContext,
@@ -35,7 +35,6 @@ from swink.config import (
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, in_order
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.engine.history import History, Snapshot, violations
-from swink.engine.ledger import copy_state
 from swink.engine.loop import check_continue, take_turns
 from swink.engine.run import End, Run
 from swink.engine.waiting import Turnstile, resolve
@@ -221,8 +220,6 @@ class Agent:
             spec, system_prompt, self._context.tools, made_with, to_builtins(self._config.state)
         )
 
-    # Running
-
     @overload
     async def run(
         self,
@@ -288,8 +285,6 @@ class Agent:
         growing = None if order.structured is None else order.structured.grow
         return EventStream(begin, self._subscribers, result, growing=growing)
 
-    # Steering
-
     def steer(self, message: Input) -> None:
         """Say something while the agent works: running tools are cut short, and the next turn gets it."""
         self._steering.extend(self._queueable(message))
@@ -335,8 +330,6 @@ class Agent:
     def has_pending(self) -> bool:
         """Whether steering or follow-ups wait."""
         return bool(self._steering or self._follow_up)
-
-    # Control
 
     def abort(self) -> None:
         """End the current run, keeping what arrived; does nothing when idle."""
@@ -435,8 +428,6 @@ class Agent:
         check_hook("a subscriber", callback)
         return self._subscribers.add(callback)
 
-    # State
-
     @property
     def messages(self) -> Snapshot:
         """The history as it is now; assign to replace it."""
@@ -523,8 +514,6 @@ class Agent:
             return None
         return ledger.assembly.message(ledger.model, "stop", usage=Usage())
 
-    # Checkpoints
-
     def checkpoint(self) -> dict[str, Any]:
         """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
         pending = self._active.ledger.pending if self._active is not None else ()
@@ -565,8 +554,6 @@ class Agent:
         agent._steering.extend(saved.steering)
         agent._follow_up.extend(saved.follow_up)
         return agent
-
-    # Inside
 
     def _order(
         self,
@@ -632,8 +619,8 @@ class Agent:
                 self._config,
                 self._context,
                 self._history,
-                buffer,
-                self._release if structured is None else partial(self._release, structured=structured),
+                buffer.push,
+                partial(self._release, buffer, structured),
                 tools=() if structured is None else (structured.tool,),
                 policies=order.policies if structured is None else (*order.policies, structured),
                 deps=order.deps,
@@ -662,8 +649,8 @@ class Agent:
             return follow_ups
         return ()
 
-    def _release(self, run: Run, structured: StructuredOutput | None = None) -> None:
-        """The run is over: keep what it came to, and let the next one in."""
+    def _release(self, buffer: Buffer, structured: StructuredOutput | None, run: Run) -> None:
+        """The run is over: keep what it came to, let the next one in, and wake the reader."""
         self._history = run.ledger.history
         self._overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
         self.error = run.error_text
@@ -673,6 +660,7 @@ class Agent:
                 log.warning("the run failed: %s", clean(self.error))
         self._active = None
         self._turnstile.leave()
+        buffer.wake()
 
     def _replace_history(self, history: History) -> None:
         if self._active is not None:

@@ -1,6 +1,7 @@
-"""Messages as JSON, and back."""
+"""Messages and session state as JSON, and back."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from swink.messages import Message, ToolResultMessage
+
+log = logging.getLogger("swink.state")
 
 
 def encode_messages(messages: Iterable[Message]) -> bytes:
@@ -47,6 +50,25 @@ def messages_from_builtins(data: Any) -> list[Message]:
     return msgspec.convert(data, list[Message])
 
 
+def encode_state(state: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """The session state as JSON, key by key; what is not JSON-able is left out."""
+    if not state:
+        return _NO_STATE
+    result: dict[str, bytes] = {}
+    for key, value in list(state.items()):
+        try:
+            result[key] = msgspec.json.encode(value, enc_hook=plain)
+        except Exception:
+            # What is no JSON, and whatever a foreign `model_dump` raises.
+            log.warning("session state %r is not JSON-able and is not saved", key)
+    return result
+
+
+def copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the session state as JSON data."""
+    return {key: msgspec.json.decode(value) for key, value in encode_state(state).items()}
+
+
 def plain(value: Any) -> Any:
     """msgspec's hook for foreign types: pydantic models as dicts, paths as text."""
     if hasattr(value, "model_dump"):
@@ -57,3 +79,4 @@ def plain(value: Any) -> Any:
 
 
 _messages_decoder: msgspec.json.Decoder[list[Message]] = msgspec.json.Decoder(list[Message])
+_NO_STATE: Mapping[str, bytes] = {}

@@ -13,6 +13,7 @@ AgentError
 │   └── CacheMiss                  a replay was asked for something it did not record
 ├── StructuredOutputFailed         no valid output within the allowed attempts
 ├── Aborted                        the run was aborted
+├── HookFailed                     a hook of the application raised
 ├── MisuseError                    the call cannot work as written
 │   ├── AlreadyRunning             one run at a time
 │   ├── NoMessages                 nothing to continue from
@@ -150,6 +151,12 @@ class Aborted(AgentError):
     """The run was aborted."""
 
     kind = "aborted"
+
+
+class HookFailed(AgentError):
+    """A hook of the application raised; the exception itself is raised from the run."""
+
+    kind = "hook"
 
 
 class MisuseError(AgentError):

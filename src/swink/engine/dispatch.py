@@ -9,7 +9,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from swink.events import ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
 from swink.redact import describe_error, redact_text
-from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, failure
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, cut_result, failure
 from swink.workers import GRACE, Abandoned
 
 log = logging.getLogger("swink.tool")
@@ -207,7 +207,7 @@ class _Batch:
         try:
             try:
                 value = await tool.body(call.call.id, call.prepared, context)
-                result = _cut(as_result(value), tool.max_result)
+                result = cut_result(as_result(value), tool.max_result)
                 if isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
             except (KeyboardInterrupt, GeneratorExit):
@@ -292,18 +292,15 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
     if mode == "sequential":
         return [[call] for call in calls]
     if mode == "priority":
-        ranks = sorted({call.tool.priority if call.tool else 0 for call in calls}, reverse=True)
-        return [
-            [call for call in calls if (call.tool.priority if call.tool else 0) == rank] for rank in ranks
-        ]
+        ranks = sorted({_priority(call) for call in calls}, reverse=True)
+        return [[call for call in calls if _priority(call) == rank] for rank in ranks]
     if callable(mode):
         return _partitioned(run, calls, mode)
-    if len(calls) == 1 or not any(call.tool is not None and call.tool.sequential for call in calls):
+    if len(calls) == 1 or not any(_is_alone(call) for call in calls):
         return [calls]
     groups: list[list[Call]] = []
     for call in calls:
-        alone = call.tool is not None and call.tool.sequential
-        if groups and not alone and not (groups[-1][-1].tool is not None and groups[-1][-1].tool.sequential):
+        if groups and not _is_alone(call) and not _is_alone(groups[-1][-1]):
             groups[-1].append(call)
         else:
             groups.append([call])
@@ -317,12 +314,19 @@ def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list
     except TypeError:
         groups, valid = [], False
     if not valid:
+        refusal = failure("error: the tool execution policy gave an invalid partition; no call was run")
         for call in calls:
-            run.ledger.settle(
-                call, failure("error: the tool execution policy gave an invalid partition; no call was run")
-            )
+            run.ledger.settle(call, refusal)
         return []
     return [[calls[index] for index in group] for group in groups]
+
+
+def _priority(call: Call) -> int:
+    return 0 if call.tool is None else call.tool.priority
+
+
+def _is_alone(call: Call) -> bool:
+    return call.tool is not None and call.tool.sequential
 
 
 def _open(ledger: Ledger) -> list[Call]:
@@ -339,20 +343,6 @@ def _unparsed(call: ToolCall, ledger: Ledger) -> str:
         return INCOMPLETE
     shown = (call.partial_json or "")[:2_000]
     return f"error: the arguments are not a JSON object; repair them and call again. What arrived:\n{shown}"
-
-
-def _cut(result: ToolResult, limit: int) -> ToolResult:
-    """A result within the limit: the middle of its text goes, and the whole stays in details."""
-    text = result.text
-    if len(text) <= limit:
-        return result
-    head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
-    shown = f"{head}\n[… {len(text) - limit} of {len(text)} characters cut …]\n{tail}"
-    others = tuple(block for block in result.content if not isinstance(block, Text))
-    details: dict[str, Any] = (
-        {"full_text": text} if result.details is None else {"full_text": text, "details": result.details}
-    )
-    return ToolResult((Text(shown), *others), details, result.is_error)
 
 
 def _result_of(error: BaseException, call: Call) -> ToolResult:

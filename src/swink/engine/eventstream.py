@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 from msgspec import UNSET
 from typing_extensions import TypeVar
@@ -103,13 +103,6 @@ class Buffer:
             waiter.set_result(None)
 
 
-class Streamed(Protocol):
-    """What an event stream needs to know of a run."""
-
-    @property
-    def life(self) -> Lifetime: ...
-
-
 Growing = Callable[[Any, int], Any]
 """The output as far as it has arrived, given the run and the block that grows; UNSET if nothing is new."""
 
@@ -120,18 +113,6 @@ class EventStream(Generic[T, E]):
     Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or
     dropping the stream) early cancels the run; `detach()` lets it finish in the background.
     """
-
-    __slots__ = (
-        "_begin",
-        "_buffer",
-        "_delta_of",
-        "_events",
-        "_growing",
-        "_life",
-        "_raised",
-        "_result_of",
-        "_run",
-    )
 
     def __init__(
         self,
@@ -144,11 +125,11 @@ class EventStream(Generic[T, E]):
     ) -> None:
         self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
-        self._begin: Callable[[Buffer], Streamed] | None = begin
+        self._begin: Callable[[Buffer], Any] | None = begin
         self._result_of = result_of
         self._growing = growing
         self._delta_of = delta_of or _delta_of
-        self._run: Streamed | None = None
+        self._run: Any = None
         self._life: Lifetime | None = None
         self._raised = False
 
@@ -228,6 +209,7 @@ class EventStream(Generic[T, E]):
             assert self._begin is not None
             self._run, self._begin = self._begin(self._buffer), None
             self._life = self._run.life
+        assert self._life is not None
         return self._life
 
     def _waiter(self) -> "asyncio.Future[None]":

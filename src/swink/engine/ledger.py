@@ -6,13 +6,13 @@ is announced in one step, and `close` completes whatever is open (reply, calls, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from swink.codec import plain
+from swink.codec import encode_state
 from swink.config import AgentLoopConfig
 from swink.engine.history import History, paired
 from swink.errors import AgentError
@@ -89,20 +89,6 @@ class Account:
 class Call:
     """One tool call on its way to a result."""
 
-    __slots__ = (
-        "arguments",
-        "call",
-        "context",
-        "prepared",
-        "result",
-        "running",
-        "settled",
-        "task",
-        "timer",
-        "tool",
-        "why",
-    )
-
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
         self.tool = tool
@@ -172,8 +158,6 @@ class Ledger:
         self._next_history: History | None = None
         self._appended: list[Message] | None = None
 
-    # Messages that enter
-
     def queue(self, messages: Input) -> None:
         """Let messages enter before the next turn."""
         self.pending.extend(paired(as_messages(messages)))
@@ -206,8 +190,6 @@ class Ledger:
         """Move pending messages into the context; each changes from queue to history in one step."""
         while self.pending:
             self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
-
-    # The turn
 
     def open_turn(self) -> None:
         """Begin a turn and its reply; the reply begins once, however many attempts it takes."""
@@ -294,15 +276,16 @@ class Ledger:
     def replace_reply(self, message: Message) -> bool:
         """Keep another reply for this turn; False if its tool calls differ from those that were run."""
         message = self._vetted(message)
+        reply = self.reply
         if (
-            self.reply is None
+            reply is None
             or not isinstance(message, AssistantMessage)
-            or message.tool_calls != self.reply.tool_calls
+            or message.tool_calls != reply.tool_calls
         ):
             log.warning("a policy's replacement was refused: the tool calls must stay as they are")
             return False
-        self.history = self.history.replaced(self.reply, message)
-        self.produced[next(index for index, item in enumerate(self.produced) if item is self.reply)] = message
+        self.history = self.history.replaced(reply, message)
+        self.produced[next(index for index, item in enumerate(self.produced) if item is reply)] = message
         self.reply = message
         return True
 
@@ -317,8 +300,6 @@ class Ledger:
             self.emit(changed)
         self.emit(TurnEnd(self.reply, self.results, reason))
         self._apply_changes()
-
-    # The end
 
     def close(self, stop_reason: StopReason, reason: str | None, error: AgentError | None) -> None:
         """Complete what is open, and announce the end of the run."""
@@ -388,14 +369,10 @@ class Ledger:
 
     def _settle_all(self, ending: Literal["error", "aborted"]) -> None:
         """Give a result to every call that has none: the pairing rule holds in every outcome."""
-        text = (
-            "tool call not run: the reply failed"
-            if ending == "error"
-            else "tool call cancelled: the run was aborted"
-        )
+        text = "not run: the reply failed" if ending == "error" else "cancelled: the run was aborted"
         for call in self.calls:
             if call.result is None:
-                call.why = call.why or text
+                call.why = call.why or f"tool call {text}"
                 if call.task is not None and not call.task.get_loop().is_closed():
                     call.task.cancel()
                 self.settle(call, failure(call.why))
@@ -410,32 +387,7 @@ class Ledger:
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
     """The tool of that name."""
-    for tool in tools:
-        if tool.name == name:
-            return tool
-    return None
-
-
-def encode_state(state: Mapping[str, Any]) -> Mapping[str, bytes]:
-    """The session state as JSON, key by key; what is not JSON-able is left out."""
-    if not state:
-        return _NOTHING
-    result: dict[str, bytes] = {}
-    for key, value in list(state.items()):
-        try:
-            result[key] = msgspec.json.encode(value, enc_hook=plain)
-        except Exception:
-            # What is no JSON, and whatever a foreign `model_dump` raises.
-            log.warning("session state %r is not JSON-able and is not saved", key)
-    return result
-
-
-def copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the session state as JSON data."""
-    return {key: msgspec.json.decode(value) for key, value in encode_state(state).items()}
-
-
-_NOTHING: Mapping[str, bytes] = {}
+    return next((tool for tool in tools if tool.name == name), None)
 
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:

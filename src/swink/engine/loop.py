@@ -218,12 +218,8 @@ def _open_stream(
     own = AgentContext(context.system_prompt, (), as_tools(context.tools))
 
     def begin(buffer: Buffer) -> Run:
-        run = Run(config, own, history, buffer, _ignore)
+        run = Run(config, own, history, buffer.push, lambda run: buffer.wake())
         run.start(prompts, take_turns(run), None)
         return run
 
     return EventStream(begin, Subscribers(), Run.result)
-
-
-def _ignore(run: Run) -> None:
-    """A bare loop has no agent that waits for the end of its run."""

@@ -125,14 +125,12 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
                     ledger.emit(MessageUpdate(delta))
         finally:
             await close(stream)
-    except asyncio.CancelledError:
-        if not watch.end():
+    except (asyncio.CancelledError, TimeoutError) as error:
+        if isinstance(error, asyncio.CancelledError) and not watch.end():
             raise
         if assembly.terminal is None:
-            return _stuck(assembly, limits, model)
-    except TimeoutError:
-        if assembly.terminal is None:
-            return _stuck(assembly, limits, model)
+            seconds = limits.idle if assembly.has_content else limits.first
+            return NetworkError(f"no content for {seconds:g} s", model=str(model))
     except AgentError as error:
         return _named(error, model)
     except Exception as error:
@@ -154,12 +152,6 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         )
     ledger.commit_reply(tools, end.stop_reason, end.usage, end.cost)
     return None
-
-
-def _stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkError:
-    return NetworkError(
-        f"no content for {limits.idle if assembly.has_content else limits.first:g} s", model=str(model)
-    )
 
 
 async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:

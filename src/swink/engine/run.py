@@ -9,17 +9,18 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
+from swink.codec import copy_state
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext, SystemPrompt
 from swink.engine.history import History
-from swink.engine.ledger import Ledger, copy_state
+from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
 from swink.engine.waiting import call_later, outlast, resolve, start_task, started
 from swink.engine.watch import Watch
-from swink.errors import Aborted, AgentError, InvalidInput, NetworkError
+from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
 from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
@@ -34,18 +35,6 @@ ABANDON_AFTER = 1.0
 """Seconds after an abort at which a run that swallows cancellation is ended without it."""
 
 
-class Sink(Protocol):
-    """Where a run's events go, and who is woken when it is over."""
-
-    def push(self, event: AgentEvent) -> None:
-        """Take an event."""
-        ...
-
-    def wake(self) -> None:
-        """The run is over."""
-        ...
-
-
 class End(Struct, frozen=True):
     """How a run ends. Without a stop reason it is that of the last reply."""
 
@@ -54,29 +43,11 @@ class End(Struct, frozen=True):
     error: AgentError | None = None
 
 
-class HookFailed(AgentError):
-    """A hook of the application raised; the exception itself is raised from the run."""
-
-    kind = "hook"
-
-
 class Lifetime:
     """From start to finish: what may abort a run, from any thread, and who waits for it.
 
     `interrupt` makes the run end itself soon; it is called once, in the thread of the event loop.
     """
-
-    __slots__ = (
-        "_deadline",
-        "_finished",
-        "_interrupt",
-        "_thread",
-        "aborted",
-        "detached",
-        "failure",
-        "is_over",
-        "loop",
-    )
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
@@ -107,11 +78,6 @@ class Lifetime:
         elif self.aborted is None and self._interrupt is not None:
             self.aborted = reason
             self._interrupt()
-
-    def check(self) -> None:
-        """Stop here if the run was aborted meanwhile."""
-        if self.aborted is not None:
-            raise asyncio.CancelledError
 
     async def wait(self) -> None:
         """Return when the run is over; cancelling the waiter aborts the run, and still waits for its end."""
@@ -144,7 +110,7 @@ class Run:
         config: AgentLoopConfig,
         context: AgentContext,
         history: History,
-        sink: Sink,
+        emit: Callable[[AgentEvent], None],
         released: Callable[["Run"], None],
         *,
         tools: Sequence[Tool] = (),
@@ -164,12 +130,11 @@ class Run:
         self.ending: End | None = None
         self.system_prompt = ""
         self.prompt_source: SystemPrompt | None = None
-        self.ledger = Ledger(config, history, sink.push, (*config.policies, *policies))
+        self.ledger = Ledger(config, history, emit, (*config.policies, *policies))
         self.slots = self.ledger.slots
         self.saver = Saver(config.save) if config.save is not None else None
         self.life = Lifetime(self._interrupt)
         self.watch = Watch(self.life.loop, self._abandon_stream)
-        self._sink = sink
         self._released = released
         self._key: RunKey | None = None
         self._task: asyncio.Task[None] | None = None
@@ -208,9 +173,7 @@ class Run:
         context = PromptContext(self.deps, copy_state(self.config.state), self.ledger.history.snapshot())
         written = await resolve(prompt(context))
         if not isinstance(written, str):
-            raise InvalidInput(
-                f"the system_prompt function returned {type(written).__name__}; it returns a str"
-            )
+            raise InvalidInput(f"system_prompt() returned {type(written).__name__}; it returns a str")
         self.system_prompt = written
 
     def policy_context(self) -> PolicyContext:
@@ -226,9 +189,7 @@ class Run:
             *ledger.account.totals,
             copy_state(config.state),
             self.tools,
-            (config.model, *[model for model, _ in config.fallbacks])
-            if config.fallbacks
-            else (config.model,),
+            (config.model, *[model for model, _ in config.fallbacks]),
             config.options.max_tokens,
             ledger.requests,
             tuple(ledger.injected),
@@ -273,17 +234,10 @@ class Run:
 
     def result(self) -> AgentResult[None]:
         """What the run came to."""
-        end = self.ending or End()
-        error = end.error
-        return AgentResult(
-            tuple(self.ledger.produced),
-            end.stop_reason or "stop",
-            *self.ledger.account.totals,
-            self.error_text,
-            None if error is None else error.kind,
-            end.reason,
-            error,
-        )
+        end, ledger = self.ending or End(), self.ledger
+        kind = None if end.error is None else end.error.kind
+        why = self.error_text, kind, end.reason, end.error
+        return AgentResult(tuple(ledger.produced), end.stop_reason or "stop", *ledger.account.totals, *why)
 
     @property
     def error_text(self) -> str | None:
@@ -353,4 +307,3 @@ class Run:
         if not self.life.is_over:
             self.life.finish()
             self._released(self)
-            self._sink.wake()

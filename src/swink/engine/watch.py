@@ -22,24 +22,10 @@ class Watch:
     called.
     """
 
-    __slots__ = (
-        "_abandon",
-        "_assembly",
-        "_every",
-        "_fired",
-        "_idle_since",
-        "_limits",
-        "_loop",
-        "_patrol",
-        "_seen",
-        "_variables",
-        "task",
-    )
-
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
         self.task: asyncio.Task[Any]
         self._loop = loop
-        self._abandon = abandon
+        self._abandon: Callable[[], None] | None = abandon
         self._variables = copy_context()
         self._patrol = _patrol_of(loop)
         self._fired = 0
@@ -69,7 +55,7 @@ class Watch:
     def stop(self) -> None:
         """The run has ended: the watch lets go of it."""
         self._patrol.watches.discard(self)
-        self._abandon = _nothing
+        self._abandon = None
 
     def look(self, now: float) -> float:
         """Cancel the reply if it is stuck; when to look again."""
@@ -80,7 +66,8 @@ class Watch:
         if not self._fired and self._assembly.terminal is None and now - self._idle_since < limit:
             return now + self._every
         if self._fired == PATIENCE:
-            self._variables.run(self._abandon)
+            if self._abandon is not None:
+                self._variables.run(self._abandon)
             return inf
         self._fired += 1
         self.task.cancel()
@@ -112,10 +99,6 @@ class _Patrol:
         now = loop.time()
         for watch in list(self.watches):
             self.look_at(watch.look(now), loop)
-
-
-def _nothing() -> None:
-    """What is done about a run that is over."""
 
 
 def _patrol_of(loop: asyncio.AbstractEventLoop) -> _Patrol:

@@ -4,7 +4,7 @@ from swink.messages import ToolResult
 from swink.schema import copy_json
 from swink.tool.definition import Tool, as_tool, as_tools, call_off_loop, tool
 from swink.tool.toolcontext import DepsT, ToolContext
-from swink.tool.toolresult import InvalidArguments, ToolError, Transfer, as_result, failure
+from swink.tool.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 
 __all__ = [
     "DepsT",
@@ -19,6 +19,7 @@ __all__ = [
     "as_tools",
     "call_off_loop",
     "copy_json",
+    "cut_result",
     "failure",
     "tool",
 ]

@@ -63,6 +63,18 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult((Text(_shown(value)),))
 
 
+def cut_result(result: ToolResult, limit: int) -> ToolResult:
+    """A result within the limit: the middle of its text goes, and the whole stays in details."""
+    text = result.text
+    if len(text) <= limit:
+        return result
+    head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
+    shown = f"{head}\n[… {len(text) - limit} of {len(text)} characters cut …]\n{tail}"
+    others = tuple(block for block in result.content if not isinstance(block, Text))
+    inner = {} if result.details is None else {"details": result.details}
+    return ToolResult((Text(shown), *others), {"full_text": text, **inner}, result.is_error)
+
+
 def failure(text: str) -> ToolResult:
     """A result that tells the model what went wrong."""
     return ToolResult((Text(text),), is_error=True)
