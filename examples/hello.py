@@ -1,4 +1,4 @@
-"""Hello in ten lines, with a scripted model: no key. Use "anthropic:…" without stream_fn for a real one."""
+"""Hello, with a scripted model: it runs without a key. For a real one: "anthropic:…", and no stream_fn."""
 
 from swink import Agent, ToolCall, tool
 from swink.testing import ScriptedModel
@@ -18,4 +18,4 @@ model = ScriptedModel(
     [[ToolCall("call_1", "weather", {"city": "Oslo"})], "A light jacket will do: 18 °C and clear."]
 )
 agent = Agent("test:scripted", stream_fn=model, system_prompt="Be brief.", tools=[weather])
-print(agent.run_sync("What should I wear in Oslo?").text)
+print(agent.run_sync("What should I wear in Oslo?").raise_for_error().text)

@@ -1,7 +1,7 @@
 """A policy of your own: stop a run that asks for the same thing twice."""
 
 from swink import Agent, Policy, Stop, ToolCall, tool
-from swink.policy import PolicyContext
+from swink.policy import CallVerdict, PolicyContext
 from swink.testing import ScriptedModel
 
 
@@ -11,7 +11,7 @@ class NoRepeats(Policy):
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> Stop | None:
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         key = (call.name, repr(sorted(call.arguments.items())))
         if key in self.seen:
             return Stop(f"{call.name} was asked for the same thing twice")
@@ -31,4 +31,5 @@ script = [
     "never said",
 ]
 agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[search], policies=[NoRepeats()])
-print(agent.run_sync("Find it").reason)
+result = agent.run_sync("Find it").raise_for_error()
+print(result.reason)

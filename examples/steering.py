@@ -23,6 +23,6 @@ script = [
 ]
 agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[rewrite])
 agent.follow_up("Then the changelog.")
-result = asyncio.run(agent.run("Tidy up the project", deadline=5))
+result = asyncio.run(agent.run("Tidy up the project", deadline=5)).raise_for_error()
 for message in result.messages:
     print(f"{message.role:12} {message.text or '(tool calls)'}")

@@ -43,7 +43,7 @@ async def main() -> None:
                     print(f"\n[{reason}]" if reason == "complete" else "", flush=True)
                 case _:
                     pass
-        result = await run.result()
+        result = (await run.result()).raise_for_error()
     print(f"{result.usage.total} tokens, stopped by {result.stop_reason}")
 
 

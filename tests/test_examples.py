@@ -1,33 +1,23 @@
-"""Every example runs, and says what it promises."""
+"""Every example and every program of the README runs, and says what it promises."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.pages import ROOT, blocks_of, run_program
+
 SAYS = {
+    "dependencies.py": "Grace: You have no order 7. (there is no order 7; the orders are [8])\n"
+    "You work in a shop and talk to Grace.",
     "hello.py": "A light jacket will do",
     "policy.py": "search was asked for the same thing twice",
     "steering.py": "tool call cancelled: user requested steering interrupt",
     "streaming.py": "→ count {'upto': 3} 1 2 3 ✓",
-    "structured.py": "Tokyo has 14,000,000 people",
+    "structured.py": "City(name='To', people=None)\nCity(name='Tokyo', people=None)\n"
+    "City(name='Tokyo', people=14)\nCity(name='Tokyo', people=14000000)\n"
+    "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
-
-
-def run(script: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return done.stdout
+README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]
 
 
 def test_every_example_has_its_expectation():
@@ -35,12 +25,15 @@ def test_every_example_has_its_expectation():
 
 
 @pytest.mark.parametrize("name", SAYS)
-def test_the_example_runs(name: str):
-    assert SAYS[name] in run(ROOT / "examples" / name)
+def test_the_example_runs(name: str, tmp_path: Path):
+    said, warned = run_program((ROOT / "examples" / name).read_text("utf-8"), tmp_path)
+    assert SAYS[name] in said
+    assert not warned
 
 
-def test_the_hello_of_the_readme_runs(tmp_path: Path):
-    code = (ROOT / "README.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
-    script = tmp_path / "hello.py"
-    script.write_text(code, "utf-8")
-    assert "18 °C" in run(script)
+@pytest.mark.parametrize(("number", "says"), enumerate(README))
+def test_the_programs_of_the_readme_run(number: int, says: str, tmp_path: Path):
+    programs = blocks_of("README.md")
+    assert len(programs) == len(README)
+    said, warned = run_program(programs[number], tmp_path)
+    assert (said, warned) == (says, "")
