@@ -31,7 +31,7 @@ def test_the_example_runs(name: str, tmp_path: Path):
     assert not warned
 
 
-@pytest.mark.parametrize(("number", "says"), enumerate(README))
+@pytest.mark.parametrize(("number", "says"), list(enumerate(README)))
 def test_the_programs_of_the_readme_run(number: int, says: str, tmp_path: Path):
     programs = blocks_of("README.md")
     assert len(programs) == len(README)
