@@ -13,7 +13,7 @@ from typing_extensions import TypeForm, TypeVar
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
-from swink.codec import copy_state, savable, to_builtins
+from swink.codec import copy_state, savable
 from swink.config import (
     QUEUE_MODES,
     AgentContext,
@@ -190,7 +190,7 @@ class Agent:
             fallbacks=tuple(
                 [self._fallback(item) for item in check_list("fallback_models", fallback_models, "models")]
             ),
-            policies=check_list("policies", policies, "policy objects"),
+            policies=tuple(check_list("policies", policies, "policy objects")),
             approve=approve,
             approval_mode=approval_mode,
             transform_context=_window(spec) if transform_context is None else transform_context,
@@ -217,7 +217,7 @@ class Agent:
         self._overflow = False
         made_with = self._history.snapshot() if len(self._history) else ()
         self._initial = _Initial(
-            spec, system_prompt, self._context.tools, made_with, to_builtins(self._config.state)
+            spec, system_prompt, self._context.tools, made_with, copy_state(self._config.state)
         )
 
     @overload
@@ -370,7 +370,7 @@ class Agent:
         self._context.system_prompt, self._context.tools = initial.system_prompt, initial.tools
         self._history = History(initial.messages)
         self._config.state.clear()
-        self._config.state.update(to_builtins(initial.state))
+        self._config.state.update(copy_state(initial.state))
         self.clear_queues()
         self.error = None
         self._overflow = False

@@ -27,9 +27,9 @@ AgentError
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -225,8 +225,10 @@ def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None
         raise InvalidInput(f"{what} takes {' or '.join(named)}, not {type(value).__name__}")
 
 
-def check_list(name: str, value: Iterable[T], of: str) -> tuple[T, ...]:
+def check_list(name: str, value: Iterable[T], of: str) -> Sequence[T]:
     """The items of what should be a list; a text and a single item are refused with what to pass instead."""
+    if type(value) in (tuple, list):
+        return cast("Sequence[T]", value)
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is a list of {of}; write [...] instead of {value!r:.80}")
     return tuple(value)

@@ -387,7 +387,10 @@ class Ledger:
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
     """The tool of that name."""
-    return next((tool for tool in tools if tool.name == name), None)
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    return None
 
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:

@@ -79,7 +79,8 @@ async def take_turns(run: Run) -> None:
 async def _until_done(run: Run) -> End:
     """Turns, steering between them, follow-ups at the end; how it ended."""
     pending = run.ledger.pending
-    await _poll_steering(run)
+    if _may_steer(run):
+        await _poll_steering(run)
     while True:
         reason = await _take_turn(run)
         if isinstance(reason, End):
@@ -87,7 +88,8 @@ async def _until_done(run: Run) -> End:
         run.check()
         if run.pausing:
             return End(reason="paused")
-        await _poll_steering(run)
+        if _may_steer(run):
+            await _poll_steering(run)
         if reason in ("complete", "reasoning_only") and not pending:
             end = await _before_stopping(run)
             if end is not None or not pending:
@@ -202,13 +204,17 @@ async def _before_stopping(run: Run) -> End | None:
     return None
 
 
+def _may_steer(run: Run) -> bool:
+    """Whether steering may wait; what a tool's end already took is delivered first."""
+    config = run.config
+    if config.get_steering is None or run.ledger.pending:
+        return False
+    return config.peek_steering is None or config.peek_steering()
+
+
 async def _poll_steering(run: Run) -> None:
-    """Take steering that waits, unless some that a tool's end took is still to be delivered."""
-    config, ledger = run.config, run.ledger
-    if config.get_steering is None or ledger.pending:
-        return
-    if config.peek_steering is None or config.peek_steering():
-        ledger.queue(await resolve(config.get_steering()))
+    assert run.config.get_steering is not None
+    run.ledger.queue(await resolve(run.config.get_steering()))
 
 
 def _open_stream(
