@@ -73,7 +73,7 @@ class ModelError(AgentError):
         return f"{where}{self.message}{advice}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.model, self.retry_after)
+        return _rebuild, (type(self), self.args, vars(self))
 
 
 class ContextWindowOverflow(ModelError):
@@ -338,5 +338,8 @@ def classify(message: str) -> type[ModelError]:
     return StreamError
 
 
-def _rebuild(cls: type[ModelError], message: str, model: str, retry_after: float | None) -> ModelError:
-    return cls(message, model=model, retry_after=retry_after)
+def _rebuild(cls: type[ModelError], args: tuple[object, ...], attributes: dict[str, object]) -> ModelError:
+    """A copy of an error, whatever the constructor of a subclass takes."""
+    error = cls.__new__(cls, *args)
+    vars(error).update(attributes)
+    return error

@@ -39,6 +39,8 @@ class StructuredOutput(Policy):
         self._wrapped = shape.schema.get("type") != "object"
         self._convert = shape.convert
         self._allowed = retries + 1
+        self._raised: Exception | None = None
+        self._cause: Exception | None = None
         self._read = 0
         self.attempts = 0
         self.last_error = ""
@@ -54,16 +56,19 @@ class StructuredOutput(Policy):
     @property
     def failure(self) -> StructuredOutputFailed | None:
         """The error, once the attempts are used up."""
-        return (
-            StructuredOutputFailed(self.attempts, self.last_error)
-            if not self.received and self.attempts >= self._allowed
-            else None
-        )
+        if self.received or self.attempts < self._allowed:
+            return None
+        error = StructuredOutputFailed(self.attempts, self.last_error)
+        error.__cause__ = self._cause
+        return error
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""
         if self.received:
             return Stop(DONE)
+        if turn.reason == "steering_interrupt":
+            return None
+        self._cause, self._raised = self._raised, None
         rejected = [result for result in turn.tool_results if result.tool_name == NAME]
         if rejected:
             self.attempts += len(rejected)
@@ -119,9 +124,15 @@ class StructuredOutput(Policy):
         try:
             value = self._convert(arguments["value"] if self._wrapped else arguments)
         except ValueError as error:
+            self._raised = error
             raise ToolError(f"error: invalid output: {error}") from error
         if self._validate is not None:
-            replaced = await call_off_loop(self._validate, value, ctx=ctx)
+            try:
+                replaced = await call_off_loop(self._validate, value, ctx=ctx)
+            except Exception as error:
+                # The application's code: what it raises goes to the model, and is kept as the cause.
+                self._raised = error
+                raise
             value = value if replaced is None else replaced
         if not self.received:
             self.value, self.received = value, True
