@@ -178,9 +178,9 @@ class Agent:
         self._stream_fn = stream_fn
         self._provider = spec.provider
         self._own_window = transform_context is None
-        self._steering = MessageQueue("one_at_a_time")
-        self._follow_up = MessageQueue("one_at_a_time")
-        self.steering_mode, self.follow_up_mode = steering_mode, follow_up_mode
+        check_word("steering_mode", steering_mode, QUEUE_MODES)
+        check_word("follow_up_mode", follow_up_mode, QUEUE_MODES)
+        self._steering, self._follow_up = MessageQueue(steering_mode), MessageQueue(follow_up_mode)
         self._context = AgentContext(system_prompt, (), as_tools(tools))
         self._config = AgentLoopConfig(
             model=spec,
@@ -578,9 +578,11 @@ class Agent:
         check_retries(max_output_retries)
         if validate is not None and output is None:
             raise InvalidInput("validate= checks the output; say of which type with output=")
-        check_policies(policies)
-        own = self._config.policies
-        added = [policy for policy in policies if not any(policy is known for known in own)]
+        added: Sequence[Policy] = ()
+        if policies != ():
+            check_policies(policies)
+            own = self._config.policies
+            added = [policy for policy in policies if not any(policy is known for known in own)]
         structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
         if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
             raise MisuseError(

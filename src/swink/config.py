@@ -145,12 +145,14 @@ class AgentLoopConfig(Struct, kw_only=True):
             raise InvalidInput(
                 f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {self.retry!r}"
             )
-        check_policies(self.policies)
+        if self.policies != ():
+            check_policies(self.policies)
         if self.tool_timeout is not None and check_seconds("tool_timeout", self.tool_timeout) <= 0:
             raise InvalidInput(f"tool_timeout is {self.tool_timeout!r}; pass seconds above 0, or None")
-        for name in ("approve", "convert_to_llm", "get_api_key"):
-            check_hook(name, getattr(self, name), optional=True)
         check_hook("stream_fn", self.stream_fn)
+        for name in ("approve", "convert_to_llm", "get_api_key"):
+            if (hook := getattr(self, name)) is not None:
+                check_hook(name, hook)
         for function in in_order(self.transform_context):
             check_hook("transform_context", function)
         for fallback in self.fallbacks:
@@ -229,9 +231,9 @@ def check_word(name: str, value: object, words: tuple[str, ...], more: str = "")
         raise InvalidInput(f"{name} is {', '.join(map(repr, words))}{more}, not {value!r}")
 
 
-def check_hook(name: str, value: object, *, optional: bool = False) -> None:
+def check_hook(name: str, value: object) -> None:
     """Refuse what cannot be called where a function is wanted."""
-    if not callable(value) and not (optional and value is None):
+    if not callable(value):
         raise InvalidInput(f"{name} is a function, not {type(value).__name__}")
 
 
@@ -248,6 +250,8 @@ def check_session(session: Session) -> None:
 
 def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """A state of one's own: a JSON copy of the saved one and what is given for this agent."""
+    if given is None and saved == {}:
+        return {}
     if not isinstance(saved, Mapping) or not isinstance(given, Mapping | None):
         wrong = given if isinstance(saved, Mapping) else saved
         raise InvalidInput(f"state is a dict of JSON data, not {type(wrong).__name__}")

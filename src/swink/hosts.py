@@ -10,8 +10,10 @@ _SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie",
 
 def origin_of(url: object) -> str | None:
     """Scheme, host and port of a URL; None for anything that is not a URL."""
+    if not url:
+        return None
     try:
-        parts = urlsplit(str(url or ""))
+        parts = urlsplit(str(url))
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return None

@@ -195,7 +195,8 @@ class EventStream(Generic[T, E]):
         """Cancel the run if it still goes on, and wait until it has ended."""
         life = self._life
         if life is not None and not life.detached:
-            await self._abort("the stream was closed")
+            if not life.is_over:
+                await self._abort("the stream was closed")
             self._buffer.events.clear()
 
     def __del__(self) -> None:
