@@ -1,0 +1,105 @@
+"""The pages tell the truth: their links lead somewhere, what they name exists, and all their programs are run."""
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swink
+from tests.pages import PAGES, ROOT, blocks_of, run_program
+
+RUN_BY = {
+    "README.md": "tests/test_examples.py",
+    "docs/concepts.md": "tests/test_docs.py",
+    "docs/guide.md": "tests/test_guide.py",
+    "docs/local.md": "tests/local/test_local_page.py",
+    "docs/mcp.md": "tests/policies/test_policy_pages.py",
+    "docs/policies.md": "tests/policies/test_policy_pages.py",
+    "docs/providers.md": "tests/providers/test_provider_docs.py",
+    "docs/teams.md": "tests/policies/test_policy_pages.py",
+    "docs/tools.md": "tests/tools/test_tools_page.py",
+}
+"""Pages with programs, and the tests that run them."""
+NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]
+"""Pages that speak of the present; a changelog also names what is gone."""
+TEXTS = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in PAGES}
+LOGGERS = set(
+    re.findall(
+        r'getLogger\("(swink[\w.]*)"\)',
+        "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py")),
+    )
+)
+
+
+def anchors_of(path: Path) -> set[str]:
+    """The fragments that a page's headings can be linked by."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module of swink, or something in one."""
+    parts = name.split(".")
+    value: Any = swink
+    for number, part in enumerate(parts[1:], 2):
+        try:
+            value = importlib.import_module(".".join(parts[:number]))
+        except ImportError:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+    return True
+
+
+def test_every_page_with_a_program_has_a_test_that_runs_it():
+    assert {page for page in TEXTS if blocks_of(page)} == set(RUN_BY)
+    for page, test in RUN_BY.items():
+        assert page.removeprefix("docs/") in (ROOT / test).read_text("utf-8"), test
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_the_links_of_the_page_lead_somewhere(page: str):
+    broken: list[str] = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page]):
+        file, _, fragment = target.partition("#")
+        if "://" in target:
+            continue
+        path = (ROOT / page).parent / file if file else ROOT / page
+        if not path.exists() or (fragment and fragment not in anchors_of(path)):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+def test_what_the_page_names_exists(page: str):
+    names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page])) - LOGGERS - {"swink.providers"}
+    assert not [name for name in sorted(names) if not exists(name)]
+    paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", TEXTS[page])
+    assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "src" / path).exists()]
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+def test_what_the_page_imports_from_swink_is_there(page: str):
+    for module, names in re.findall(r"^from (swink[\w.]*) import ([\w, ]+)$", TEXTS[page], re.MULTILINE):
+        for name in names.replace(" ", "").split(","):
+            assert exists(f"{module}.{name}"), f"{module}.{name}"
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_the_loggers_of_the_page_are_used(page: str):
+    named = set(re.findall(r"(?:log|logger) `(swink[\w.]*)`|getLogger\(\"(swink[\w.]*)\"\)", TEXTS[page]))
+    assert {name for pair in named for name in pair if name} <= LOGGERS
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_page_names_a_path_of_one_machine(page: str):
+    assert not re.findall(r"(?<![\w.])/(?:root|srv|work|home)/\w+", TEXTS[page])
+
+
+def test_the_page_on_concepts_runs(tmp_path: Path):
+    (program,) = blocks_of("docs/concepts.md")
+    fails = 'logging.getLogger("swink.providers").warning("an option is ignored")\n'
+    assert run_program(program + fails, tmp_path) == ("", "")
+    assert run_program("import logging\n" + fails, tmp_path)[1], "without configuration it is on stderr"
