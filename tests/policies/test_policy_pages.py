@@ -48,6 +48,7 @@ async def test_the_page_on_teams_runs(capsys: pytest.CaptureFixture[str]):
     await run_page("teams.md")
     said = capsys.readouterr().out
     for promised in (
+        "In 1610. 6",
         "research Working.",
         "Your refund is on its way. billing",
         "You are welcome.",
