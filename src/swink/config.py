@@ -82,6 +82,12 @@ class PromptContext(Struct, frozen=True):
     state: Mapping[str, Any]
     messages: Sequence[Message]
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("state", self.state), ("messages", self.messages)]
+
+    def __repr__(self) -> str:
+        return f"PromptContext(state={self.state!r}, messages={self.messages!r})"
+
 
 SystemPrompt = str | Callable[[PromptContext], str | Awaitable[str]]
 
@@ -159,6 +165,12 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_hook(f"the stream function of {fallback[0]}", fallback[1])
         if self.key_owner is None:
             self.key_owner = KeyOwner.of(self.model, self.stream_fn)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("model", self.model), ("options", self.options)]  # never the dependencies
+
+    def __repr__(self) -> str:
+        return f"AgentLoopConfig(model={self.model!r}, options={self.options!r})"
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         """Whether the key in the options was given for somebody else than who is asked here."""
