@@ -381,9 +381,11 @@ class Agent:
         History, queues and state are copied, a session is not; `reset` goes back to the same beginning.
         """
         config = self._config
-        same_model = "model" not in changes and "stream_fn" not in changes
+        stream_fn = config.stream_fn
+        if "model" in changes and "stream_fn" not in changes:
+            stream_fn = self._stream_fn_for(catalog.parse_model(changes["model"]))
         kept: dict[str, Any] = {name: getattr(config, name) for name in _SETTINGS} | {
-            "stream_fn": config.stream_fn if same_model else self._stream_fn,
+            "stream_fn": stream_fn,
             "system_prompt": self._context.system_prompt,
             "tools": self.tools,
             "messages": self.messages,
@@ -396,11 +398,11 @@ class Agent:
         if unknown := changes.keys() - kept.keys() - {"session"}:
             raise InvalidInput(f"copy() takes the keywords of Agent(...); {unknown.pop()!r} is none of them")
         made = Agent(**{**kept, **changes})
-        if same_model:
+        if "stream_fn" not in changes:
             made._stream_fn, made._provider = self._stream_fn, self._provider
         if "options" not in changes:
             made._config.key_owner = config.key_owner
-        made._steering.extend(self._steering)
+        made._steering.extend([*self._pending(), *self._steering])
         made._follow_up.extend(self._follow_up)
         unchanged = {
             name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes
@@ -516,13 +518,12 @@ class Agent:
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
-        pending = self._active.ledger.pending if self._active is not None else ()
         prompt = self.system_prompt
         return SavedAgent(
             model=self.model,
             system_prompt=prompt if isinstance(prompt, str) else "",
             messages=savable(self.messages),
-            steering=list(_vetted([*pending, *self._steering], self._config.policies)),
+            steering=list(_vetted([*self._pending(), *self._steering], self._config.policies)),
             follow_up=list(_vetted(self._follow_up, self._config.policies)),
             state=copy_state(self.state),
         ).to_data()
@@ -663,6 +664,10 @@ class Agent:
         self._active = None
         self._turnstile.leave()
         buffer.wake()
+
+    def _pending(self) -> Sequence[Message]:
+        """What the run has taken from the queues, and not yet into the history."""
+        return () if self._active is None else tuple(self._active.ledger.pending)
 
     def _replace_history(self, history: History) -> None:
         if self._active is not None:
