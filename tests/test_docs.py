@@ -87,6 +87,13 @@ def test_what_the_page_imports_from_swink_is_there(page: str):
             assert exists(f"{module}.{name}"), f"{module}.{name}"
 
 
+def test_what_the_changelog_says_to_use_instead_exists():
+    rows = re.findall(r"^\| .* \| (.*) \|$", TEXTS["CHANGELOG.md"], re.MULTILINE)
+    names = {name for cell in rows for name in re.findall(r"`(swink(?:\.\w+)+)`", cell)}
+    assert len(names) > 8
+    assert not [name for name in sorted(names) if not exists(name)]
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_the_loggers_of_the_page_are_used(page: str):
     named = set(re.findall(r"(?:log|logger) `(swink[\w.]*)`|getLogger\(\"(swink[\w.]*)\"\)", TEXTS[page]))
