@@ -6,7 +6,7 @@ import pytest
 from tests.pages import blocks_of, run_program
 
 BLOCKS = blocks_of("docs/local.md")
-SAYS = ["Paris", "smollm2-135m", "", "/v1"]
+SAYS = ["Paris", "smollm2-135m", "Ready(", "/v1"]
 
 
 def test_every_program_has_its_expectation():
