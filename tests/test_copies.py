@@ -20,6 +20,7 @@ from swink import (
     tool,
 )
 from swink.errors import AlreadyRunning, InvalidInput
+from swink.events import MessageUpdate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
 
 
@@ -424,6 +425,7 @@ async def test_closing_ends_a_detached_run_and_a_stream_that_is_read():
     stream = agent.stream("q")
     async with stream:
         stream.detach()
+    await asyncio.sleep(0.01)
     assert agent.is_running
     await agent.aclose()
     assert not agent.is_running
@@ -431,7 +433,7 @@ async def test_closing_ends_a_detached_run_and_a_stream_that_is_read():
     async with agent.stream("q") as run:
         async for event in run:
             events.append(event)
-            if len(events) == 6:
+            if isinstance(event, MessageUpdate):
                 await agent.aclose()
     assert type(events[-1]).__name__ == "AgentEnd"
 

@@ -190,6 +190,7 @@ class EventStream(Generic[T, E]):
         self._start().detached = True
         self._buffer.closed = True
         self._buffer.events.clear()
+        self._log_unseen()
 
     async def aclose(self) -> None:
         """Cancel the run if it still goes on, and wait until it has ended."""
@@ -198,12 +199,14 @@ class EventStream(Generic[T, E]):
             if not life.is_over:
                 await self._abort("the stream was closed")
             self._buffer.events.clear()
+            self._log_unseen()
 
     def __del__(self) -> None:
         # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
         life = getattr(self, "_life", None)
-        if life is not None and not life.is_over and not life.detached:
+        if life is not None and not life.detached:
             life.abort("the stream was dropped")
+            self._log_unseen()
 
     def _start(self) -> Lifetime:
         if self._life is None:
@@ -230,6 +233,13 @@ class EventStream(Generic[T, E]):
         life = self._start()
         life.abort(reason)
         await life.wait()
+
+    def _log_unseen(self) -> None:
+        """Nobody reads this stream any more: a failure that it did not raise must not go unheard."""
+        life = self._life
+        if life is not None and life.is_over and not self._raised:
+            self._raised = True
+            life.log_failure()
 
     def _outcome(self) -> AgentResult[T]:
         assert self._life is not None

@@ -144,7 +144,9 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if end is None:
         return NetworkError("the stream ended without a terminal event", model=str(model))
     if isinstance(end, Error):
-        return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+        failed = error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+        failed.__cause__ = end.cause
+        return failed
     if end.stop_reason == "error" or end.stop_reason == "aborted":
         return StreamError(
             f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event",
@@ -196,9 +198,11 @@ def _with_hint(error: AuthError, run: Run) -> AuthError:
     owner = run.config.key_owner
     given = owner.provider if owner else "another model"
     hint = f"the api_key in the options was given for {given} and is not sent to {run.ledger.model}"
-    return AuthError(
+    hinted = AuthError(
         f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model
     )
+    hinted.__cause__ = error.__cause__
+    return hinted
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:

@@ -96,10 +96,15 @@ class Lifetime:
         self.stop_timers()
         self.is_over = True
         self._interrupt = None
-        if self.detached and self.failure is not None:
-            log.warning("a detached run failed: %s", clean(describe_error(self.failure)))
+        if self.detached:
+            self.log_failure()
         if self._finished is not None and not self._finished.done() and not self.loop.is_closed():
             self._finished.set_result(None)
+
+    def log_failure(self) -> None:
+        """Log the exception of a run that nobody awaits."""
+        if self.failure is not None:
+            log.warning("a detached run failed: %s", clean(describe_error(self.failure)))
 
 
 class Run:

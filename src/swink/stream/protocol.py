@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct, field
 
-from swink.errors import ErrorKind
+from swink.errors import ErrorKind, ModelError
 from swink.messages import Cost, LlmMessage, ModelSpec, StopReason, Usage
 from swink.redact import redact_value
 
@@ -92,13 +92,25 @@ class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_def
     cost: Cost | None = None
 
 
-class Error(Struct, frozen=True, gc=False, tag="error", tag_field="type", omit_defaults=True):
+class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_defaults=True):
     """The reply failed; without a kind the wording of the message decides."""
 
     message: str
     kind: ErrorKind | None = None
     retry_after: float | None = None
     usage: Usage = Usage()
+
+    @property
+    def cause(self) -> BaseException | None:
+        """What was raised below, such as an exception of the HTTP client; it is no part of the value."""
+        return vars(self).get("cause")
+
+    @classmethod
+    def of(cls, error: ModelError, usage: Usage = Usage()) -> "Error":
+        """The event that says what an exception says, with the exception's cause."""
+        made = cls(error.message, error.kind, error.retry_after, usage)
+        vars(made)["cause"] = error.__cause__
+        return made
 
 
 Delta = TextDelta | ThinkingDelta | ToolCallDelta

@@ -135,8 +135,7 @@ class BlockWriter:
 
     def fail(self, error: ModelError, usage: Usage | None = None) -> None:
         """The reply failed."""
-        usage = self.usage if usage is None else usage
-        self.finish(Error(error.message, error.kind, error.retry_after, usage))
+        self.finish(Error.of(error, self.usage if usage is None else usage))
 
     def finish(self, terminal: Done | Error) -> None:
         """The reply is over: close the blocks that are open, in index order.
