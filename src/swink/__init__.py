@@ -1,7 +1,7 @@
 """swink: a harness for LLM agents."""
 
 from swink.agent import Agent
-from swink.config import AgentContext, AgentLoopConfig, AgentResult
+from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
 from swink.context import SlidingWindow
 from swink.engine.eventstream import EventStream
 from swink.engine.loop import agent_loop, agent_loop_continue
@@ -86,6 +86,7 @@ __all__ = [
     "NoMessages",
     "Policy",
     "Price",
+    "PromptContext",
     "Rejected",
     "Replace",
     "Rewrite",

@@ -9,7 +9,15 @@ from typing_extensions import TypeVar
 
 from swink.codec import to_builtins
 from swink.context import SlidingWindow, TransformFn, in_order
-from swink.errors import AgentError, InvalidInput, StructuredOutputFailed, check_list, check_type, error_for
+from swink.errors import (
+    AgentError,
+    AuthError,
+    InvalidInput,
+    StructuredOutputFailed,
+    check_list,
+    check_type,
+    error_for,
+)
 from swink.events import final_text
 from swink.hosts import origin_of
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
@@ -186,8 +194,23 @@ class AgentLoopConfig(Struct, kw_only=True):
     def check_key(self) -> None:
         """Raise `MissingKey` if it is already clear that there is no key to send."""
         check: Callable[[StreamOptions], None] | None = getattr(self.stream_fn, "check_key", None)
-        if check is not None and self.get_api_key is None:
+        if check is None or self.get_api_key is not None:
+            return
+        try:
             check(self.options_for(self.model, self.stream_fn))
+        except AuthError as error:
+            if not self.withholds_key(self.model, self.stream_fn):
+                raise
+            raise self.explain_withheld(error, self.model) from None
+
+    def explain_withheld(self, error: AuthError, model: ModelSpec) -> AuthError:
+        """The error with the hint that there is a key, given for somebody else."""
+        given = self.key_owner.provider if self.key_owner else "another model"
+        hint = f"the api_key in the options was given for {given} and is not sent to {model}"
+        text = f"{error.message}; {hint}: get_api_key= can give each provider its own"
+        explained = type(error)(text, model=error.model)
+        explained.__cause__ = error.__cause__
+        return explained
 
 
 class AgentResult(Struct, Generic[T], frozen=True, eq=False):

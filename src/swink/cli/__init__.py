@@ -91,5 +91,7 @@ def _redacted(record: logging.LogRecord) -> bool:
 
 
 def _in_one_record(record: logging.LogRecord) -> bool:
+    """One line of a record; that a run failed is shown by the command itself."""
     record.exc_info = record.exc_text = record.stack_info = None
-    return _redacted(record)
+    record.msg, record.args = record.getMessage().partition("\n")[0], None
+    return record.name != "swink" and _redacted(record)

@@ -172,13 +172,17 @@ class EventStream(Generic[T, E]):
         """
         if self._growing is None:
             raise MisuseError("output() needs a type: agent.stream(…, output=City)")
+        value: Any = UNSET
         async for event in self:
             delta = self._delta_of(event)
             if type(delta) is ToolCallDelta and not self._events:
-                value = self._growing(self._run, delta.index)
-                if value is not UNSET:
+                grown = self._growing(self._run, delta.index)
+                if grown is not UNSET:
+                    value = grown
                     yield value
-        yield (await self.result()).output
+        whole = (await self.result()).output
+        if type(whole) is not type(value) or whole != value:
+            yield whole
 
     async def result(self) -> AgentResult[T]:
         """Wait for the end and return what the run came to; a hook's exception is raised here."""

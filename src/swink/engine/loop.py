@@ -224,6 +224,7 @@ def _open_stream(
     own = AgentContext(context.system_prompt, (), as_tools(context.tools))
 
     def begin(buffer: Buffer) -> Run:
+        config.check_key()
         run = Run(config, own, history, buffer.push, lambda run: buffer.wake())
         run.start(prompts, take_turns(run), None)
         return run

@@ -56,7 +56,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
         if error is None:
             return None
         if isinstance(error, AuthError) and config.withholds_key(ledger.model, stream_fn):
-            error = _with_hint(error, run)
+            error = config.explain_withheld(error, ledger.model)
         run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
@@ -192,17 +192,6 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
     if limits is None:
         return _LIMITS
     return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
-
-
-def _with_hint(error: AuthError, run: Run) -> AuthError:
-    owner = run.config.key_owner
-    given = owner.provider if owner else "another model"
-    hint = f"the api_key in the options was given for {given} and is not sent to {run.ledger.model}"
-    hinted = AuthError(
-        f"{error.message}; {hint}: get_api_key= can give each provider its own", model=error.model
-    )
-    hinted.__cause__ = error.__cause__
-    return hinted
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:
