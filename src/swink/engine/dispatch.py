@@ -9,17 +9,16 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from swink.config import Partition
 from swink.engine.approval import ask_approval, needs_approval
 from swink.engine.ledger import Call, CallContext, Ledger
-from swink.engine.run import Run
+from swink.engine.run import End, Run
 from swink.engine.waiting import call_later, resolve
 from swink.events import ToolExecutionStart
-from swink.messages import Text, ToolCall, ToolResult, clean
+from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
 from swink.redact import describe_error, redact_text
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, cut_result, failure
@@ -35,10 +34,10 @@ REWRITES = 8
 
 
 class Outcome(Struct, frozen=True):
-    """How a batch ended: `reason` says whether steering, a policy or a transfer cut it short."""
+    """How a turn's calls ended, and with them the run, if a policy stopped it or a tool transferred it."""
 
-    reason: Literal["done", "steered", "stopped", "transfer"] = "done"
-    text: str = ""
+    reason: TurnEndReason = "tools_executed"
+    end: End | None = None
 
 
 _DONE = Outcome()
@@ -70,8 +69,8 @@ async def run_batch(run: Run) -> Outcome:
                 ledger.settle(call, failure(STEERED))
             break
     if batch.transfer is not None:
-        return Outcome("transfer", batch.transfer.to)
-    return Outcome("steered") if batch.steered else _DONE
+        return Outcome("transfer", End("transfer", batch.transfer.to))
+    return Outcome("steering_interrupt") if batch.steered else _DONE
 
 
 async def _ask_policies(run: Run, call: Call) -> Outcome | None:
@@ -98,7 +97,7 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
             case Stop(reason):
                 for waiting in _open(ledger):
                     ledger.settle(waiting, failure(f"tool call not run: {reason}"))
-                return Outcome("stopped", reason)
+                return Outcome(end=End(reason=reason))
             case Skip(text):
                 ledger.settle(call, failure(text))
                 return None

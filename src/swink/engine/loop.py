@@ -10,9 +10,10 @@ run ends is a value, `End`, which travels up to `take_turns`.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Literal
 
 from swink.config import AgentContext, AgentLoopConfig
-from swink.engine.dispatch import run_batch
+from swink.engine.dispatch import Outcome, run_batch
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.history import History, paired
 from swink.engine.reply import take_reply, transform_context
@@ -31,13 +32,6 @@ from swink.messages import (
 )
 from swink.policy import Inject, Replace, Stop, Turn, consult
 from swink.tool import as_tools
-
-_REASONS: dict[str, TurnEndReason] = {
-    "done": "tools_executed",
-    "stopped": "tools_executed",
-    "steered": "steering_interrupt",
-    "transfer": "transfer",
-}
 
 
 def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
@@ -107,7 +101,7 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
     messages = await transform_context(run, overflow)
     run.check()
     if run.slots.pre_turn:
-        end = await _pre_turn(run)
+        end = await _ask_policies(run, "pre_turn")
         if end is not None:
             return end
         run.check()
@@ -119,43 +113,36 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
     if end is not None:
         return end
     run.check()
-    reason, end = await _act(run)
-    if run.slots.post_turn:
-        stopped = await _post_turn(run, reason)
-        end = stopped or end
+    outcome = await _act(run)
+    stopped = await _post_turn(run, outcome.reason) if run.slots.post_turn else None
     if run.saver is not None:
         await run.saver.save(ledger.produced)
-    ledger.end_turn(reason)
-    return end or reason
+    ledger.end_turn(outcome.reason)
+    return stopped or outcome.end or outcome.reason
 
 
-async def _act(run: Run) -> tuple[TurnEndReason, End | None]:
+async def _act(run: Run) -> Outcome:
     """Run the reply's tools, if it has any."""
     ledger = run.ledger
     reply = ledger.reply
     assert reply is not None
     if not ledger.calls:
         is_empty = reply.thinking and not any(_is_visible(block) for block in reply.content)
-        return "reasoning_only" if is_empty else "complete", None
+        return Outcome("reasoning_only" if is_empty else "complete")
     outcome = await run_batch(run)
     run.check()
     ledger.commit_results()
-    end = None
-    if outcome.reason == "stopped":
-        end = End(reason=outcome.text)
-    elif outcome.reason == "transfer":
-        end = End("transfer", outcome.text)
-    return _REASONS[outcome.reason], end
+    return outcome
 
 
 def _is_visible(block: ContentBlock) -> bool:
     return not isinstance(block, Thinking) and (not isinstance(block, Text) or bool(block.text.strip()))
 
 
-async def _pre_turn(run: Run) -> End | None:
-    """Ask the pre-turn policies; injected messages are pending."""
-    for policy in run.slots.pre_turn:
-        match await consult(policy, "pre_turn", run.policy_context()):
+async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End | None:
+    """Ask the policies of a slot; what they inject is pending, and the first stop ends the run."""
+    for policy in run.slots.pre_turn if slot == "pre_turn" else run.slots.post_loop:
+        match await consult(policy, slot, run.policy_context()):
             case Stop(reason):
                 return End(reason=reason)
             case Inject(messages):
@@ -187,21 +174,13 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
 
 async def _before_stopping(run: Run) -> End | None:
     """Post-loop policies, then follow-ups: what they give becomes the next turn's pending messages."""
-    ledger = run.ledger
-    for policy in run.slots.post_loop:
-        match await consult(policy, "post_loop", run.policy_context()):
-            case Stop(reason):
-                return End(reason=reason)
-            case Inject(messages):
-                ledger.inject(messages)
-            case _:
-                pass
-    if run.config.get_follow_up is not None and not ledger.pending:
+    end = await _ask_policies(run, "post_loop") if run.slots.post_loop else None
+    if end is None and run.config.get_follow_up is not None and not run.ledger.pending:
         run.check()
         polled = run.config.get_follow_up()
         if polled:
-            ledger.queue(await resolve(polled))
-    return None
+            run.ledger.queue(await resolve(polled))
+    return end
 
 
 def _may_steer(run: Run) -> bool:
