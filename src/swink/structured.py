@@ -101,12 +101,12 @@ class StructuredOutput(Policy):
     def grow(self, run: Run, index: int) -> Any:
         """The growing value while a run streams it; UNSET until it has grown enough to be read again."""
         assembly = run.ledger.assembly
-        text = None if assembly is None else assembly.arguments_so_far(index, NAME)
+        parts = () if assembly is None else assembly.argument_parts(index, NAME)
         # A sixteenth more each time: reading a growing answer costs a multiple of it, not its square.
-        if text is None or 0 <= len(text) - self._read < max(1, self._read >> 4):
+        if not parts or 0 <= len(parts) - self._read < max(1, self._read >> 4):
             return UNSET
-        self._read = len(text)
-        value = self.partial(text)
+        self._read = len(parts)
+        value = self.partial("".join(parts))
         return UNSET if value is NOTHING else value
 
     def complete(self, result: AgentResult[Any]) -> AgentResult[Any]:

@@ -1,7 +1,7 @@
 """One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, ClassVar, cast, get_args
 
 import msgspec
@@ -119,10 +119,10 @@ class Assembly:
             self.began,
         )
 
-    def arguments_so_far(self, index: int, name: str) -> str | None:
-        """The JSON text that has arrived of a call's arguments; None if the block is no call of that tool."""
+    def argument_parts(self, index: int, name: str) -> Sequence[str]:
+        """What has arrived of the JSON text of a call's arguments; nothing if it is no call of that tool."""
         block = self._blocks[index] if index < len(self._blocks) else None
-        return "".join(block.parts) if block is not None and block.name == name else None
+        return block.parts if block is not None and block.name == name else ()
 
     def _start(self, event: Start) -> None:
         if self._started:
