@@ -189,11 +189,25 @@ class Model(pydantic.BaseModel):
     tags: list[str]
 
 
+@dataclasses.dataclass
+class Indexed:
+    name: str
+    people: int
+    tags: list[str]
+
+    def __post_init__(self) -> None:
+        self.index = set(self.tags)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Indexed) and self.index == getattr(other, "index", None)
+
+
 @pytest.mark.parametrize(
     ("output", "value", "expected"),
     [
         (Struct, TOKYO, Struct(**TOKYO)),
         (Model, TOKYO, Model(**TOKYO)),
+        (Indexed, TOKYO, Indexed(**TOKYO)),
         (dict[str, int], {"a": 1, "bcdefgh": 2}, {"a": 1, "bcdefgh": 2}),
         (list[City], {"value": [TOKYO, TOKYO]}, [City(**TOKYO), City(**TOKYO)]),
         (str, {"value": "a long text that grows"}, "a long text that grows"),
@@ -205,10 +219,11 @@ async def test_every_kind_of_output_grows(output: Any, value: Any, expected: Any
     async with agent_on(growing(value, 3)).stream("q", output=output) as run:
         values = [value async for value in run.output()]
     assert values[-1] == expected
-    assert len(values) > 3
+    assert type(values[-1]) is type(expected), "the last one is made and checked like any output"
+    assert len(values) > 2
 
 
-async def test_a_value_that_arrives_whole_is_given_once_at_the_end_at_least():
+async def test_a_value_that_arrives_whole_is_given_at_the_end():
     async with agent_on([ToolCall("1", NAME, TOKYO)]).stream("q", output=City) as run:
         values = [value async for value in run.output()]
     assert values[-1] == City(**TOKYO)

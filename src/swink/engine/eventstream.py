@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Any, Generic
 
@@ -158,31 +158,27 @@ class EventStream(Generic[T, E]):
                     self._buffer.waiter = None
         return self._events.popleft()
 
-    async def text(self) -> AsyncIterator[str]:
+    async def text(self) -> AsyncGenerator[str, None]:
         """The text of the replies alone, as it arrives; a reply that is retried begins again."""
         async for event in self:
             delta = self._delta_of(event)
             if type(delta) is TextDelta:
                 yield delta.text
 
-    async def output(self) -> AsyncIterator[T]:
+    async def output(self) -> AsyncGenerator[T, None]:
         """The output as it grows, fields that have not arrived being None; at the end the whole.
 
         A run that fails raises its error here.
         """
         if self._growing is None:
             raise MisuseError("output() needs a type: agent.stream(…, output=City)")
-        value: Any = UNSET
         async for event in self:
             delta = self._delta_of(event)
             if type(delta) is ToolCallDelta and not self._events:
-                grown = self._growing(self._run, delta.index)
-                if grown is not UNSET:
-                    value = grown
+                value = self._growing(self._run, delta.index)
+                if value is not UNSET:
                     yield value
-        whole = (await self.result()).output
-        if type(whole) is not type(value) or whole != value:
-            yield whole
+        yield (await self.result()).output
 
     async def result(self) -> AgentResult[T]:
         """Wait for the end and return what the run came to; a hook's exception is raised here."""
