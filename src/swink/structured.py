@@ -106,7 +106,7 @@ class StructuredOutput(Policy):
         if not parts or 0 <= len(parts) - self._read < max(1, self._read >> 4):
             return UNSET
         self._read = len(parts)
-        value = self.partial("".join(parts))
+        value = self.partial("".join(map(str, parts)))
         return UNSET if value is NOTHING else value
 
     def complete(self, result: AgentResult[Any]) -> AgentResult[Any]:

@@ -206,7 +206,7 @@ class _Batch:
         try:
             try:
                 value = await tool.body(call.call.id, call.prepared, context)
-                result = cut_result(as_result(value), tool.max_result)
+                result = as_result(value)
                 if isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
             except (KeyboardInterrupt, GeneratorExit):
@@ -214,7 +214,7 @@ class _Batch:
             except BaseException as error:
                 # A tool is somebody else's code: what it raises goes to the model, and must not end the run.
                 result = _result_of(error, call)
-            self._ledger.settle(call, result)
+            self._ledger.settle(call, cut_result(result, tool.max_result))
             if self._left and not self.steered:
                 await self._look_for_steering()
         except BaseException as error:

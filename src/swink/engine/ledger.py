@@ -188,8 +188,10 @@ class Ledger:
 
     def enter_pending(self) -> None:
         """Move pending messages into the context; each changes from queue to history in one step."""
+        entered: list[Message] = []
         while self.pending:
-            self.fresh = (*self.fresh, self._commit(self.pending[0], self.pending))
+            entered.append(self._commit(self.pending[0], self.pending))
+        self.fresh = (*self.fresh, *entered)
 
     def open_turn(self) -> None:
         """Begin a turn and its reply; the reply begins once, however many attempts it takes."""
@@ -395,15 +397,15 @@ def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
 
 def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """The message with no two calls of one id, which could not be answered separately."""
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     content: list[Any] = []
     for block in message.content:
         if isinstance(block, ToolCall):
-            id, count = block.id, 1
+            id = block.id
             while id in seen:
-                count += 1
-                id = f"{block.id}_{count}"
-            seen.add(id)
+                seen[block.id] += 1
+                id = f"{block.id}_{seen[block.id]}"
+            seen[id] = 1
             block = replace(block, id=id)
         content.append(block)
     return replace(message, content=tuple(content))

@@ -19,6 +19,8 @@ def partial_json(text: str) -> Any:
 
 def partial_value(hint: Any, data: Any) -> Any:
     """Incomplete data as a value of the type, made without its validation; scalars stay as they are."""
+    if type(hint) is type and not isinstance(data, dict | list):
+        return data  # by far the most frequent case, such as the items of a list[str]
     hint = _choose_member(hint, data)
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if hasattr(origin, "__pydantic_root_model__") and origin.__pydantic_root_model__:

@@ -1,10 +1,14 @@
 """Shapes: a JSON Schema (2020-12) and the Python type it stands for."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from swink.schema.conversion import describe_type
 from swink.schema.standins import convert, validator_of
+
+MOST_VIOLATIONS = 100
+"""How many violations are listed: a model that gets thousands wrong learns no more from all of them."""
 
 
 class Shape:
@@ -33,14 +37,16 @@ class Shape:
             self._validator = validator_of(self.schema)
 
     def violations(self, value: Any) -> list[str]:
-        """Every violation with its path; empty if the value is valid."""
+        """The violations with their paths, the first of very many; empty if the value is valid."""
         self.check()
         if self._validator.is_valid(value):
             return []
-        return [
+        errors = self._validator.iter_errors(value)
+        problems = [
             f"{_format_path(error.instance_path)}: {_shorten(error.message)}"
-            for error in self._validator.iter_errors(value)
+            for error in islice(errors, MOST_VIOLATIONS)
         ]
+        return problems if next(errors, None) is None else [*problems, "and more of the same"]
 
     def convert(self, value: Any) -> Any:
         """The value as the Python type, or as it is for a raw schema; raises `ValueError` if that fails."""
