@@ -8,12 +8,14 @@ every queued message is in exactly one place, the agent is idle, a new prompt wo
 import asyncio
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from swink import (
     Agent,
+    AgentError,
     Approved,
     ContextWindowOverflow,
     ExponentialBackoff,
@@ -26,9 +28,15 @@ from swink import (
     Thinking,
     ToolCall,
     ToolContext,
+    ToolError,
     UserMessage,
     tool,
 )
+from swink.config import AgentContext, AgentLoopConfig
+from swink.engine.loop import agent_loop
+from swink.engine.waiting import resolve
+from swink.errors import MisuseError
+from swink.messages import ModelSpec
 from swink.testing import EventCollector, ScriptedModel, history_problems
 
 
@@ -58,6 +66,7 @@ class Scene:
         self.queued: list[str] = []
         self.fuse = fuse
         self.recovering = False
+        self.session: Kept | None = None
         self.agent = Agent(
             "test:a",
             stream_fn=self._stream,
@@ -69,6 +78,11 @@ class Scene:
         self.agent.subscribe(self.collector)
         self.misplaced: list[str] = []
         self.agent.subscribe(self.look)
+        self.asked: dict[str, Any] = {}
+
+    def stream(self) -> Any:
+        """The run as a stream, with what this scene asks of it."""
+        return self.agent.stream("prompt", **self.asked)
 
     def look(self, event: Any) -> None:
         """At every event, each queued message is in exactly one of queue, in flight, history."""
@@ -264,6 +278,86 @@ def policy_stop_in_dispatch(fuse: Fuse) -> Scene:
     return scene
 
 
+def written_prompt(fuse: Fuse) -> Scene:
+    async def write(context: Any) -> str:
+        fuse()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return f"{len(context.messages)} messages"
+
+    async def rewrite(context: Any) -> str:
+        await asyncio.sleep(0)
+        return "another"
+
+    @tool
+    async def switch() -> None:
+        scene.agent.system_prompt = rewrite
+
+    scene = Scene([[ToolCall("a", "switch")], "end", "more"], fuse, tools=[switch], system_prompt=write)
+    scene.follow_up("later")
+    return scene
+
+
+def validated_output(fuse: Fuse) -> Scene:
+    async def check(city: dict[str, int]) -> dict[str, int]:
+        fuse()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if city["n"] < 3:
+            raise ToolError("more")
+        return {"n": city["n"] + 1}
+
+    def give(id: str, n: int) -> ToolCall:
+        return ToolCall(id, "final_output", {"n": n})
+
+    scene = Scene([[give("a", 1)], "words", [give("b", 2)], [give("c", 3)], [give("d", 4)]], fuse)
+    scene.asked = {"output": dict[str, int], "validate": check}
+    return scene
+
+
+def validated_in_a_thread(fuse: Fuse) -> Scene:
+    def check(n: int) -> None:
+        fuse()
+        if n < 2:
+            raise ToolError("more")
+
+    def give(id: str, n: int) -> ToolCall:
+        return ToolCall(id, "final_output", {"value": n})
+
+    scene = Scene([[give("a", 1)], [give("b", 2)], [give("c", 3)]], fuse)
+    scene.asked = {"output": int, "validate": check}
+    return scene
+
+
+class Kept:
+    """A session that takes its time, and must end up with the whole history, once."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        self.fuse = fuse
+        self.messages: list[Any] = []
+        self.state: dict[str, Any] = {}
+        self.appended: list[Any] = []
+
+    async def append(self, messages: Any) -> None:
+        self.fuse()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.appended.extend(messages)
+
+
+def saved_to_a_session(fuse: Fuse) -> Scene:
+    @tool
+    async def work() -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    session = Kept(fuse)
+    scene = Scene([[ToolCall("a", "work")], "end", "more"], fuse, tools=[work], session=session)
+    scene.session = session
+    scene.follow_up("later")
+    return scene
+
+
 SCENES = [
     parallel_tools,
     retries_and_fallback,
@@ -272,17 +366,29 @@ SCENES = [
     approvals,
     policies,
     policy_stop_in_dispatch,
+    written_prompt,
+    validated_output,
+    validated_in_a_thread,
+    saved_to_a_session,
 ]
 
 
 async def run_plainly(scene: Scene) -> None:
-    await scene.agent.run("prompt")
+    await scene.agent.run("prompt", **scene.asked)
 
 
 async def run_streamed(scene: Scene) -> None:
-    async with scene.agent.stream("prompt") as run:
+    async with scene.stream() as run:
         async for _ in run:
             pass
+
+
+async def run_read(scene: Scene) -> None:
+    """The run by its text, or by its output as it grows, which raises if there is none."""
+    async with scene.stream() as run:
+        with suppress(AgentError):
+            async for _ in run.output() if scene.asked else run.text():
+                pass
 
 
 def interrupt_by_abort(scene: Scene, caller: "asyncio.Task[None]") -> None:
@@ -317,6 +423,8 @@ async def check_after(scene: Scene) -> None:
     assert result.text == "recovered"
     assert history_problems(agent.messages) == []
     scene.collector.check()
+    if scene.session is not None:
+        assert scene.session.appended == list(agent.messages), "everything is saved, once and in order"
     await asyncio.sleep(0)
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert not left, left
@@ -330,7 +438,7 @@ async def finish(caller: "asyncio.Task[None]") -> BaseException | None:
     return None
 
 
-@pytest.mark.parametrize("drive", [run_plainly, run_streamed])
+@pytest.mark.parametrize("drive", [run_plainly, run_streamed, run_read])
 @pytest.mark.parametrize("interrupt", [interrupt_by_abort, interrupt_by_cancel])
 @pytest.mark.parametrize("make", SCENES)
 async def test_interrupted_at_every_tick(make: Callable[[Fuse], Scene], interrupt: Any, drive: Any):
@@ -382,7 +490,7 @@ async def test_stream_closed_at_every_tick(make: Callable[[Fuse], Scene]):
     tick = 0
     while True:
         scene = make(Fuse())
-        stream = scene.agent.stream("prompt")
+        stream = scene.stream()
         await stream.__aenter__()
         for _ in range(tick):
             await asyncio.sleep(0)
@@ -401,7 +509,7 @@ async def test_stream_left_at_every_event(make: Callable[[Fuse], Scene]):
     while True:
         scene = make(Fuse())
         seen = 0
-        async with scene.agent.stream("prompt") as run:
+        async with scene.stream() as run:
             async for _ in run:
                 seen += 1
                 if seen > number:
@@ -420,7 +528,7 @@ async def test_stream_dropped_at_every_event(make: Callable[[Fuse], Scene]):
     while True:
         scene = make(Fuse())
         seen = 0
-        async for _ in scene.agent.stream("prompt"):
+        async for _ in scene.stream():
             seen += 1
             if seen > number:
                 break
@@ -432,7 +540,7 @@ async def test_stream_dropped_at_every_event(make: Callable[[Fuse], Scene]):
     assert number > 10, "nothing was interrupted"
 
 
-@pytest.mark.parametrize("drive", [run_plainly, run_streamed])
+@pytest.mark.parametrize("drive", [run_plainly, run_streamed, run_read])
 @pytest.mark.parametrize("make", SCENES)
 async def test_every_hook_fails_once(make: Callable[[Fuse], Scene], drive: Any):
     number = 0
@@ -451,3 +559,101 @@ async def test_every_hook_fails_once(make: Callable[[Fuse], Scene], drive: Any):
             break
         number += 1
     assert number > 0, "no hook was reached"
+
+
+async def test_a_bare_loop_with_async_providers_interrupted_at_every_tick():
+    """What a provider still has, or the run has taken, is in exactly one place."""
+    for kind in ("steering", "follow_up"):
+        tick = 0
+        while True:
+            waiting = [UserMessage("one"), UserMessage("two")]
+
+            async def take() -> list[Any]:
+                await asyncio.sleep(0)
+                return [waiting.pop(0)] if waiting else []
+
+            @tool
+            async def work() -> str:
+                await asyncio.sleep(0)
+                return "ok"
+
+            config = AgentLoopConfig(
+                model=ModelSpec("test", "m"),
+                stream_fn=ScriptedModel([[ToolCall("a", "work"), ToolCall("b", "work")], "1", "2", "3"]),
+                **{f"get_{kind}": take},  # type: ignore[arg-type]
+            )
+            stream = agent_loop("prompt", AgentContext("", (), [work]), config)
+            events: list[Any] = []
+            async with stream as run:
+                reading = asyncio.create_task(collect(run, events))
+                for _ in range(tick):
+                    await asyncio.sleep(0)
+                late = reading.done()
+                await run.aclose()
+                await reading
+                result = await run.result()
+            texts = [message.text for message in (*result.messages, *waiting)]
+            assert texts.count("one") == 1, texts
+            assert texts.count("two") == 1, texts
+            assert history_problems(result.messages) == []
+            if late:
+                break
+            tick += 1
+        assert tick > 10, "nothing was interrupted"
+
+
+async def collect(run: Any, events: list[Any]) -> None:
+    async for event in run:
+        events.append(event)
+
+
+async def test_a_compaction_that_is_cancelled_or_overtaken_changes_nothing():
+    async def slowly(messages: Any, overflow: bool) -> Any:
+        if not overflow:
+            return messages
+        await asyncio.sleep(0.02)
+        return messages[-1:]
+
+    old = [UserMessage("one"), UserMessage("two")]
+    agent = Agent("test:m", stream_fn=ScriptedModel(["a", "b"]), messages=old, transform_context=slowly)
+    task = asyncio.create_task(agent.compact())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert list(agent.messages) == old
+    changes: list[Callable[[], Any]] = [
+        lambda: agent.append_messages("three"),
+        lambda: setattr(agent, "messages", [*old, UserMessage("four")]),
+        lambda: agent.run("five"),
+    ]
+    for change in changes:
+        task = asyncio.create_task(agent.compact())
+        await asyncio.sleep(0)
+        await resolve(change())
+        before = list(agent.messages)
+        with pytest.raises(MisuseError, match="call compact\\(\\) again"):
+            await task
+        assert list(agent.messages) == before
+    assert (await agent.compact()).dropped == 4
+    assert len(agent.messages) == 1
+
+
+async def test_waiting_for_a_pause_may_be_cancelled_and_the_pause_stays_asked_for():
+    @tool
+    async def work() -> str:
+        await asyncio.sleep(0.02)
+        return "ok"
+
+    agent = Agent("test:m", stream_fn=ScriptedModel([[ToolCall("a", "work")], "end"]), tools=[work])
+    running = asyncio.create_task(agent.run("prompt"))
+    await asyncio.sleep(0.005)
+    pausing = asyncio.create_task(as_coroutine(agent.pause()))
+    await asyncio.sleep(0)
+    pausing.cancel()
+    await asyncio.wait([pausing])
+    assert (await running).reason == "paused"
+    assert (await agent.run()).text == "end"
+
+
+async def as_coroutine(awaitable: Any) -> Any:
+    return await awaitable

@@ -413,11 +413,14 @@ class Agent:
     async def compact(self) -> CompactionReport:
         """Run the context transformers now and keep only what they keep."""
         self._idle_only("compact")
-        before = self._history.snapshot()
+        history = self._history
+        before = history.snapshot()
         after: Sequence[Message] = before
         for function in in_order(self._config.transform_context):
             after = await resolve(function(after, True))
         self._idle_only("compact")
+        if self._history is not history or len(history) != len(before):
+            raise MisuseError("the history changed while it was being compacted; call compact() again")
         tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
         report = CompactionReport(len(before) - len(after), *tokens, True)
         self._history = History(_vetted(after, self._config.policies))
