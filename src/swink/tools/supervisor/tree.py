@@ -72,13 +72,26 @@ def end_all(child: int, guards: int, grace: float) -> int:
         _gone_within(grace, child, guards)
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
-        # Each is killed when seen, parents first: a dead parent forks no more, and we adopt its children.
-        for pid in _walk(child):
-            _send(pid, signal.SIGKILL)
+        _kill_all(child)
         if _gone_within(0, child, 0):
             return 0
         time.sleep(0.001)
     return len(list_descendants(child))
+
+
+def _kill_all(child: int) -> None:
+    """Kill every descendant once: whole process groups first, since a bomb forks faster than one can kill."""
+    killed = {os.getpgrp()}
+    for pid in _walk(child):
+        try:
+            group = os.getpgid(pid)
+            if group not in killed:
+                killed.add(group)
+                os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        # Parents first: a dead parent forks no more, and we adopt its children.
+        _send(pid, signal.SIGKILL)
 
 
 def list_descendants(leader: int = 0) -> dict[int, int]:
