@@ -436,7 +436,8 @@ class Agent:
     @property
     def messages(self) -> Snapshot:
         """The history as it is now; assign to replace it."""
-        return (self._active.ledger.history if self._active is not None else self._history).snapshot()
+        run = self._active  # read once, here and below: in another thread the run may end meanwhile
+        return (run.ledger.history if run is not None else self._history).snapshot()
 
     @messages.setter
     def messages(self, messages: Sequence[Message]) -> None:
@@ -508,16 +509,17 @@ class Agent:
     @property
     def pending_tool_calls(self) -> frozenset[str]:
         """Ids of the calls running now."""
-        calls = self._active.ledger.calls if self._active is not None else ()
+        calls = run.ledger.calls if (run := self._active) is not None else ()
         return frozenset(call.call.id for call in calls if call.task is not None and call.result is None)
 
     @property
     def streaming_message(self) -> AssistantMessage | None:
         """The reply as far as it has arrived, or None."""
-        ledger = self._active.ledger if self._active is not None else None
-        if ledger is None or ledger.assembly is None:
+        run = self._active
+        assembly = None if run is None else run.ledger.assembly
+        if run is None or assembly is None:
             return None
-        return ledger.assembly.message(ledger.model, "stop", usage=Usage())
+        return assembly.message(run.ledger.model, "stop", usage=Usage())
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
@@ -670,11 +672,11 @@ class Agent:
 
     def _pending(self) -> Sequence[Message]:
         """What the run has taken from the queues, and not yet into the history."""
-        return () if self._active is None else tuple(self._active.ledger.pending)
+        return () if (run := self._active) is None else tuple(run.ledger.pending)
 
     def _replace_history(self, history: History) -> None:
-        if self._active is not None:
-            self._active.ledger.replace_history(history)
+        if (run := self._active) is not None:
+            run.ledger.replace_history(history)
         else:
             self._history = history
 
@@ -682,8 +684,8 @@ class Agent:
         messages = as_messages(message)
         if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
             raise MisuseError("only user and custom messages can be queued")
-        if self._active is not None and asking.get():
-            self._active.ledger.injected.extend(messages)
+        if (run := self._active) is not None and asking.get():
+            run.ledger.injected.extend(messages)
         return messages
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:

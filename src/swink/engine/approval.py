@@ -81,9 +81,7 @@ def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
     if isinstance(answer, Approved):
         if answer.arguments is None or _marks(answer.arguments) <= _marks(request.arguments):
             return answer
-        text = (
-            "the approval of %s gave back the redacted view; edit the request's arguments, not what it shows"
-        )
+        text = "the approval of %s gave back the redacted view; edit the request's arguments instead"
         log.warning(text, request.name)
         return Rejected("the approval failed: it gave back the redacted view of the arguments")
     if answer is True:

@@ -17,8 +17,6 @@ from swink.messages import (
 from swink.tokens import FRAME, size_of, size_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
-
-
 _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
 
 
@@ -67,9 +65,8 @@ class History:
         """Pair calls with their results; a history of texts alone has none, and is measured at once."""
         kinds = set(map(type, self.items))
         if strangers := kinds - _MESSAGE_TYPES:
-            raise InvalidInput(
-                f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
-            )
+            text = f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
+            raise InvalidInput(text)
         size = None if ToolResultMessage in kinds else size_of_texts(self.items)
         if size is not None:
             self._size, self._measured = size, len(self.items)
@@ -105,21 +102,17 @@ class Snapshot(Sequence[Message]):
                 raise IndexError("message index out of range")
             return self._items[index if index >= 0 else self._length + index]
         start, stop, step = index.indices(self._length)
-        return (
-            self._items[start:stop:step]
-            if step > 0
-            else [self._items[position] for position in range(start, stop, step)]
-        )
+        if step > 0:
+            return self._items[start:stop:step]
+        return [self._items[position] for position in range(start, stop, step)]
 
     def __add__(self, other: Iterable[Message]) -> list[Message]:
         return [*self, *other]
 
     def __eq__(self, other: object) -> bool:
-        return (
-            list(self) == list(cast("Sequence[object]", other))
-            if isinstance(other, Sequence)
-            else NotImplemented
-        )
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return list(self) == list(cast("Sequence[object]", other))
 
     def __hash__(self) -> int:
         raise TypeError("a history is a list of messages, and as little hashable as one")

@@ -278,16 +278,12 @@ class Ledger:
     def replace_reply(self, message: Message) -> bool:
         """Keep another reply for this turn; False if its tool calls differ from those that were run."""
         message = self._vetted(message)
-        reply = self.reply
-        if (
-            reply is None
-            or not isinstance(message, AssistantMessage)
-            or message.tool_calls != reply.tool_calls
-        ):
+        last = self.reply
+        if last is None or not isinstance(message, AssistantMessage) or message.tool_calls != last.tool_calls:
             log.warning("a policy's replacement was refused: the tool calls must stay as they are")
             return False
-        self.history = self.history.replaced(reply, message)
-        self.produced[next(index for index, item in enumerate(self.produced) if item is reply)] = message
+        self.history = self.history.replaced(last, message)
+        self.produced[next(index for index, item in enumerate(self.produced) if item is last)] = message
         self.reply = message
         return True
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from swink.retry import wait_before
 from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.tokens import estimate_tokens
 
+E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
 
 
@@ -132,11 +133,11 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
             seconds = limits.idle if assembly.has_content else limits.first
             return NetworkError(f"no content for {seconds:g} s", model=str(model))
     except AgentError as error:
-        return _named(error, model)
+        return _named(_without_run(error), model)
     except Exception as error:
         # A stream function is somebody else's code; the wording of what it raises says how the reply failed.
         failed = error_for(None, describe_error(error), model=str(model))
-        failed.__cause__ = error
+        failed.__cause__ = _without_run(error)
         return failed
     finally:
         watch.end()
@@ -148,10 +149,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         failed.__cause__ = end.cause
         return failed
     if end.stop_reason == "error" or end.stop_reason == "aborted":
-        return StreamError(
-            f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event",
-            model=str(model),
-        )
+        text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
+        return StreamError(text, model=str(model))
     ledger.commit_reply(tools, end.stop_reason, end.usage, end.cost)
     return None
 
@@ -192,6 +191,12 @@ def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
     if limits is None:
         return _LIMITS
     return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
+
+
+def _without_run(error: E) -> E:
+    """The error without our own frame, which would keep the run and its agent as long as the error lives."""
+    trace = error.__traceback__
+    return error.with_traceback(trace and trace.tb_next)
 
 
 def _named(error: AgentError, model: ModelSpec) -> AgentError:

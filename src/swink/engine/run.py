@@ -18,7 +18,7 @@ from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptConte
 from swink.engine.history import History
 from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
-from swink.engine.waiting import call_later, outlast, resolve, start_task, started
+from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started
 from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError
 from swink.events import AgentEvent, AgentStart
@@ -73,7 +73,7 @@ class Lifetime:
     def abort(self, reason: str = "the run was aborted") -> None:
         """End the run soon, keeping what arrived; safe from any thread, and nothing once it is over."""
         if threading.get_ident() != self._thread:
-            if not self.loop.is_closed():
+            with suppress(RuntimeError):  # the event loop is closed
                 self.loop.call_soon_threadsafe(self.abort, reason)
         elif self.aborted is None and self._interrupt is not None:
             self.aborted = reason
@@ -214,8 +214,7 @@ class Run:
         self.ending = end = self._completed(end, failure)
         life.failure = failure
         if self._task is not None and failure is not None and not isinstance(failure, Exception):
-            # It goes on to end the event loop; asyncio need not warn that nobody asked this task for it.
-            self._task.add_done_callback(lambda task: task.exception())
+            self._task.add_done_callback(retrieve)  # it goes on to end the event loop
         try:
             self.ledger.close(end.stop_reason or "stop", end.reason, end.error)
         except Exception as error:
@@ -231,6 +230,7 @@ class Run:
             self._finish()
         else:
             self._winding_up = start_task(life.loop, self._wind_up())
+            self._winding_up.add_done_callback(retrieve)
 
     async def wound_up(self) -> None:
         """Return when nothing is left to do. The run's task waits here, so that asyncio.run() does too."""
@@ -293,6 +293,9 @@ class Run:
                 life.failure = life.failure or failure
             for policy in self.slots.post_run:
                 await self._tell(policy, until)
+        except BaseException as error:
+            life.failure = life.failure or error
+            raise
         finally:
             self._finish()
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from swink.engine.waiting import retrieve
 from swink.messages import Message
 
 log = logging.getLogger("swink.run")
@@ -48,9 +49,9 @@ class Saver:
             log.exception("the end of a run was not saved")
             if self._appending is not None:
                 self._appending.cancel()
-            return (
-                TimeoutError("the session did not save in time") if isinstance(error, TimeoutError) else error
-            )
+                self._appending.add_done_callback(retrieve)
+            late = TimeoutError("the session did not save in time")
+            return late if isinstance(error, TimeoutError) else error
         return None
 
     async def _append_upto(self, produced: Sequence[Message], count: int) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from math import inf
 from types import coroutine
@@ -49,8 +49,11 @@ async def outlast(
             interrupted = error
             if cancelled is not None:
                 cancelled()
-    if interrupted is not None:
-        raise interrupted
+    try:
+        if interrupted is not None:
+            raise interrupted
+    finally:
+        interrupted = None  # its traceback holds this frame, and must not hold itself
 
 
 @asynccontextmanager
@@ -106,8 +109,8 @@ class Turnstile:
             self.is_taken = False
             waiters, self._waiters = self._waiters, ()
         for waiter in waiters:
-            if not (loop := waiter.get_loop()).is_closed():
-                loop.call_soon_threadsafe(_wake, waiter)
+            with suppress(RuntimeError):  # its event loop is closed
+                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
 
     async def wait(self) -> None:
         """Return when it is free, or was freed since."""
@@ -140,6 +143,12 @@ def raise_soon(error: BaseException) -> None:
     if now - _ended.get(loop, -inf) > 1.0:
         _ended[loop] = now
         loop.call_soon(_raise, error)
+
+
+def retrieve(task: "asyncio.Future[Any]") -> None:
+    """A callback of a task: asyncio need not warn that nobody asked it for its exception."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

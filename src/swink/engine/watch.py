@@ -87,9 +87,8 @@ class _Patrol:
         """Look at all of them then, if not sooner."""
         if due < self._due:
             self._due = due
-            loop.call_at(
-                due, self._look, due, context=Context()
-            )  # nobody's: a run's own would live as long as the timer
+            # Nobody's context: a run's own would live as long as the timer.
+            loop.call_at(due, self._look, due, context=Context())
 
     def _look(self, due: float) -> None:
         if due != self._due:

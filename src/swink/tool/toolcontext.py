@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic
 
 from swink.messages import Cost, Usage
@@ -100,5 +101,6 @@ class ToolContext(Generic[DepsT]):
     def _on_loop(self, action: Callable[[], None]) -> None:
         if threading.get_ident() == self._thread:
             action()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(action)
+        else:
+            with suppress(RuntimeError):  # the event loop is closed
+                self._loop.call_soon_threadsafe(action)
