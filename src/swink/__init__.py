@@ -18,6 +18,7 @@ from swink.errors import (
     InvalidInput,
     InvalidTool,
     MissingKey,
+    MisuseError,
     ModelError,
     ModelRetired,
     ModelThrottled,
@@ -44,7 +45,20 @@ from swink.messages import (
     UserMessage,
     register_custom,
 )
-from swink.policy import ApprovalRequest, Approved, Inject, Policy, Rejected, Replace, Rewrite, Skip, Stop
+from swink.policy import (
+    Answer,
+    ApprovalRequest,
+    Approved,
+    Inject,
+    Policy,
+    PolicyContext,
+    Rejected,
+    Replace,
+    Rewrite,
+    Skip,
+    Stop,
+    Turn,
+)
 from swink.retry import ExponentialBackoff
 from swink.stream import StreamFn, StreamOptions, Timeout
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
@@ -59,6 +73,7 @@ __all__ = [
     "AgentLoopConfig",
     "AgentResult",
     "AlreadyRunning",
+    "Answer",
     "ApprovalRequest",
     "Approved",
     "AssistantMessage",
@@ -78,6 +93,7 @@ __all__ = [
     "InvalidInput",
     "InvalidTool",
     "MissingKey",
+    "MisuseError",
     "ModelError",
     "ModelRetired",
     "ModelSpec",
@@ -85,6 +101,7 @@ __all__ = [
     "NetworkError",
     "NoMessages",
     "Policy",
+    "PolicyContext",
     "Price",
     "PromptContext",
     "Rejected",
@@ -108,6 +125,7 @@ __all__ = [
     "ToolResult",
     "ToolResultMessage",
     "Transfer",
+    "Turn",
     "UnknownModel",
     "Usage",
     "UserMessage",

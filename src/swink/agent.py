@@ -37,7 +37,7 @@ from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscript
 from swink.engine.history import History, Snapshot, violations
 from swink.engine.loop import check_continue, take_turns
 from swink.engine.run import End, Run
-from swink.engine.waiting import Turnstile, resolve
+from swink.engine.waiting import Turnstile, is_loop_running, resolve
 from swink.errors import (
     AlreadyRunning,
     BrokenHistory,
@@ -146,6 +146,25 @@ class _Initial(Struct, frozen=True):
 
 class Agent:
     """A model, its tools and one conversation; one run at a time. Other methods may be called any time."""
+
+    # Without a dict: an assignment that would change nothing (agent.policies = …) is an AttributeError.
+    __slots__ = (
+        "__weakref__",
+        "_active",
+        "_config",
+        "_context",
+        "_follow_up",
+        "_history",
+        "_initial",
+        "_overflow",
+        "_own_window",
+        "_provider",
+        "_steering",
+        "_stream_fn",
+        "_subscribers",
+        "_turnstile",
+        "error",
+    )
 
     def __init__(
         self,
@@ -260,11 +279,9 @@ class Agent:
     ) -> AgentResult[Any]: ...
     def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """`run` for code without an event loop."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.run(input, **options))
-        raise SyncInAsyncContext
+        if is_loop_running():
+            raise SyncInAsyncContext
+        return asyncio.run(self.run(input, **options))
 
     @overload
     def stream(

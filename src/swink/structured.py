@@ -1,7 +1,7 @@
 """Structured output: a synthetic tool the model must call, and the policy that ends the run when it did."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, cast, is_typeddict
 from urllib.parse import urljoin
 
 from msgspec import UNSET
@@ -120,6 +120,15 @@ class StructuredOutput(Policy):
         failed = replace(result, stop_reason="error", error=str(error), error_kind=error.kind)
         return replace(failed, exception=error, value=UNSET)
 
+    def _check_validated(self, value: object) -> None:
+        """Refuse what is no value of the output type, such as the True of a check that does not raise."""
+        kind = dict if is_typeddict(self._hint) else self._hint
+        if value is not None and isinstance(kind, type) and not isinstance(value, kind):
+            given = type(value).__name__
+            raise InvalidInput(
+                f"validate returned {given}; return the value, or None to keep it, or raise ToolError"
+            )
+
     async def _receive(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
         try:
             value = self._convert(arguments["value"] if self._wrapped else arguments)
@@ -129,6 +138,7 @@ class StructuredOutput(Policy):
         if self._validate is not None:
             try:
                 replaced = await call_off_loop(self._validate, value, ctx=ctx)
+                self._check_validated(replaced)
             except Exception as error:
                 # The application's code: what it raises goes to the model, and is kept as the cause.
                 self._raised = error

@@ -31,6 +31,7 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected:
     tool, approve, ledger = call.tool, run.config.approve, run.ledger
     assert tool is not None
     if approve is None:
+        log.warning("%s needs approval, and there is no approve callback: the call is not run", tool.name)
         return Rejected(f"{tool.name!r} needs approval and nobody can give it (no approve callback is set)")
     request = await _request(run, call, tool)
     run.check()
@@ -86,7 +87,7 @@ def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
         return Rejected("the approval failed: it gave back the redacted view of the arguments")
     if answer is True:
         return Approved()
-    if answer is not False and answer is not None:
+    if answer is not False:
         text = "the approval of %s returned %s, which counts as no; return True, False, Approved or Rejected"
         log.warning(text, request.name, type(answer).__name__)
     return Rejected()

@@ -40,9 +40,6 @@ class Outcome(Struct, frozen=True):
     end: End | None = None
 
 
-_DONE = Outcome()
-
-
 async def run_batch(run: Run) -> Outcome:
     """Settle every call of the turn's reply."""
     ledger = run.ledger
@@ -70,7 +67,7 @@ async def run_batch(run: Run) -> Outcome:
             break
     if batch.transfer is not None:
         return Outcome("transfer", End("transfer", batch.transfer.to))
-    return Outcome("steering_interrupt") if batch.steered else _DONE
+    return Outcome("steering_interrupt" if batch.steered else "tools_executed")
 
 
 async def _ask_policies(run: Run, call: Call) -> Outcome | None:
@@ -291,8 +288,10 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
     if mode == "sequential":
         return [[call] for call in calls]
     if mode == "priority":
-        ranks = sorted({_priority(call) for call in calls}, reverse=True)
-        return [[call for call in calls if _priority(call) == rank] for rank in ranks]
+        ranked: dict[int, list[Call]] = {}
+        for call in calls:
+            ranked.setdefault(0 if call.tool is None else call.tool.priority, []).append(call)
+        return [ranked[priority] for priority in sorted(ranked, reverse=True)]
     if callable(mode):
         return _partitioned(run, calls, mode)
     if len(calls) == 1 or not any(_is_alone(call) for call in calls):
@@ -318,10 +317,6 @@ def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list
             run.ledger.settle(call, refusal)
         return []
     return [[calls[index] for index in group] for group in groups]
-
-
-def _priority(call: Call) -> int:
-    return 0 if call.tool is None else call.tool.priority
 
 
 def _is_alone(call: Call) -> bool:
@@ -355,5 +350,6 @@ def _result_of(error: BaseException, call: Call) -> ToolResult:
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
             lines = redact_text(clean("".join(traceback.format_exception(error)).rstrip()))
-            log.warning("tool %r raised; the model is told the error:\n%s", call.call.name, lines)
-            return failure(f"error: {describe_error(error)}")
+            text = describe_error(error)
+            log.warning("tool %r raised %s (the model is told)\n%s", call.call.name, clean(text), lines)
+            return failure(f"error: {text}")

@@ -114,9 +114,6 @@ class Snapshot(Sequence[Message]):
             return NotImplemented
         return list(self) == list(cast("Sequence[object]", other))
 
-    def __hash__(self) -> int:
-        raise TypeError("a history is a list of messages, and as little hashable as one")
-
     def __repr__(self) -> str:
         return repr(list(self))
 

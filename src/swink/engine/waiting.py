@@ -29,6 +29,15 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
+def is_loop_running() -> bool:
+    """Whether this thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def outlast(
     future: "asyncio.Future[Any]",
     *,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swink.config import AgentResult, check_seconds
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.run import Lifetime
-from swink.engine.waiting import start_task, started
+from swink.engine.waiting import is_loop_running, start_task, started
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import Cost, Input
@@ -43,11 +43,9 @@ class Flow:
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """`run` for code without an event loop."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.run(input, deadline=deadline))
-        raise SyncInAsyncContext
+        if is_loop_running():
+            raise SyncInAsyncContext
+        return asyncio.run(self.run(input, deadline=deadline))
 
     def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
         """A run as a stream of events, each with the path of the agent it comes from."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.errors import InvalidInput
+from swink.errors import InvalidInput, check_list
 from swink.messages import ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
 from swink.stream import (
     AssistantMessageEvent,
@@ -41,7 +41,7 @@ class ScriptedModel:
     """
 
     def __init__(self, replies: Iterable[Any], *, usage: Usage = Usage(input=1, output=1)) -> None:
-        self._replies = list(replies)
+        self._replies = list(check_list("ScriptedModel(replies)", replies, "replies"))
         self._usage = usage
         self._next = 0
         self.calls: list[LlmContext] = []
