@@ -1,5 +1,6 @@
 """What people do in their first hour, and what they are told."""
 
+import contextlib
 import logging
 import traceback
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swink import Agent, InvalidInput, MissingKey, StructuredOutputFailed, ToolCall, tool
+from swink import Agent, InvalidInput, MissingKey, Policy, StructuredOutputFailed, ToolCall, tool
 from swink.testing import ScriptedModel
 
 
@@ -61,3 +62,41 @@ def test_a_call_that_nobody_approved_is_logged(approve: Any, caplog: pytest.LogC
 def test_a_script_is_a_list():
     with pytest.raises(InvalidInput, match="list of replies"):
         ScriptedModel("hello")
+
+
+KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize("where", ["tool", "policy", "approve", "subscriber", "session"])
+async def test_no_log_of_an_exception_shows_a_secret(where: str, caplog: pytest.LogCaptureFixture):
+    def fail(*values: object) -> Any:
+        raise RuntimeError(f"refused with {KEY}")
+
+    class Failing(Policy):
+        pre_turn = pre_commit = fail if where == "policy" else None  # type: ignore[assignment]
+
+    class FailingSession:
+        messages, state = (), {}
+
+        async def append(self, messages: object) -> None:
+            fail()
+
+    @tool(requires_approval=where == "approve")
+    def look() -> str:
+        """Look."""
+        return fail() if where == "tool" else "seen"
+
+    agent = Agent(
+        "test:m",
+        stream_fn=ScriptedModel([ToolCall("1", "look", {}), "done"]),
+        tools=[look],
+        approve=fail,
+        policies=[Failing()] if where == "policy" else [],
+        session=FailingSession() if where == "session" else None,
+    )
+    if where == "subscriber":
+        agent.subscribe(fail)
+    with contextlib.suppress(RuntimeError):
+        await agent.run("x")
+    assert "refused with" in caplog.text
+    assert KEY not in caplog.text

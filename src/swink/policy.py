@@ -28,6 +28,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
+from swink.redact import describe_traceback
 from swink.stream import ToolSpec
 
 log = logging.getLogger("swink.policy")
@@ -276,7 +277,7 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
         return verdict
     except Exception as error:
         # A policy is somebody else's code: it must not take the run down with it.
-        log.exception("policy %s failed in %s", type(policy).__name__, slot)
+        log.error("policy %s failed in %s\n%s", type(policy).__name__, slot, describe_traceback(error))
         return Stop(f"{type(policy).__name__} failed: {type(error).__name__}") if policy.fail_closed else None
     finally:
         asking.reset(token)
@@ -290,7 +291,7 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
             message = message if verdict is None else _replacement(message, verdict)
         except BaseException as error:
             # As in `consult`; the history cannot wait, so a guard fails closed by withholding.
-            log.exception("policy %s failed in pre_commit", type(policy).__name__)
+            log.error("policy %s failed in pre_commit\n%s", type(policy).__name__, describe_traceback(error))
             message = _withheld(message, type(policy).__name__) if policy.fail_closed else message
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise_soon(error)

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from typing import Any
 
 from swink.engine.ledger import Call
 from swink.engine.run import Run
 from swink.engine.waiting import is_async, resolve
 from swink.events import ApprovalRequested, ApprovalResolved
 from swink.policy import Answer, ApprovalRequest, Approve, Approved, Rejected
-from swink.redact import MARK
+from swink.redact import MARK, describe_traceback
 from swink.tool import Tool, copy_json
 from swink.workers import Abandoned, run_in_thread
 
@@ -71,7 +70,7 @@ async def _ask(approve: Approve, request: ApprovalRequest) -> Answer:
         raise asyncio.CancelledError from None
     except Exception as error:
         # An approval that fails is no approval; its bug is the application's to see, not the model's.
-        log.exception("the approval of %s failed", request.name)
+        log.error("the approval of %s failed\n%s", request.name, describe_traceback(error))
         return Rejected(f"the approval failed: {type(error).__name__}")
 
 
@@ -80,7 +79,8 @@ def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
     if isinstance(answer, Rejected):
         return answer
     if isinstance(answer, Approved):
-        if answer.arguments is None or _marks(answer.arguments) <= _marks(request.arguments):
+        given, asked = repr(answer.arguments), repr(request.arguments)
+        if given.count(MARK) <= asked.count(MARK):
             return answer
         text = "the approval of %s gave back the redacted view; edit the request's arguments instead"
         log.warning(text, request.name)
@@ -91,7 +91,3 @@ def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
         text = "the approval of %s returned %s, which counts as no; return True, False, Approved or Rejected"
         log.warning(text, request.name, type(answer).__name__)
     return Rejected()
-
-
-def _marks(arguments: dict[str, Any]) -> int:
-    return repr(arguments).count(MARK)

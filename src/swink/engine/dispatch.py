@@ -7,7 +7,6 @@ interrupt, or an abort.
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from swink.engine.waiting import call_later, resolve
 from swink.events import ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
-from swink.redact import describe_error, redact_text
+from swink.redact import describe_error, describe_traceback
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, cut_result, failure
 from swink.workers import GRACE, Abandoned
 
@@ -349,7 +348,6 @@ def _result_of(error: BaseException, call: Call) -> ToolResult:
         case ToolError():
             return ToolResult((Text(str(error)),), error.details, True)
         case _:
-            lines = redact_text(clean("".join(traceback.format_exception(error)).rstrip()))
-            text = describe_error(error)
+            text, lines = describe_error(error), describe_traceback(error)
             log.warning("tool %r raised %s (the model is told)\n%s", call.call.name, clean(text), lines)
             return failure(f"error: {text}")

@@ -15,6 +15,7 @@ from swink.engine.run import Lifetime
 from swink.engine.waiting import raise_soon
 from swink.errors import MisuseError
 from swink.events import AgentEvent, MessageUpdate
+from swink.redact import describe_traceback
 from swink.stream import Delta, TextDelta, ToolCallDelta
 
 T = TypeVar("T", default=Any)
@@ -67,9 +68,9 @@ class Subscribers:
             except (KeyboardInterrupt, SystemExit) as error:
                 self.remove(subscription)
                 raise_soon(error)
-            except BaseException:
+            except BaseException as error:
                 # A subscriber watches; its failure is not the run's.
-                log.exception("a subscriber failed and was removed")
+                log.error("a subscriber failed and was removed\n%s", describe_traceback(error))
                 self.remove(subscription)
 
 

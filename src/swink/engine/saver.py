@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from swink.engine.waiting import retrieve
 from swink.messages import Message
+from swink.redact import describe_traceback
 
 log = logging.getLogger("swink.run")
 
@@ -46,7 +47,7 @@ class Saver:
                 raise TimeoutError
         except Exception as error:
             # A session is somebody else's code.
-            log.exception("the end of a run was not saved")
+            log.error("the end of a run was not saved\n%s", describe_traceback(error))
             if self._appending is not None:
                 self._appending.cancel()
                 self._appending.add_done_callback(retrieve)

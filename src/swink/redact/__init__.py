@@ -1,8 +1,11 @@
 """Redaction: text and values without secrets, for logs, error messages, cassettes and approval views."""
 
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+
+from swink.messages import clean
 
 MARK = "[redacted]"
 
@@ -52,6 +55,11 @@ def describe_error(error: BaseException) -> str:
         # Somebody else's `__str__`.
         text = "(it cannot say)"
     return redact_text(f"{type(error).__name__}: {text}")
+
+
+def describe_traceback(error: BaseException) -> str:
+    """The traceback of an exception, without secrets, for a log."""
+    return redact_text(clean("".join(traceback.format_exception(error)).rstrip()))
 
 
 def redact_value(value: Any) -> Any:
