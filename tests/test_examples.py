@@ -13,9 +13,8 @@ SAYS = {
     "policy.py": "search was asked for the same thing twice",
     "steering.py": "tool call cancelled: user requested steering interrupt",
     "streaming.py": "→ count {'upto': 3} 1 2 3 ✓",
-    "structured.py": "City(name='To', people=None)\nCity(name='Tokyo', people=None)\n"
-    "City(name='Tokyo', people=14)\nCity(name='Tokyo', people=14000000)\n"
-    "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
+    # How many growing values come before depends on how fast the reader is.
+    "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
 README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]
 
