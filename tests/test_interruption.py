@@ -7,7 +7,7 @@ every queued message is in exactly one place, the agent is idle, a new prompt wo
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +38,15 @@ from swink.engine.waiting import resolve
 from swink.errors import MisuseError
 from swink.messages import ModelSpec
 from swink.testing import EventCollector, ScriptedModel, history_problems
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_heap() -> Iterator[None]:
+    """What other tests left in memory is not looked through at every event of these."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class HookFailure(Exception):
