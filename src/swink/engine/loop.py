@@ -16,7 +16,8 @@ from swink.config import AgentContext, AgentLoopConfig
 from swink.engine.dispatch import Outcome, run_batch
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.history import History, paired
-from swink.engine.reply import take_reply, transform_context
+from swink.engine.reply import take_reply
+from swink.engine.request import transform_context
 from swink.engine.run import End, Run
 from swink.engine.waiting import resolve, started
 from swink.errors import InvalidContinue, NoMessages

@@ -1,4 +1,4 @@
-"""One reply: what the model is sent, and attempts with retry, fallback models and overflow recovery."""
+"""One reply: attempts with retry, fallback models and overflow recovery."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from swink.context import in_order
-from swink.engine.history import Snapshot
+from swink.engine.request import llm_messages, shrink_context
 from swink.engine.run import End, Run
 from swink.engine.waiting import close, resolve
 from swink.errors import (
@@ -20,30 +19,15 @@ from swink.errors import (
     StreamError,
     error_for,
 )
-from swink.events import CompactionReport, ContextCompacted, MessageUpdate, ModelFallback, RetryScheduled
-from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
+from swink.events import MessageUpdate, ModelFallback, RetryScheduled
+from swink.messages import Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.retry import wait_before
 from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
-from swink.tokens import estimate_tokens
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
-
-
-async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
-    """What the model is sent: the history after its transformers; each that drops something is announced."""
-    messages: Sequence[Message] = run.ledger.history.snapshot()
-    for position, function in enumerate(in_order(run.config.transform_context)):
-        before = messages
-        returned = function(before, overflow)
-        if returned is before:
-            continue
-        messages = await resolve(returned)
-        if messages is not before:
-            _announce(run, position, before, messages, overflow)
-    return messages
 
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
@@ -61,7 +45,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
         run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
-            smaller = await _shrunk(run, messages)
+            smaller = await shrink_context(run, messages)
             if smaller is not None:
                 refused = await _refused(run, error)
                 if refused is not None:
@@ -112,7 +96,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         options = await _options(run, model, stream_fn)
         run.check()
     offered = () if model.capabilities is not None and not model.capabilities.tools else tools
-    context = LlmContext(run.system_prompt, _llm_messages(run, messages), offered)
+    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
     assembly = ledger.assembly = Assembly()
     ledger.requests += 1
     limits = _limits(options, stream_fn)
@@ -155,26 +139,6 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     return None
 
 
-async def _shrunk(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
-    """After an overflow: a smaller context, or None if no transformer can make one."""
-    smaller = await transform_context(run, True)
-    run.check()
-    return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
-
-
-def _llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
-    """What the model sees: converted, and without a failed reply at the end, which would be a prefill."""
-    converted: Sequence[Any] = messages
-    if (convert := run.config.convert_to_llm) is not None:
-        converted = [kept for message in messages if (kept := convert(message)) is not None]
-    elif not isinstance(messages, Snapshot) or messages.has_custom:
-        converted = [message for message in messages if message.role != "custom"]
-    whole = end = len(converted)
-    while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
-        end -= 1
-    return converted if end == whole else converted[:end]
-
-
 async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
     options = run.config.options_for(model, stream_fn)
     if run.config.get_api_key is not None:
@@ -206,15 +170,3 @@ def _named(error: AgentError, model: ModelSpec) -> AgentError:
     named = copy(error)
     named.model, named.__cause__ = str(model), error.__cause__
     return named
-
-
-def _announce(
-    run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool
-) -> None:
-    kept = {id(message) for message in after}
-    dropped = sum(id(message) not in kept for message in before)
-    known = run.dropped or {}
-    if dropped > known.get(position, 0):
-        tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
-        run.ledger.emit(ContextCompacted(CompactionReport(dropped, *tokens, overflow)))
-    run.dropped = {**known, position: dropped}
