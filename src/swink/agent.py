@@ -13,6 +13,7 @@ from typing_extensions import TypeForm, TypeVar
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
+from swink.checks import check_hook, check_list, check_seconds, check_word
 from swink.codec import copy_state, savable
 from swink.config import (
     QUEUE_MODES,
@@ -26,11 +27,8 @@ from swink.config import (
     SystemPrompt,
     ToolExecution,
     as_state,
-    check_hook,
     check_policies,
-    check_seconds,
     check_session,
-    check_word,
 )
 from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, in_order
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
@@ -46,7 +44,6 @@ from swink.errors import (
     MisuseError,
     NoMessages,
     SyncInAsyncContext,
-    check_list,
 )
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
 from swink.messages import (

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 from typing_extensions import TypeVar
 
+from swink.checks import check_hook, check_list, check_seconds, check_type, check_word
 from swink.codec import to_builtins
 from swink.context import SlidingWindow, TransformFn, in_order
 from swink.errors import (
@@ -14,8 +15,6 @@ from swink.errors import (
     AuthError,
     InvalidInput,
     StructuredOutputFailed,
-    check_list,
-    check_type,
     error_for,
 )
 from swink.events import final_text
@@ -32,8 +31,6 @@ QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
-MOST_SECONDS = 1e9
-"""More than any clock of an event loop takes: thirty years."""
 _EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
@@ -260,18 +257,6 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
         raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
 
 
-def check_word(name: str, value: object, words: tuple[str, ...], more: str = "") -> None:
-    """Refuse a mode word that does not exist."""
-    if value not in words:
-        raise InvalidInput(f"{name} is {', '.join(map(repr, words))}{more}, not {value!r}")
-
-
-def check_hook(name: str, value: object) -> None:
-    """Refuse what cannot be called where a function is wanted."""
-    if not callable(value):
-        raise InvalidInput(f"{name} is a function, not {type(value).__name__}")
-
-
 def check_session(session: Session) -> None:
     """Refuse what is no session, or only the class of one."""
     if (
@@ -303,10 +288,3 @@ def check_policies(policies: Sequence[Policy]) -> None:
         if not isinstance(policy, Policy):
             made = f"{policy.__name__}(...)" if isinstance(policy, type) else "a Policy"
             raise InvalidInput(f"policies holds policy objects: write {made} instead of {policy!r}")
-
-
-def check_seconds(name: str, value: object) -> float:
-    """The value as seconds; refused unless it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
-        raise InvalidInput(f"{name} is a finite number of seconds, not {value!r}")
-    return float(value)

@@ -27,11 +27,7 @@ AgentError
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from types import NoneType
-from typing import ClassVar, Literal, TypeVar, cast
-
-T = TypeVar("T")
+from typing import ClassVar, Literal
 
 ErrorKind = Literal[
     "context_window_exceeded",
@@ -213,25 +209,6 @@ class MissingKey(AuthError, MisuseError):
 
 class UnknownModel(MisuseError):
     """No such provider, or a malformed model string."""
-
-
-def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None:
-    """Refuse a value of the wrong type with what to pass instead."""
-    if not isinstance(value, kinds):
-        named = [
-            kind.__name__ if kind is not NoneType else "None"
-            for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
-        ]
-        raise InvalidInput(f"{what} takes {' or '.join(named)}, not {type(value).__name__}")
-
-
-def check_list(name: str, value: Iterable[T], of: str) -> Sequence[T]:
-    """The items of what should be a list; a text and a single item are refused with what to pass instead."""
-    if type(value) in (tuple, list):
-        return cast("Sequence[T]", value)
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InvalidInput(f"{name} is a list of {of}; write [...] instead of {value!r:.80}")
-    return tuple(value)
 
 
 _BY_KIND: dict[str, type[ModelError]] = {

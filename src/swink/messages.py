@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from swink.errors import InvalidInput, check_type
+from swink.checks import check_type
+from swink.errors import InvalidInput
 
 T = TypeVar("T")
 

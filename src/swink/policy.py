@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from swink.checks import check_type
 from swink.engine.history import paired
 from swink.engine.waiting import raise_soon, resolve
-from swink.errors import InvalidInput, check_type
+from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
     Cost,

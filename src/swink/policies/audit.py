@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from swink.checks import check_type
 from swink.codec import plain, to_builtins
-from swink.errors import AgentError, InvalidInput, check_type
+from swink.errors import AgentError, InvalidInput
 from swink.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage, clean
 from swink.policies.chain import Chain, Head, Verification, verify
 from swink.policies.inputs import check_flag, check_number

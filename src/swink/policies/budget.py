@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from swink import catalog
-from swink.config import check_word
+from swink.checks import check_word
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
 from swink.policies.inputs import check_flag, check_number

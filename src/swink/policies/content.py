@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from swink.config import check_word
+from swink.checks import check_word
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Message, Text, Thinking
 from swink.policies.disguises import respell, turn, undisguise

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from swink.config import check_word
+from swink.checks import check_word
 from swink.errors import InvalidInput
 from swink.messages import CustomMessage, Extension, Message, Text, ToolResultMessage, UserMessage
 from swink.policies.disguises import undisguise

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from swink.config import check_word
+from swink.checks import check_word
 from swink.messages import AssistantMessage, ToolCall, ToolResultMessage, UserMessage, clean
 from swink.policies.inputs import check_flag, check_number, texts_of
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, RunKey, Stop, Turn

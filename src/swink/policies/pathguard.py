@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from swink.errors import InvalidInput, check_type
+from swink.checks import check_type
+from swink.errors import InvalidInput
 from swink.messages import ToolCall
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of

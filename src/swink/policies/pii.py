@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from swink.config import check_word
+from swink.checks import check_word
 from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,

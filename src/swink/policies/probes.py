@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
+from swink.checks import check_type
 from swink.codec import encode_messages
 from swink.config import AgentResult
-from swink.errors import AuthError, NetworkError, check_type
+from swink.errors import AuthError, NetworkError
 from swink.messages import ModelSpec, Price, ToolCall, Usage
 from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget

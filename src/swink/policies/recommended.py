@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from swink.errors import AgentError, check_type
+from swink.checks import check_type
+from swink.errors import AgentError
 from swink.policies.audit import AuditLogger
 from swink.policies.budget import Budget
 from swink.policies.injection import PromptInjectionGuard

@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.config import AgentResult, check_seconds
+from swink.checks import check_seconds
+from swink.config import AgentResult
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.run import Lifetime
 from swink.engine.waiting import is_loop_running, start_task, started

@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.errors import InvalidInput, check_list
+from swink.checks import check_list
+from swink.errors import InvalidInput
 from swink.messages import ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
 from swink.stream import (
     AssistantMessageEvent,

@@ -10,8 +10,9 @@ from typing import Any, Literal, cast, overload
 
 from msgspec import Struct
 
+from swink.checks import check_list
 from swink.engine.waiting import resolve
-from swink.errors import InvalidInput, InvalidTool, check_list
+from swink.errors import InvalidInput, InvalidTool
 from swink.schema import Shape, Signature, check_shape, copy_json, parse_docstring
 from swink.tool.toolcontext import ToolContext
 from swink.tool.toolresult import InvalidArguments

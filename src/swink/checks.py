@@ -1,0 +1,50 @@
+"""Checks of what callers pass: a value that cannot work is refused with what to pass instead."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType
+from typing import TypeVar, cast
+
+from swink.errors import InvalidInput
+
+T = TypeVar("T")
+
+MOST_SECONDS = 1e9
+"""More than any clock of an event loop takes: thirty years."""
+
+
+def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    """Refuse a value of the wrong type with what to pass instead."""
+    if not isinstance(value, kinds):
+        named = [
+            kind.__name__ if kind is not NoneType else "None"
+            for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+        ]
+        raise InvalidInput(f"{what} takes {' or '.join(named)}, not {type(value).__name__}")
+
+
+def check_list(name: str, value: Iterable[T], of: str) -> Sequence[T]:
+    """The items of what should be a list; a text and a single item are refused with what to pass instead."""
+    if type(value) in (tuple, list):
+        return cast("Sequence[T]", value)
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} is a list of {of}; write [...] instead of {value!r:.80}")
+    return tuple(value)
+
+
+def check_word(name: str, value: object, words: tuple[str, ...], more: str = "") -> None:
+    """Refuse a mode word that does not exist."""
+    if value not in words:
+        raise InvalidInput(f"{name} is {', '.join(map(repr, words))}{more}, not {value!r}")
+
+
+def check_hook(name: str, value: object) -> None:
+    """Refuse what cannot be called where a function is wanted."""
+    if not callable(value):
+        raise InvalidInput(f"{name} is a function, not {type(value).__name__}")
+
+
+def check_seconds(name: str, value: object) -> float:
+    """The value as seconds; refused unless it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
+        raise InvalidInput(f"{name} is a finite number of seconds, not {value!r}")
+    return float(value)
