@@ -99,6 +99,15 @@ def plain(x: int) -> int:
     return x
 
 
+def leave_mark(path: str) -> None:
+    """Write our process id into a file that is never seen half written."""
+    directory, name = os.path.split(path)
+    unfinished = os.path.join(directory, f".{name}")
+    with open(unfinished, "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(unfinished, path)
+
+
 @tool(isolation="process")
 def scatter(marks: str, leave: bool = False) -> str:
     """Start children that try to outlive the call: in a session or group of their own, as daemons, deaf to signals."""
@@ -115,14 +124,13 @@ def scatter(marks: str, leave: bool = False) -> str:
             if "deaf" in how:
                 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                     signal.signal(number, signal.SIG_IGN)
-            with open(os.path.join(marks, how), "w") as file:
-                file.write(str(os.getpid()))
+            leave_mark(os.path.join(marks, how))
             if how == "program":
                 os.setsid()
                 os.execvp("sleep", ["sleep", "60"])
             time.sleep(60)
             os._exit(0)
-    while len(os.listdir(marks)) < 6:
+    while len([name for name in os.listdir(marks) if not name.startswith(".")]) < 6:
         time.sleep(0.01)
     if not leave:
         time.sleep(60)
