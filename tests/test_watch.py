@@ -135,9 +135,15 @@ async def test_many_at_once_each_keep_their_own_limit():
     assert [result.text for result in ended[50:]] == ["fine"] * 50
 
 
-@pytest.mark.parametrize("limits", [Timeout(idle=1, first=None), Timeout(idle=None), "soon"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("limits", [float("nan"), -1, "soon"])
 async def test_limits_that_are_none_fail_their_own_run_alone(limits: Any):
-    odd, other = stuck_on(hangs, limits), stuck_on(hangs)
+    class Odd:
+        timeout = limits
+
+        def __call__(self, *call: Any) -> Any:
+            return hangs(*call)
+
+    odd, other = Agent("test:m", stream_fn=Odd(), retry=ONCE), stuck_on(hangs)
     async with asyncio.timeout(5):
         first, second = await asyncio.gather(odd.run("hi"), other.run("hi"))
     assert first.stop_reason == "error"

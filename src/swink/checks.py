@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import TypeVar, cast
+from typing import TypeGuard, TypeVar, cast
 
 from swink.errors import InvalidInput
 
@@ -45,6 +45,17 @@ def check_hook(name: str, value: object) -> None:
 
 def check_seconds(name: str, value: object) -> float:
     """The value as seconds; refused unless it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
+    if not is_number(value):
         raise InvalidInput(f"{name} is a finite number of seconds, not {value!r}")
     return float(value)
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse seconds that are no finite number above 0."""
+    if check_seconds(name, value) <= 0:
+        raise InvalidInput(f"{name} is {value!r}; pass seconds above 0, or None")
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number that a clock or a model can take: no bool, no infinity."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) < MOST_SECONDS

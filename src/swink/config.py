@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 from typing_extensions import TypeVar
 
-from swink.checks import check_hook, check_list, check_seconds, check_type, check_word
+from swink.checks import check_hook, check_list, check_positive, check_type, check_word
 from swink.codec import to_builtins
 from swink.context import SlidingWindow, TransformFn, in_order
 from swink.errors import (
@@ -158,8 +158,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             )
         if self.policies != ():
             check_policies(self.policies)
-        if self.tool_timeout is not None and check_seconds("tool_timeout", self.tool_timeout) <= 0:
-            raise InvalidInput(f"tool_timeout is {self.tool_timeout!r}; pass seconds above 0, or None")
+        if self.tool_timeout is not None:
+            check_positive("tool_timeout", self.tool_timeout)
         check_hook("stream_fn", self.stream_fn)
         for name in ("approve", "convert_to_llm", "get_api_key"):
             if (hook := getattr(self, name)) is not None:

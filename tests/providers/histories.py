@@ -60,7 +60,7 @@ def foreign_history(provider: str, model: str) -> list[LlmMessage]:
 
 
 class Stalling:
-    """A transport whose answers never go on; it notes what was closed."""
+    """A client whose answers never go on; it notes what was closed."""
 
     def __init__(self, status: int = 200, head: bytes = b"") -> None:
         self.status = status
@@ -87,12 +87,12 @@ class Stalling:
         self.closed += 1
 
 
-async def cancel_while_waiting(reading, transport: Stalling) -> None:
+async def cancel_while_waiting(reading, client: Stalling) -> None:
     """Cancel a reply that waits for bytes; it must stop at once and give its connection back."""
     task = asyncio.ensure_future(reading)
     async with asyncio.timeout(5):
-        await transport.waiting.wait()
+        await client.waiting.wait()
         task.cancel()
         await asyncio.wait([task])
     assert task.cancelled()
-    assert transport.closed >= 1
+    assert client.closed >= 1

@@ -1,7 +1,7 @@
-"""What adapter tests share: a loopback server that replays bytes, a transport without sockets, and the reading of replies.
+"""What adapter tests share: a loopback server that replays bytes, a client without sockets, and the reading of replies.
 
 LoopbackServer    a real HTTP server on 127.0.0.1; `server.reply(body, chunks=…)` queues an answer, `server.requests` records
-MemoryTransport   the same over the Transport seam: fast enough to cut a fixture at every byte
+MemoryClient   the same over the HttpClient seam: fast enough to cut a fixture at every byte
 read              every event of one reply, checked against the stream protocol, and the message they make
 """
 
@@ -142,8 +142,8 @@ class MemoryResponse:
         self.closed = True
 
 
-class MemoryTransport:
-    """A Transport that answers every request with the same bytes."""
+class MemoryClient:
+    """A HttpClient that answers every request with the same bytes."""
 
     def __init__(
         self,
@@ -260,22 +260,20 @@ def framed(path: Path, *, names: bool = False, done: bool = False) -> bytes:
 
 async def check_any_cut(fn: Any, model: ModelSpec, body: bytes) -> None:
     """The same events come out however the bytes are cut."""
-    whole = (await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))).events
+    whole = (await read(fn, model, options=StreamOptions(http=MemoryClient(body)))).events
     for size in (1, 2, 3, 5, 17, 64, 1000):
-        events = (
-            await read(fn, model, options=StreamOptions(transport=MemoryTransport(cut(body, size))))
-        ).events
+        events = (await read(fn, model, options=StreamOptions(http=MemoryClient(cut(body, size))))).events
         assert events == whole, f"in pieces of {size} bytes"
 
 
 async def check_truncation(fn: Any, model: ModelSpec, body: bytes, step: int = 1) -> None:
     """A body that ends early, cleanly or not, is a network error, or the whole reply where its end was already clear."""
-    whole = await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))
+    whole = await read(fn, model, options=StreamOptions(http=MemoryClient(body)))
     for at in range(0, len(body), step):
         for failure in (None, NetworkError("connection lost")):
-            transport = MemoryTransport(body[:at], failure=failure)
-            result = await read(fn, model, options=StreamOptions(transport=transport))
-            assert transport.responses[0].closed
+            client = MemoryClient(body[:at], failure=failure)
+            result = await read(fn, model, options=StreamOptions(http=client))
+            assert client.responses[0].closed
             if isinstance(result.terminal, Error) and result.terminal.kind == "network":
                 continue
             assert type(result.terminal) is type(whole.terminal), f"cut at {at}: {result.terminal}"

@@ -11,7 +11,7 @@ from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from loopback import (
     WEATHER,
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     Read,
     Tool,
     check_any_cut,
@@ -86,7 +86,7 @@ def text(*pieces: str) -> list[dict[str, Any]]:
 
 async def replay(*payloads: Any, model: ModelSpec = MODEL, **options: Any) -> Read:
     body = sse(*payloads, names=True)
-    return await read(FN, model, options=StreamOptions(transport=MemoryTransport(body), **options))
+    return await read(FN, model, options=StreamOptions(http=MemoryClient(body), **options))
 
 
 async def sent(
@@ -99,16 +99,16 @@ async def sent(
     **options: Any,
 ) -> dict[str, Any]:
     """The body of the request for a history."""
-    transport = MemoryTransport(sse(start(), *text("x"), *stop("end_turn"), names=True))
+    client = MemoryClient(sse(start(), *text("x"), *stop("end_turn"), names=True))
     result = await read(
-        fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options)
+        fn, model, messages, system=system, tools=tools, options=StreamOptions(http=client, **options)
     )
     assert isinstance(result.terminal, Done), result.terminal
     check_types(
         MessageCreateParamsStreaming,
-        {key: value for key, value in transport.sent.items() if key != "temperature"},
+        {key: value for key, value in client.sent.items() if key != "temperature"},
     )
-    return transport.sent
+    return client.sent
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_recorded_streams_are_replayed_where_they_are_there():
 
 async def test_thinking_text_and_calls_become_blocks_in_order():
     path = next(path for path in own_fixtures("anthropic") if path.stem == "thinking_and_calls")
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(path.read_bytes())))
     assert result.message.content == (
         Thinking("Two cities, two calls.", "c2lnbmVk"),
         Thinking("", "b3BhcXVl", True),
@@ -216,7 +216,7 @@ async def test_thinking_text_and_calls_become_blocks_in_order():
 
 async def test_a_call_cut_off_by_the_limit_stays_incomplete_and_the_whole_one_does_not():
     path = next(path for path in own_fixtures("anthropic") if path.stem == "cut_call")
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(path.read_bytes())))
     assert result.calls == (
         ToolCall("toolu_01", "weather", {"city": "Oslo"}),
         ToolCall("toolu_02", "weather", {}, '{"ci'),
@@ -332,7 +332,7 @@ OWN_ERROR = '{"code": 500, "message": "It broke.", "type": "server_error"}'
 )
 async def test_an_error_in_another_shape_is_not_lost(event: str):
     body = sse(start(), *text("partly")[:2], names=True) + event.encode()
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
     assert result.terminal == Error("It broke.", "network", usage=Usage(5, 1))
     assert result.message.text == "partly"
 
@@ -361,7 +361,7 @@ async def test_bad_utf8_in_an_event_is_an_error():
         sse(start(), names=True)
         + b'data: {"type": "content_block_delta", "index": 0, "delta": {"text": "\xff"}}\n\n'
     )
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "stream"
 
@@ -901,15 +901,13 @@ async def test_extra_fields_are_merged_but_typed_ones_win():
         if False
         else None
     )
-    transport = MemoryTransport(sse(start(), *text("x"), *stop("end_turn"), names=True))
+    client = MemoryClient(sse(start(), *text("x"), *stop("end_turn"), names=True))
     await read(
         FN,
         MODEL,
-        options=StreamOptions(
-            transport=transport, max_tokens=7, extra={"max_tokens": 9, "top_k": 5}, session_id="s"
-        ),
+        options=StreamOptions(http=client, max_tokens=7, extra={"max_tokens": 9, "top_k": 5}, session_id="s"),
     )
-    body = transport.sent
+    body = client.sent
     assert (body["max_tokens"], body["top_k"], body["metadata"]) == (7, 5, {"user_id": "s"})
 
 

@@ -9,7 +9,7 @@ import openai
 import pytest
 from loopback import (
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     check_any_cut,
     check_truncation,
     framed,
@@ -23,7 +23,7 @@ from swink.errors import AuthError, MisuseError, NetworkError
 from swink.messages import ModelSpec, Text, Usage
 from swink.providers.azure import AzureStreamFn
 from swink.providers.entra import ClientCredentials
-from swink.providers.http import Request, transport_for
+from swink.providers.http import Request, client_for
 from swink.stream import Done, Error, StreamOptions, Timeout
 
 MODEL = ModelSpec("azure", "my-deployment")
@@ -41,10 +41,10 @@ def _no_identity_from_outside(monkeypatch: pytest.MonkeyPatch):
 
 
 async def request_of(fn: AzureStreamFn, **options: Any) -> Request:
-    transport = MemoryTransport(BODIES["text"])
-    result = await read(fn, MODEL, options=StreamOptions(transport=transport, **options))
+    client = MemoryClient(BODIES["text"])
+    result = await read(fn, MODEL, options=StreamOptions(http=client, **options))
     assert isinstance(result.terminal, Done), result.terminal
-    return transport.requests[-1]
+    return client.requests[-1]
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "filtered"])
@@ -85,7 +85,7 @@ async def test_a_filtered_reply_says_by_what_and_keeps_what_arrived():
     result = await read(
         AzureStreamFn(base_url=RESOURCE, api_key="k"),
         MODEL,
-        options=StreamOptions(transport=MemoryTransport(BODIES["filtered"])),
+        options=StreamOptions(http=MemoryClient(BODIES["filtered"])),
     )
     assert result.terminal == Error(
         "the provider's content filter stopped the reply (violence)", "content_filtered", usage=Usage(12, 3)
@@ -217,8 +217,8 @@ async def test_credentials_come_from_the_environment(server: LoopbackServer, mon
 async def test_callers_at_the_same_time_share_one_fetch(server: LoopbackServer):
     token_answer(server)
     credentials = ClientCredentials("t", "c", "s", authority=server.url)
-    transport = transport_for(StreamOptions())
-    tokens = await asyncio.gather(*(credentials.token(transport, LIMITS) for _ in range(20)))
+    client = client_for(StreamOptions())
+    tokens = await asyncio.gather(*(credentials.token(client, LIMITS) for _ in range(20)))
     assert tokens == ["tok-1"] * 20
     assert len(server.requests) == 1
 
@@ -226,8 +226,8 @@ async def test_callers_at_the_same_time_share_one_fetch(server: LoopbackServer):
 async def test_a_cancelled_fetch_leaves_the_next_caller_free(server: LoopbackServer):
     token_answer(server)
     credentials = ClientCredentials("t", "c", "s", authority=server.url)
-    transport = transport_for(StreamOptions())
-    first, second = (asyncio.create_task(credentials.token(transport, LIMITS)) for _ in range(2))
+    client = client_for(StreamOptions())
+    first, second = (asyncio.create_task(credentials.token(client, LIMITS)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -240,12 +240,12 @@ async def test_a_token_is_renewed_before_it_runs_out(server: LoopbackServer):
     token_answer(server, "tok-2")
     clock = Clock()
     credentials = ClientCredentials("t", "c", "s", authority=server.url, clock=clock)
-    transport = transport_for(StreamOptions())
-    assert await credentials.token(transport, LIMITS) == "tok-1"
+    client = client_for(StreamOptions())
+    assert await credentials.token(client, LIMITS) == "tok-1"
     clock.now += 3200
-    assert await credentials.token(transport, LIMITS) == "tok-1"
+    assert await credentials.token(client, LIMITS) == "tok-1"
     clock.now += 200
-    assert await credentials.token(transport, LIMITS) == "tok-2"
+    assert await credentials.token(client, LIMITS) == "tok-2"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_a_refused_token_is_typed_and_tells_no_secret(
     server.reply(body, status=status)
     credentials = ClientCredentials("t", "c", "hush-hush", authority=server.url)
     with pytest.raises(error) as caught:
-        await credentials.token(transport_for(StreamOptions()), LIMITS)
+        await credentials.token(client_for(StreamOptions()), LIMITS)
     assert "hush" not in str(caught.value)
     assert "hush" not in repr(credentials)
 
@@ -304,7 +304,7 @@ def test_credentials_serve_one_event_loop_after_another():
         async with LoopbackServer() as server:
             token_answer(server)
             credentials = credentials or ClientCredentials("t", "c", "s", authority=server.url)
-            return await credentials.token(transport_for(StreamOptions()), LIMITS)
+            return await credentials.token(client_for(StreamOptions()), LIMITS)
 
     assert [asyncio.run(main()) for _ in range(2)] == ["tok-1"] * 2
     gc.collect()

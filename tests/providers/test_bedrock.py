@@ -17,7 +17,7 @@ from frames import encode_frame, event_frame, exception_frame, framed_events
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read, recorded
+from loopback import WEATHER, MemoryClient, Tool, own_fixtures, read, recorded
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
@@ -63,20 +63,20 @@ def adapter(**keywords):
     return BedrockStreamFn(region="us-east-1", **({"api_key": "k"} | keywords))
 
 
-async def replay(body, *, model=CLAUDE, headers=STREAM, **transport):
-    memory = MemoryTransport(body, headers=headers, **transport)
-    return await read(adapter(), model, options=StreamOptions(transport=memory))
+async def replay(body, *, model=CLAUDE, headers=STREAM, **client):
+    memory = MemoryClient(body, headers=headers, **client)
+    return await read(adapter(), model, options=StreamOptions(http=memory))
 
 
 async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
     got = await read(
         adapter(),
         model,
         messages,
         system=system,
         tools=tools,
-        options=StreamOptions(transport=memory, **options),
+        options=StreamOptions(http=memory, **options),
     )
     if not memory.requests:
         return got.terminal
@@ -257,12 +257,12 @@ POINT = {"cachePoint": {"type": "default"}}
 
 
 async def test_the_request_is_exactly_this():
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
     extra = {
         "inferenceConfig": {"topP": 0.9, "temperature": 2},
         "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
     }
-    options = StreamOptions(0.5, 3000, "option-key", tool_choice="weather", transport=memory, extra=extra)
+    options = StreamOptions(0.5, 3000, "option-key", tool_choice="weather", http=memory, extra=extra)
     await read(adapter(), CLAUDE, HISTORY, system="Be brief.", tools=[WEATHER, NOW], options=options)
     [request] = memory.requests
     assert request.url == (
@@ -474,11 +474,11 @@ async def test_thinking_levels(model, options, fields, limits):
 async def test_what_cannot_be_honoured_is_reported_once(caplog):
     fn = adapter()
     for _ in range(2):
-        memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+        memory = MemoryClient(FIXTURES["text"], headers=STREAM)
         await read(
             fn,
             ModelSpec("bedrock", LLAMA.model_id, "high"),
-            options=StreamOptions(session_id="s", transport=memory),
+            options=StreamOptions(session_id="s", http=memory),
         )
     assert caplog.text.count("'session_id'") == 1
     assert caplog.text.count("'thinking_level'") == 1
@@ -518,8 +518,8 @@ async def test_the_signature_holds_for_what_arrives(server):
 
 
 async def request_of(fn, **options):
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    got = await read(fn, CLAUDE, options=StreamOptions(transport=memory, **options))
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    got = await read(fn, CLAUDE, options=StreamOptions(http=memory, **options))
     return memory.requests[0] if memory.requests else got.terminal
 
 
@@ -753,8 +753,8 @@ async def test_unknown_events_are_ignored():
 
 async def test_the_raw_payload_is_shown():
     seen = []
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    await read(adapter(), CLAUDE, options=StreamOptions(transport=memory, on_raw_payload=seen.append))
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    await read(adapter(), CLAUDE, options=StreamOptions(http=memory, on_raw_payload=seen.append))
     assert [next(iter(event)) for event in seen] == [
         "messageStart",
         "contentBlockDelta",
@@ -830,5 +830,5 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
 @pytest.mark.parametrize("status", [200, 500])
 async def test_cancelling_gives_the_connection_back(status):
     stalling = Stalling(status, FIXTURES["text"][:200])
-    options = StreamOptions(transport=stalling)
+    options = StreamOptions(http=stalling)
     await cancel_while_waiting(read(adapter(), CLAUDE, options=options), stalling)

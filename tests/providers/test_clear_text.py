@@ -5,7 +5,7 @@ import re
 
 import pytest
 from adapters import ADAPTERS, KEY, Adapter
-from loopback import MemoryTransport, read
+from loopback import MemoryClient, read
 
 from swink.errors import MisuseError
 from swink.hosts import is_loopback, is_private
@@ -40,9 +40,9 @@ HERE = [
 
 
 async def sent_by(fn, model, **options):
-    transport = MemoryTransport(b"")
-    got = await read(fn, model, options=StreamOptions(transport=transport, **options))
-    return transport.requests, got.terminal
+    client = MemoryClient(b"")
+    got = await read(fn, model, options=StreamOptions(http=client, **options))
+    return client.requests, got.terminal
 
 
 @pytest.mark.parametrize("url", ELSEWHERE)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from adapters import ADAPTERS, KEY
 from frames import event_frame
-from loopback import MemoryTransport, sse
+from loopback import MemoryClient, sse
 
 from swink import Agent, ExponentialBackoff
 from swink.catalog import price_of
@@ -82,11 +82,11 @@ async def reply(
 ) -> AgentResult:
     """A run of an agent whose model gives this body."""
     adapter = ADAPTERS[provider]
-    transport = MemoryTransport(body, headers={"content-type": adapter.media_type})
+    client = MemoryClient(body, headers={"content-type": adapter.media_type})
     agent = Agent(
         ModelSpec(provider, model_id, price=price),
         stream_fn=fn or adapter.make("https://provider.example", KEY),
-        options=StreamOptions(transport=transport),
+        options=StreamOptions(http=client),
         retry=ExponentialBackoff(max_attempts=1),
     )
     result = await agent.run("Hello")
@@ -328,7 +328,7 @@ async def test_a_reply_that_breaks_off_is_charged_for_what_was_counted():
 async def test_costs_of_several_turns_add_up():
     _, body, usage, sums = CASES["openai"]
     adapter = ADAPTERS["openai"]
-    options = StreamOptions(transport=MemoryTransport(body))
+    options = StreamOptions(http=MemoryClient(body))
     agent = Agent(
         ModelSpec("openai", "m", price=PRICE),
         stream_fn=adapter.make("https://p.example", KEY),

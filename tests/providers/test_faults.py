@@ -52,7 +52,7 @@ async def facing(
         yield fn, server
         await fn.aclose()
         await server.all_closed()
-    gc.collect(1)  # an unclosed transport warns here, and warnings are errors
+    gc.collect(1)  # an unclosed client warns here, and warnings are errors
     for _ in range(100):
         if not (left := asyncio.all_tasks() - before):
             break

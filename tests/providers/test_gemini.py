@@ -11,7 +11,7 @@ from google.genai import types
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryTransport, Tool, framed, own_fixtures, read, recorded, sse
+from loopback import WEATHER, MemoryClient, Tool, framed, own_fixtures, read, recorded, sse
 from validators import check_gemini
 
 from swink.errors import MisuseError, NetworkError
@@ -46,22 +46,22 @@ def _no_settings_from_outside(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-async def replay(body, *, tools=(), model=MODEL, messages="Hello", **transport):
-    memory = MemoryTransport(body, **transport)
+async def replay(body, *, tools=(), model=MODEL, messages="Hello", **client):
+    memory = MemoryClient(body, **client)
     return await read(
-        GeminiStreamFn(api_key="k"), model, messages, tools=tools, options=StreamOptions(transport=memory)
+        GeminiStreamFn(api_key="k"), model, messages, tools=tools, options=StreamOptions(http=memory)
     )
 
 
 async def sent_for(messages, *, model=MODEL, system="", tools=(), **options):
-    memory = MemoryTransport(FIXTURES["text"])
+    memory = MemoryClient(FIXTURES["text"])
     await read(
         GeminiStreamFn(api_key="k"),
         model,
         messages,
         system=system,
         tools=tools,
-        options=StreamOptions(transport=memory, **options),
+        options=StreamOptions(http=memory, **options),
     )
     return memory.sent
 
@@ -317,13 +317,13 @@ NOW = Tool("now", "The time.", {"type": "object"})
 
 
 async def test_the_request_is_exactly_this():
-    memory = MemoryTransport(FIXTURES["text"])
+    memory = MemoryClient(FIXTURES["text"])
     options = StreamOptions(
         0.5,
         3000,
         "option-key",
         tool_choice="weather",
-        transport=memory,
+        http=memory,
         extra={"generationConfig": {"topP": 0.9, "temperature": 2}, "labels": {"a": "b"}},
     )
     model = ModelSpec("gemini", "gemini-3-pro-preview", "high")
@@ -542,8 +542,8 @@ async def test_a_budget_of_the_callers_wins_and_leaves_room_for_the_answer():
 
 async def test_keys_come_from_options_then_constructor_then_environment(monkeypatch):
     async def key_of(fn, given=None):
-        memory = MemoryTransport(FIXTURES["text"])
-        await read(fn, MODEL, options=StreamOptions(transport=memory, api_key=given))
+        memory = MemoryClient(FIXTURES["text"])
+        await read(fn, MODEL, options=StreamOptions(http=memory, api_key=given))
         return memory.requests[0].headers.get("x-goog-api-key")
 
     monkeypatch.setenv("GEMINI_API_KEY", "second")
@@ -565,9 +565,9 @@ async def test_without_a_key_it_says_which_variable_to_set():
 
 async def test_a_key_from_the_environment_does_not_go_elsewhere(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "secret-key")
-    memory = MemoryTransport(FIXTURES["text"])
+    memory = MemoryClient(FIXTURES["text"])
     got = await read(
-        GeminiStreamFn(base_url="https://elsewhere.example"), MODEL, options=StreamOptions(transport=memory)
+        GeminiStreamFn(base_url="https://elsewhere.example"), MODEL, options=StreamOptions(http=memory)
     )
     assert got.terminal.kind == "auth"
     assert memory.requests == []
@@ -585,7 +585,7 @@ async def test_options_without_an_equivalent_are_reported_once(caplog):
         await read(
             fn,
             MODEL,
-            options=StreamOptions(session_id="s", cache=False, transport=MemoryTransport(FIXTURES["text"])),
+            options=StreamOptions(session_id="s", cache=False, http=MemoryClient(FIXTURES["text"])),
         )
     assert caplog.text.count("'session_id'") == 1
     assert caplog.text.count("'cache'") == 1
@@ -593,11 +593,11 @@ async def test_options_without_an_equivalent_are_reported_once(caplog):
 
 async def test_the_raw_payload_is_shown():
     seen = []
-    memory = MemoryTransport(FIXTURES["text"])
+    memory = MemoryClient(FIXTURES["text"])
     await read(
         GeminiStreamFn(api_key="k"),
         MODEL,
-        options=StreamOptions(transport=memory, on_raw_payload=seen.append),
+        options=StreamOptions(http=memory, on_raw_payload=seen.append),
     )
     assert [event["responseId"] for event in seen] == ["r1"] * 3
 
@@ -756,8 +756,8 @@ async def test_retry_info_says_how_long_to_wait():
 
 
 async def test_a_refused_connection_is_given_back():
-    memory = MemoryTransport(b"{}", status=500)
-    await read(GeminiStreamFn(api_key="k"), MODEL, options=StreamOptions(transport=memory))
+    memory = MemoryClient(b"{}", status=500)
+    await read(GeminiStreamFn(api_key="k"), MODEL, options=StreamOptions(http=memory))
     assert memory.responses[0].closed
 
 
@@ -908,5 +908,5 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
 @pytest.mark.parametrize("status", [200, 500])
 async def test_cancelling_gives_the_connection_back(status):
     stalling = Stalling(status, FIXTURES["text"][:200])
-    options = StreamOptions(transport=stalling)
+    options = StreamOptions(http=stalling)
     await cancel_while_waiting(read(GeminiStreamFn(api_key="k"), MODEL, options=options), stalling)

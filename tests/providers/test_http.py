@@ -1,4 +1,4 @@
-"""The transport, base URLs, keys, and what a provider's refusals mean."""
+"""The client, base URLs, keys, and what a provider's refusals mean."""
 
 import asyncio
 import gc
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from loopback import LoopbackServer, MemoryTransport, read
+from loopback import LoopbackServer, MemoryClient, read
 
 from swink.errors import AuthError, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange
 from swink.providers.failure import KEPT_LIMIT, failure, kind_of, parse_error, refusal, retry_after
-from swink.providers.http import AiohttpTransport, Request, Transport, timeout_for, transport_for
+from swink.providers.http import AiohttpClient, HttpClient, Request, client_for, timeout_for
 from swink.providers.notices import Notices
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
@@ -28,26 +28,26 @@ from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
 LIMITS = Timeout(connect=5)
 
 
-async def fetch(transport: Transport, url: str, **fields: object) -> tuple[int, bytes]:
-    response = await transport.send(Request(url, **fields), LIMITS)  # type: ignore[arg-type]
+async def fetch(client: HttpClient, url: str, **fields: object) -> tuple[int, bytes]:
+    response = await client.send(Request(url, **fields), LIMITS)  # type: ignore[arg-type]
     body = b"".join([chunk async for chunk in response])
     await response.aclose()
     return response.status, body
 
 
 @pytest.fixture
-async def transport():
-    transport = AiohttpTransport()
-    yield transport
-    await transport.aclose()
+async def client():
+    client = AiohttpClient()
+    yield client
+    await client.aclose()
 
 
-# --- the transport ---------------------------------------------------------------------------------------------------
+# --- the client ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_request_gets_its_answer(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_request_gets_its_answer(server: LoopbackServer, client: AiohttpClient):
     server.reply(chunks=[b"a", b"b"], headers={"X-Kind": "test"})
-    response = await transport.send(Request(f"{server.url}/v1/x", {"x-api-key": "k"}, b"{}"), LIMITS)
+    response = await client.send(Request(f"{server.url}/v1/x", {"x-api-key": "k"}, b"{}"), LIMITS)
     assert response.status == 200
     assert response.headers["x-kind"] == "test"
     assert b"".join([chunk async for chunk in response]) == b"ab"
@@ -58,7 +58,7 @@ async def test_a_request_gets_its_answer(server: LoopbackServer, transport: Aioh
     assert sent.headers["accept-encoding"] == "identity"
 
 
-async def test_a_connection_is_used_again(transport: AiohttpTransport):
+async def test_a_connection_is_used_again(client: AiohttpClient):
     ports: list[int] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -67,37 +67,35 @@ async def test_a_connection_is_used_again(transport: AiohttpTransport):
 
     async with serving(answer) as url:
         for _ in range(3):
-            await fetch(transport, url)
+            await fetch(client, url)
     assert len(set(ports)) == 1
 
 
-async def test_a_refused_connection_is_a_network_error(transport: AiohttpTransport, unused_port: int):
+async def test_a_refused_connection_is_a_network_error(client: AiohttpClient, unused_port: int):
     with pytest.raises(NetworkError, match=r"127\.0\.0\.1"):
-        await transport.send(Request(f"http://127.0.0.1:{unused_port}/"), LIMITS)
+        await client.send(Request(f"http://127.0.0.1:{unused_port}/"), LIMITS)
 
 
-async def test_a_body_cut_short_is_a_network_error(transport: AiohttpTransport):
+async def test_a_body_cut_short_is_a_network_error(client: AiohttpClient):
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n")
         writer.close()
 
     async with raw_server(cut) as url:
-        response = await transport.send(Request(url), LIMITS)
+        response = await client.send(Request(url), LIMITS)
         with pytest.raises(NetworkError):
             [chunk async for chunk in response]
         await response.aclose()
 
 
 async def test_a_redirect_is_an_answer_and_the_key_goes_nowhere_else(
-    server: LoopbackServer, transport: AiohttpTransport
+    server: LoopbackServer, client: AiohttpClient
 ):
     async with LoopbackServer() as other:
         other.reply(b"x")
         server.reply(status=307, headers={"location": f"{other.url}/steal"})
-        response = await transport.send(
-            Request(server.url, {"authorization": "Bearer sk-secret-key"}), LIMITS
-        )
+        response = await client.send(Request(server.url, {"authorization": "Bearer sk-secret-key"}), LIMITS)
         error = await refusal(response)
         await response.aclose()
     assert response.status == 307
@@ -106,14 +104,14 @@ async def test_a_redirect_is_an_answer_and_the_key_goes_nowhere_else(
     assert other.requests == []
 
 
-async def test_a_compressed_answer_is_decoded(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_compressed_answer_is_decoded(server: LoopbackServer, client: AiohttpClient):
     server.reply(gzip.compress(b"data: hello\n\n"), headers={"content-encoding": "gzip"})
-    assert await fetch(transport, server.url) == (200, b"data: hello\n\n")
+    assert await fetch(client, server.url) == (200, b"data: hello\n\n")
 
 
-async def test_a_gzip_bomb_does_not_fill_the_memory(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_gzip_bomb_does_not_fill_the_memory(server: LoopbackServer, client: AiohttpClient):
     server.reply(gzip.compress(bytes(40 * 2**20)), status=500, headers={"content-encoding": "gzip"})
-    response = await transport.send(Request(server.url), LIMITS)
+    response = await client.send(Request(server.url), LIMITS)
     largest = 0
     async for chunk in response:
         largest = max(largest, len(chunk))
@@ -124,30 +122,30 @@ async def test_a_gzip_bomb_does_not_fill_the_memory(server: LoopbackServer, tran
     assert error.kind == "network"
 
 
-async def test_a_wrong_compression_is_a_network_error(server: LoopbackServer, transport: AiohttpTransport):
+async def test_a_wrong_compression_is_a_network_error(server: LoopbackServer, client: AiohttpClient):
     server.reply(b"this is not gzip", headers={"content-encoding": "gzip"})
-    response = await transport.send(Request(server.url), LIMITS)
+    response = await client.send(Request(server.url), LIMITS)
     with pytest.raises(NetworkError):
         [chunk async for chunk in response]
     await response.aclose()
 
 
 async def test_a_header_that_http_cannot_carry_is_an_error_without_its_value(
-    server: LoopbackServer, transport: AiohttpTransport
+    server: LoopbackServer, client: AiohttpClient
 ):
     with pytest.raises(StreamError) as caught:
-        await transport.send(Request(server.url, {"x-api-key": "sekret\r\nx: y"}), LIMITS)
+        await client.send(Request(server.url, {"x-api-key": "sekret\r\nx: y"}), LIMITS)
     assert "sekret" not in str(caught.value)
 
 
-async def test_connecting_is_given_up_after_its_limit(transport: AiohttpTransport):
+async def test_connecting_is_given_up_after_its_limit(client: AiohttpClient):
     began = time.monotonic()
     with pytest.raises(NetworkError):
-        await transport.send(Request("http://192.0.2.1:81/"), Timeout(connect=0.05))
+        await client.send(Request("http://192.0.2.1:81/"), Timeout(connect=0.05))
     assert time.monotonic() - began < 3
 
 
-async def test_cancelling_a_request_closes_its_connection(transport: AiohttpTransport):
+async def test_cancelling_a_request_closes_its_connection(client: AiohttpClient):
     closed = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,7 +155,7 @@ async def test_cancelling_a_request_closes_its_connection(transport: AiohttpTran
         writer.close()
 
     async with raw_server(silent) as url:
-        task = asyncio.create_task(transport.send(Request(url), LIMITS))
+        task = asyncio.create_task(client.send(Request(url), LIMITS))
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -166,30 +164,30 @@ async def test_cancelling_a_request_closes_its_connection(transport: AiohttpTran
 
 
 async def test_closing_waits_for_answers_still_being_read(server: LoopbackServer):
-    transport = AiohttpTransport()
+    client = AiohttpClient()
     server.reply(chunks=[b"a", b"b"])
-    response = await transport.send(Request(server.url), LIMITS)
-    await transport.aclose()
+    response = await client.send(Request(server.url), LIMITS)
+    await client.aclose()
     assert b"".join([chunk async for chunk in response]) == b"ab"
     await response.aclose()
-    assert transport._pools == {}
-    assert (await fetch(transport, server.url))[1] == b"ab"
-    await transport.aclose()
+    assert client._pools == {}
+    assert (await fetch(client, server.url))[1] == b"ab"
+    await client.aclose()
 
 
 def test_a_session_closes_with_its_event_loop_and_nobody_has_to_ask():
-    transport = AiohttpTransport()
+    client = AiohttpClient()
 
     async def main() -> bytes:
         async with LoopbackServer() as server:
             server.reply(b"x")
-            return (await fetch(transport, server.url))[1]
+            return (await fetch(client, server.url))[1]
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(3):
             assert asyncio.run(main()) == b"x"
-            assert transport._pools == {}
+            assert client._pools == {}
         gc.collect()
 
 
@@ -202,7 +200,7 @@ def test_a_loop_that_is_never_shut_down_leaves_no_warning(tmp_path: Path):
         "async def main():\n"
         "    async with LoopbackServer() as server:\n"
         "        server.reply(b'x')\n"
-        "        return await fetch(transport_for(StreamOptions()), server.url)\n"
+        "        return await fetch(client_for(StreamOptions()), server.url)\n"
         "for close in (True, False):\n"
         "    loop = asyncio.new_event_loop()\n"
         "    print(loop.run_until_complete(main()))\n"
@@ -221,13 +219,13 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
     server.reply(b"through the proxy")
     monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://user:pass@"))
     monkeypatch.delenv("no_proxy", raising=False)
-    transport = AiohttpTransport()
-    assert await fetch(transport, "http://provider.test/v1/x") == (200, b"through the proxy")
+    client = AiohttpClient()
+    assert await fetch(client, "http://provider.test/v1/x") == (200, b"through the proxy")
     assert server.requests[0].headers["proxy-authorization"].startswith("Basic ")
     async with LoopbackServer() as local:
         local.reply(b"directly")
-        assert await fetch(transport, local.url) == (200, b"directly")
-    await transport.aclose()
+        assert await fetch(client, local.url) == (200, b"directly")
+    await client.aclose()
 
 
 async def test_passwords_in_netrc_are_not_sent(
@@ -237,16 +235,16 @@ async def test_passwords_in_netrc_are_not_sent(
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     server.reply(b"x")
-    transport = AiohttpTransport()
-    await fetch(transport, server.url, headers={"x-api-key": "k"})
-    await transport.aclose()
+    client = AiohttpClient()
+    await fetch(client, server.url, headers={"x-api-key": "k"})
+    await client.aclose()
     assert "authorization" not in server.requests[0].headers
 
 
-def test_a_callers_transport_is_used_and_anything_else_is_not():
-    memory = MemoryTransport()
-    assert transport_for(StreamOptions(transport=memory)) is memory
-    assert isinstance(transport_for(StreamOptions(transport="sse")), AiohttpTransport)
+def test_a_callers_http_client_is_used_instead_of_the_shared_one():
+    memory = MemoryClient()
+    assert client_for(StreamOptions(http=memory)) is memory
+    assert isinstance(client_for(StreamOptions(transport="sse")), AiohttpClient)
 
 
 def test_time_limits_are_the_callers_or_the_adapters():
@@ -469,8 +467,8 @@ def test_error_bodies_of_every_shape_are_read(body: bytes, expected: tuple[str, 
 
 
 async def test_an_error_body_is_read_up_to_its_limit_kept_short_and_redacted():
-    transport = MemoryTransport([b"sk-abcdefghijklmnop my-own-key "] + [b"x" * 4096] * 1000, status=400)
-    response = await transport.send(Request("https://x"), LIMITS)
+    client = MemoryClient([b"sk-abcdefghijklmnop my-own-key "] + [b"x" * 4096] * 1000, status=400)
+    response = await client.send(Request("https://x"), LIMITS)
     error = await refusal(response, "my-own-key")
     assert len(error.message.encode()) <= KEPT_LIMIT + 16
     assert "abcdefghijklmnop" not in error.message
@@ -491,7 +489,7 @@ async def test_a_key_that_a_provider_repeats_in_its_stream_is_redacted():
     async def request() -> Request:
         return Request("https://x", {"authorization": "Bearer hunter2hunter2"})
 
-    options = StreamOptions(transport=MemoryTransport(b"hunter2hunter2"))
+    options = StreamOptions(http=MemoryClient(b"hunter2hunter2"))
     events = [event async for event in exchange(request, Echo, options, LIMITS)]
     assert events == [Start(), Error("bad key [redacted]", "stream")]
 
@@ -525,7 +523,7 @@ async def test_an_answer_that_is_no_stream_is_refused(
     async def request() -> Request:
         return Request("https://x")
 
-    options = StreamOptions(transport=MemoryTransport(body, headers=headers))
+    options = StreamOptions(http=MemoryClient(body, headers=headers))
     start, error = [event async for event in exchange(request, lambda _: None, options, LIMITS)]  # type: ignore[arg-type, return-value]
     assert start == Start()
     assert isinstance(error, Error)
@@ -577,14 +575,14 @@ def test_half_a_surrogate_pair_from_a_provider_is_replaced():
 
 def test_an_option_that_cannot_be_honoured_is_reported_once(caplog: pytest.LogCaptureFixture):
     notices = Notices("prov", ("temperature", "transport"))
-    options = StreamOptions(temperature=1, session_id="s", cache=False, transport="sse")
+    options = StreamOptions(temperature=1, session_id="s", cache=False, transport="websocket")
     with caplog.at_level(logging.WARNING, "swink.providers"):
         notices.check(options)
         notices.check(options)
     assert sorted(record.getMessage() for record in caplog.records) == [
         "prov: option 'cache' is ignored: this provider has no such option",
         "prov: option 'session_id' is ignored: this provider has no such option",
-        "prov: option 'transport' is ignored: it is not a Transport",
+        "prov: option 'transport' is ignored: replies are streamed over HTTP",
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from adapters import ADAPTERS, KEY, Adapter
-from loopback import LoopbackServer, MemoryTransport, read
+from loopback import LoopbackServer, MemoryClient, read
 
 from swink.catalog import PROVIDERS, stream_fn_for
 from swink.errors import AuthError, MissingKey, MisuseError
@@ -48,12 +48,12 @@ def fn_of(provider: str) -> Any:
 
 async def headers_of(fn: Any, provider: str = "openai", **options: Any) -> str:
     """Everything in the headers of the request that is sent; the error if there is none."""
-    transport = MemoryTransport(b"")
-    got = await read(fn, ModelSpec(provider, "m"), options=StreamOptions(transport=transport, **options))
-    if not transport.requests:
+    client = MemoryClient(b"")
+    got = await read(fn, ModelSpec(provider, "m"), options=StreamOptions(http=client, **options))
+    if not client.requests:
         assert isinstance(got.terminal, Error)
         return f"{got.terminal.kind}: {got.terminal.message}"
-    return str(transport.requests[-1].headers)
+    return str(client.requests[-1].headers)
 
 
 class Keychain:
@@ -138,7 +138,6 @@ async def test_no_key_is_needed_where_the_caller_says_so_nor_by_a_server_on_this
 ):
     for fn, options in (
         (adapter.make("https://elsewhere.example", ""), NONE),
-        (adapter.make("https://elsewhere.example", KEY), StreamOptions(api_key="")),
         (adapter.make(server.url, None), NONE),  # pyright: ignore[reportArgumentType]
         (adapter.make("http://192.168.1.7:80", None), NONE),  # pyright: ignore[reportArgumentType]
     ):
@@ -365,7 +364,7 @@ async def test_no_key_shows_in_a_repr_an_error_or_the_log(provider: str, caplog:
     store_key(ACCOUNTS[provider].key_name, KEY)
     fn = fn_of(provider)
     fn.check_key(NONE)
-    refused = MemoryTransport(f"wrong key {KEY}".encode(), status=401)
-    got = await read(fn, ModelSpec(provider, "m"), options=StreamOptions(transport=refused))
+    refused = MemoryClient(f"wrong key {KEY}".encode(), status=401)
+    got = await read(fn, ModelSpec(provider, "m"), options=StreamOptions(http=refused))
     assert KEY in str(refused.requests[0].headers)
     assert KEY not in f"{fn!r} {vars(fn)} {fn.asker()} {got.terminal} {caplog.text}"

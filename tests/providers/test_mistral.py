@@ -7,7 +7,7 @@ import pytest
 from loopback import (
     WEATHER,
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     check_any_cut,
     check_truncation,
     cut,
@@ -43,13 +43,11 @@ DONE = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}, 
 
 
 async def sent(messages: Any, *, model: ModelSpec = MODEL, **options: Any) -> dict[str, Any]:
-    transport = MemoryTransport(DONE)
-    result = await read(
-        FN, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options)
-    )
+    client = MemoryClient(DONE)
+    result = await read(FN, model, messages, tools=[WEATHER], options=StreamOptions(http=client, **options))
     assert isinstance(result.terminal, Done), result.terminal
-    check_mistral(transport.sent)
-    return transport.sent
+    check_mistral(client.sent)
+    return client.sent
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -106,7 +104,7 @@ async def test_any_cut_gives_the_same_events_and_none_is_a_silent_success(name: 
 
 
 async def test_thinking_parts_are_thinking():
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["thinking"])))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(BODIES["thinking"])))
     assert result.message.content == (Thinking("Two plus two."), Text("Four, naturally."))
     assert result.terminal == Done("stop", Usage(10, 21))
 
@@ -123,7 +121,7 @@ async def test_the_signature_of_a_thinking_part_is_kept():
             ]
         }
     )
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
     assert result.message.content == (Thinking("Hm.", "sig"),)
 
 
@@ -139,7 +137,7 @@ async def test_the_signature_of_a_thinking_part_is_kept():
 )
 async def test_each_finish_reason_has_its_own_outcome(reason: str, outcome: str):
     body = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}, "[DONE]")
-    terminal = (await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body)))).terminal
+    terminal = (await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))).terminal
     assert (terminal.stop_reason if isinstance(terminal, Done) else terminal.kind) == outcome
 
 

@@ -10,7 +10,7 @@ import pytest
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryTransport, Tool, own_fixtures, read
+from loopback import WEATHER, MemoryClient, Tool, own_fixtures, read
 from ollama._client import _parse_host
 from validators import check_ollama
 
@@ -44,14 +44,14 @@ def _no_settings_from_outside(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-async def replay(body, *, model=MODEL, headers=STREAM, **transport):
-    memory = MemoryTransport(body, headers=headers, **transport)
-    return await read(OllamaStreamFn(), model, options=StreamOptions(transport=memory))
+async def replay(body, *, model=MODEL, headers=STREAM, **client):
+    memory = MemoryClient(body, headers=headers, **client)
+    return await read(OllamaStreamFn(), model, options=StreamOptions(http=memory))
 
 
 async def sent_for(messages, *, fn=None, model=MODEL, system="", tools=(), **options):
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    options = StreamOptions(transport=memory, **options)
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    options = StreamOptions(http=memory, **options)
     got = await read(fn or OllamaStreamFn(), model, messages, system=system, tools=tools, options=options)
     if not memory.requests:
         return got.terminal
@@ -132,9 +132,9 @@ HISTORY = [
 
 
 async def test_the_request_is_exactly_this():
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
     extra = {"options": {"top_p": 0.9, "temperature": 2}, "format": "json", "keep_alive": "10m"}
-    options = StreamOptions(0.5, 300, "option-key", tool_choice="auto", transport=memory, extra=extra)
+    options = StreamOptions(0.5, 300, "option-key", tool_choice="auto", http=memory, extra=extra)
     model = ModelSpec("ollama", MODEL.model_id, "high")
     await read(
         OllamaStreamFn(api_key="constructor-key"),
@@ -298,9 +298,9 @@ async def test_a_prompt_that_the_server_cut_is_reported(caplog):
                 "eval_count": 1,
             }
         )
-        memory = MemoryTransport(body, headers=STREAM)
+        memory = MemoryClient(body, headers=STREAM)
         got = await read(
-            OllamaStreamFn(), MODEL, "x" * characters, tools=tools, options=StreamOptions(transport=memory)
+            OllamaStreamFn(), MODEL, "x" * characters, tools=tools, options=StreamOptions(http=memory)
         )
         return got.terminal.usage.extra, "cut the beginning off" in caplog.text
 
@@ -367,8 +367,8 @@ def test_a_host_that_will_not_do_is_refused(host):
 
 async def test_keys_go_to_ollama_and_to_private_servers_only(monkeypatch):
     async def key_of(fn, **options):
-        memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-        got = await read(fn, MODEL, options=StreamOptions(transport=memory, **options))
+        memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+        got = await read(fn, MODEL, options=StreamOptions(http=memory, **options))
         return memory.requests[0].headers.get("authorization") if memory.requests else got.terminal.kind
 
     assert await key_of(OllamaStreamFn()) is None
@@ -477,8 +477,8 @@ async def test_blank_lines_and_unknown_fields_are_ignored():
 
 async def test_the_raw_payload_is_shown():
     seen = []
-    memory = MemoryTransport(FIXTURES["text"], headers=STREAM)
-    await read(OllamaStreamFn(), MODEL, options=StreamOptions(transport=memory, on_raw_payload=seen.append))
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    await read(OllamaStreamFn(), MODEL, options=StreamOptions(http=memory, on_raw_payload=seen.append))
     assert [line["done"] for line in seen] == [False, False, True]
 
 
@@ -535,5 +535,5 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
 @pytest.mark.parametrize("status", [200, 500])
 async def test_cancelling_gives_the_connection_back(status):
     stalling = Stalling(status, FIXTURES["text"][:200])
-    options = StreamOptions(transport=stalling)
+    options = StreamOptions(http=stalling)
     await cancel_while_waiting(read(OllamaStreamFn(), MODEL, options=options), stalling)

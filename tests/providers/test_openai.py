@@ -11,7 +11,7 @@ from loopback import (
     WEATHER,
     WIRE,
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     Read,
     Tool,
     check_any_cut,
@@ -77,7 +77,7 @@ def call(
 
 async def replay(*payloads: Any, done: bool = True, fn: Any = FN, **options: Any) -> Read:
     body = sse(*payloads) + (sse("[DONE]") if done else b"")
-    return await read(fn, MODEL, options=StreamOptions(transport=MemoryTransport(body), **options))
+    return await read(fn, MODEL, options=StreamOptions(http=MemoryClient(body), **options))
 
 
 async def calls_of(*payloads: Any) -> list[tuple[str, str, dict[str, Any]]]:
@@ -96,14 +96,14 @@ async def sent(
     **options: Any,
 ) -> dict[str, Any]:
     """The body of the request for a history; OpenAI's own has to pass its SDK's types."""
-    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
     result = await read(
-        fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options)
+        fn, model, messages, system=system, tools=tools, options=StreamOptions(http=client, **options)
     )
     assert isinstance(result.terminal, Done), result.terminal
     if fn is FN:
-        check_types(CompletionCreateParamsStreaming, transport.sent)
-    return transport.sent
+        check_types(CompletionCreateParamsStreaming, client.sent)
+    return client.sent
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ async def test_a_recorded_stream_whose_calls_begin_at_index_one_is_read():
     path = WIRE / "openai-compatible" / "anthropic-fallback-tool-call.sse"
     if not path.exists():
         pytest.skip("no folder of recorded streams beside the checkout")
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(path.read_bytes())))
     assert result.message.content == (
         Text("Reading it."),
         ToolCall("toolu_sanitized", "read_file", {"path": "a.txt"}),
@@ -181,7 +181,7 @@ async def test_a_recorded_stream_whose_calls_begin_at_index_one_is_read():
 
 async def test_text_before_calls_does_not_hide_them():
     path = next(path for path in own_fixtures("openai") if path.stem == "parallel_calls")
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(path.read_bytes())))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(path.read_bytes())))
     assert result.message.content == (
         Text("Looking."),
         ToolCall("call_a", "weather", {"city": "Oslo"}),
@@ -721,12 +721,10 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
     assert isinstance(missing.terminal, Error)
     assert f"{name.upper()}_API_KEY" in missing.terminal.message
     monkeypatch.setenv(f"{name.upper()}_API_KEY", f"of-{name}")
-    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
-    await read(OpenAIStreamFn(preset=name), MODEL, options=StreamOptions(transport=transport))
-    await read(
-        OpenAIStreamFn(base_url=ACCOUNTS[name].base_url), MODEL, options=StreamOptions(transport=transport)
-    )
-    for request in transport.requests:
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop")))
+    await read(OpenAIStreamFn(preset=name), MODEL, options=StreamOptions(http=client))
+    await read(OpenAIStreamFn(base_url=ACCOUNTS[name].base_url), MODEL, options=StreamOptions(http=client))
+    for request in client.requests:
         assert request.url == f"{ACCOUNTS[name].base_url}/chat/completions"
         assert request.headers["authorization"] == f"Bearer of-{name}"
 
@@ -734,12 +732,10 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["vllm", "llamacpp", "lmstudio"])
 async def test_a_local_preset_needs_no_key_and_waits_longer(name: str):
     fn = OpenAIStreamFn(preset=name)
-    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
-    await read(
-        fn, ModelSpec(name, "m", max_output=100), options=StreamOptions(transport=transport, max_tokens=5)
-    )
-    assert "authorization" not in transport.requests[0].headers
-    assert transport.sent["max_tokens"] == 5
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop")))
+    await read(fn, ModelSpec(name, "m", max_output=100), options=StreamOptions(http=client, max_tokens=5))
+    assert "authorization" not in client.requests[0].headers
+    assert client.sent["max_tokens"] == 5
     assert fn.timeout == Timeout(idle=600, first=600)
 
 
@@ -750,13 +746,13 @@ def test_an_unknown_preset_is_refused():
 
 async def test_openais_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
-    transport = MemoryTransport(sse(chunk({"content": "x"}, "stop")))
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop")))
     result = await read(
-        OpenAIStreamFn(base_url="https://llm.example/v1"), MODEL, options=StreamOptions(transport=transport)
+        OpenAIStreamFn(base_url="https://llm.example/v1"), MODEL, options=StreamOptions(http=client)
     )
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "auth"
-    assert transport.requests == []
+    assert client.requests == []
 
 
 async def test_another_server_gets_max_tokens_and_no_field_it_may_not_know():
@@ -814,7 +810,7 @@ async def test_openrouter_reasoning_details_go_back_unchanged():
         chunk(finish="tool_calls"),
         "[DONE]",
     )
-    reply = await read(fn, model, options=StreamOptions(transport=MemoryTransport(body)))
+    reply = await read(fn, model, options=StreamOptions(http=MemoryClient(body)))
     assert reply.message.thinking == "Let me see"
     again = await sent(
         [UserMessage("x"), reply.message, ToolResultMessage("a", "weather", "18")],

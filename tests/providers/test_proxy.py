@@ -14,7 +14,7 @@ import trustme
 import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryTransport, read, sse
+from loopback import WEATHER, MemoryClient, read, sse
 
 from swink.errors import MisuseError, ModelThrottled
 from swink.local import LocalStreamFn
@@ -176,7 +176,7 @@ async def replay(body, **keywords):
     return await read(
         client("https://proxy.example"),
         MODEL,
-        options=StreamOptions(transport=MemoryTransport(body)),
+        options=StreamOptions(http=MemoryClient(body)),
         **keywords,
     )
 
@@ -359,6 +359,10 @@ async def post(url, body, *, token=TOKEN, path="/v1/stream", method="POST", sche
         ),
         (b"[" * 100_000, "not a proxy request"),
         (b'{"model": "\xff"}', "not a proxy request"),
+        (
+            b'{"version": 2, "model": {"provider": "scripted", "model_id": "one"}, "options": {"max_tokens": -1}}',
+            "max_tokens is a whole number above 0",
+        ),
     ],
 )
 async def test_a_request_that_is_none_is_refused(body, says):
@@ -686,7 +690,7 @@ def test_tokens_show_nowhere():
 
 
 async def test_the_request_is_exactly_this(tmp_path):
-    transport = MemoryTransport(body_of(EVERYTHING))
+    client = MemoryClient(body_of(EVERYTHING))
     picture = tmp_path / "p.png"
     picture.write_bytes(b"\x89PNG\r\n\x1a\nrest")
     history = [
@@ -703,7 +707,7 @@ async def test_the_request_is_exactly_this(tmp_path):
         ToolResultMessage("c", "weather", "18 °C", details={"private": object()}, timestamp=3.0),
     ]
     fn = ProxyStreamFn(base_url="https://proxy.example/base/", api_key="constructor-key")
-    options = StreamOptions(0.5, 100, "option-key", transport=transport)
+    options = StreamOptions(0.5, 100, "option-key", http=client)
     await read(
         fn,
         ModelSpec("proxy", "anthropic:claude-x", "low"),
@@ -712,14 +716,14 @@ async def test_the_request_is_exactly_this(tmp_path):
         tools=[WEATHER],
         options=options,
     )
-    [request] = transport.requests
+    [request] = client.requests
     assert request.url == "https://proxy.example/base/v1/stream"
     assert request.headers == {
         "content-type": "application/json",
         "accept": "text/event-stream",
         "authorization": "Bearer option-key",
     }
-    assert transport.sent == {
+    assert client.sent == {
         "version": 2,
         "model": {"provider": "anthropic", "model_id": "claude-x", "thinking_level": "low"},
         "system": "S",
@@ -781,9 +785,9 @@ async def test_keys_come_from_options_then_constructor_then_environment(monkeypa
         (ProxyStreamFn(api_key="constructor-key"), None, "constructor-key"),
         (ProxyStreamFn(api_key="constructor-key"), "option-key", "option-key"),
     ]:
-        transport = MemoryTransport(body_of(EVERYTHING))
-        await read(fn, MODEL, options=StreamOptions(api_key=given_key, transport=transport))
-        assert transport.requests[0].headers["authorization"] == f"Bearer {wanted}"
+        client = MemoryClient(body_of(EVERYTHING))
+        await read(fn, MODEL, options=StreamOptions(api_key=given_key, http=client))
+        assert client.requests[0].headers["authorization"] == f"Bearer {wanted}"
 
 
 async def test_without_an_address_or_a_key_it_says_so():
@@ -798,11 +802,11 @@ async def test_without_an_address_or_a_key_it_says_so():
 
 async def test_the_raw_payload_is_shown():
     seen = []
-    transport = MemoryTransport(body_of(CUT_OFF))
+    memory = MemoryClient(body_of(CUT_OFF))
     await read(
         client("https://p.example"),
         MODEL,
-        options=StreamOptions(transport=transport, on_raw_payload=seen.append),
+        options=StreamOptions(http=memory, on_raw_payload=seen.append),
     )
     assert seen[0] == {"type": "start", "version": 2}
     assert [event["type"] for event in seen] == ["start", "tool_call_start", "tool_call_delta", "done"]
@@ -812,7 +816,7 @@ async def test_the_raw_payload_is_shown():
 
 
 async def test_a_version_1_request_has_no_version_and_no_tools(caplog):
-    transport = MemoryTransport(body_of(EVERYTHING))
+    client = MemoryClient(body_of(EVERYTHING))
     fn = ProxyStreamFn(base_url="https://p.example", api_key=TOKEN, version=1)
     for _ in range(2):
         await read(
@@ -820,9 +824,9 @@ async def test_a_version_1_request_has_no_version_and_no_tools(caplog):
             ModelSpec("proxy", "claude-x"),
             [UserMessage("Hi", 1.0)],
             tools=[WEATHER],
-            options=StreamOptions(transport=transport),
+            options=StreamOptions(http=client),
         )
-    assert transport.sent == {
+    assert client.sent == {
         "model": "claude-x",
         "system": "",
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}], "timestamp": 1.0}],

@@ -9,7 +9,7 @@ import pytest
 from loopback import (
     WEATHER,
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     Read,
     Tool,
     check_any_cut,
@@ -70,7 +70,7 @@ MESSAGE = (added(0, type="message", id="m"), delta("output_text", 0, "Hi"))
 
 async def replay(*payloads: Any, **options: Any) -> Read:
     body = sse(*payloads, names=True)
-    return await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(body), **options))
+    return await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body), **options))
 
 
 async def sent(
@@ -82,13 +82,13 @@ async def sent(
     fn: Any = FN,
     **options: Any,
 ) -> dict[str, Any]:
-    transport = MemoryTransport(sse(*MESSAGE, completed(), names=True))
+    client = MemoryClient(sse(*MESSAGE, completed(), names=True))
     result = await read(
-        fn, model, messages, system=system, tools=tools, options=StreamOptions(transport=transport, **options)
+        fn, model, messages, system=system, tools=tools, options=StreamOptions(http=client, **options)
     )
     assert isinstance(result.terminal, Done), result.terminal
-    check_types(ResponseCreateParamsStreaming, transport.sent)
-    return transport.sent
+    check_types(ResponseCreateParamsStreaming, client.sent)
+    return client.sent
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -137,9 +137,7 @@ async def test_a_reply_cut_short_is_never_a_success(name: str):
 
 
 async def test_reasoning_goes_back_as_it_came():
-    reply = await read(
-        FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["reasoning_and_calls"]))
-    )
+    reply = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(BODIES["reasoning_and_calls"])))
     thinking = reply.message.content[0]
     assert isinstance(thinking, Thinking)
     assert thinking.text == "**Plan**\n\nTwo calls."

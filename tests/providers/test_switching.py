@@ -10,7 +10,7 @@ from adapters import ADAPTERS, KEY, Adapter
 from frames import framed_events
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from loopback import OWN_FIXTURES, WEATHER, MemoryTransport, Tool, read
+from loopback import OWN_FIXTURES, WEATHER, MemoryClient, Tool, read
 from tests.counts import tried
 from validators import calls_and_results, check_request
 
@@ -76,7 +76,7 @@ async def sent(
     target: Adapter, messages: Sequence[LlmMessage], *, model: ModelSpec | None = None, **options: Any
 ) -> dict[str, Any]:
     """The body that a target is sent for a history; it must be acceptable, and its answer must be read."""
-    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
     options = {"cache": True, **options}
     fn = target.make("https://provider.example", KEY)
     result = await read(
@@ -85,11 +85,11 @@ async def sent(
         messages,
         system="Be brief.",
         tools=TOOLS,
-        options=StreamOptions(transport=transport, **options),
+        options=StreamOptions(http=client, **options),
     )
     assert isinstance(result.terminal, Done), result.terminal
-    check_request(target, transport.sent)
-    return transport.sent
+    check_request(target, client.sent)
+    return client.sent
 
 
 async def replies_of(source: Adapter) -> list[AssistantMessage]:
@@ -98,19 +98,19 @@ async def replies_of(source: Adapter) -> list[AssistantMessage]:
     for name in REPLIES[source.name]:
         path = OWN_FIXTURES / f"{name}.txt"
         body = framed_events(path) if source.name == "bedrock" else path.read_bytes()
-        transport = MemoryTransport(body, headers={"content-type": source.media_type})
+        client = MemoryClient(body, headers={"content-type": source.media_type})
         fn = source.make("https://provider.example", KEY)
-        result = await read(fn, source.model, tools=TOOLS, options=StreamOptions(transport=transport))
+        result = await read(fn, source.model, tools=TOOLS, options=StreamOptions(http=client))
         assert isinstance(result.terminal, Done), result.terminal
         made.append(result.message)
     if not made:  # a proxy passes on what others said
-        transport = MemoryTransport(b"".join(source.calls))
+        client = MemoryClient(b"".join(source.calls))
         made.append(
             (
                 await read(
                     source.make("https://p.example", KEY),
                     source.model,
-                    options=StreamOptions(transport=transport),
+                    options=StreamOptions(http=client),
                 )
             ).message
         )
@@ -252,32 +252,32 @@ async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_wh
     if target.name not in NO_WEB_IMAGES:
         assert "https://example.com/cat.png" in json.dumps(await sent(target, history))
         return
-    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
     result = await read(
         target.make("https://p.example", KEY),
         target.model,
         history,
-        options=StreamOptions(transport=transport),
+        options=StreamOptions(http=client),
     )
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "stream"
     assert "image" in result.terminal.message
-    assert transport.requests == []
+    assert client.requests == []
 
 
 @targets
 async def test_an_image_file_that_is_gone_is_a_clear_error(target: Adapter, tmp_path: Path):
     history = [UserMessage([Text("?"), Image(FileSource(str(tmp_path / "gone.png")))])]
-    transport = MemoryTransport(b"".join(target.text), headers={"content-type": target.media_type})
+    client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
     result = await read(
         target.make("https://p.example", KEY),
         target.model,
         history,
-        options=StreamOptions(transport=transport),
+        options=StreamOptions(http=client),
     )
     assert isinstance(result.terminal, Error)
     assert "gone.png" in result.terminal.message
-    assert transport.requests == []
+    assert client.requests == []
 
 
 # --- any history at all ------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from urllib.parse import quote, unquote
 
 import pytest
 from adapters import ADAPTERS, KEY
-from loopback import LoopbackServer, MemoryTransport, read
+from loopback import LoopbackServer, MemoryClient, read
 
 from swink.messages import ModelSpec
-from swink.providers.http import AiohttpTransport, Request
+from swink.providers.http import AiohttpClient, Request
 from swink.stream import StreamOptions, Timeout
 
 NAMES = [
@@ -28,19 +28,19 @@ AROUND = {
 @pytest.mark.parametrize("path", ["/a%3Ab%2Fc%20d%25?x=%2F%3D&y=%2B", "/plain?x=1", "/a:b@c;d=e,f"])
 async def test_a_url_is_sent_as_it_was_written(path: str, server: LoopbackServer):
     server.reply(b"x")
-    transport = AiohttpTransport()
-    response = await transport.send(Request(f"{server.url}{path}"), Timeout())
+    client = AiohttpClient()
+    response = await client.send(Request(f"{server.url}{path}"), Timeout())
     await response.aclose()
-    await transport.aclose()
+    await client.aclose()
     assert server.requests[0].path == path
 
 
 async def test_a_url_that_nobody_escaped_is_escaped(server: LoopbackServer):
     server.reply(b"x")
-    transport = AiohttpTransport()
-    response = await transport.send(Request(f"{server.url}/a b/ü"), Timeout())
+    client = AiohttpClient()
+    response = await client.send(Request(f"{server.url}/a b/ü"), Timeout())
     await response.aclose()
-    await transport.aclose()
+    await client.aclose()
     assert server.requests[0].path == "/a%20b/%C3%BC"
 
 
@@ -87,11 +87,11 @@ async def test_nothing_in_a_model_name_leads_to_another_path(
 @pytest.mark.parametrize("provider", AROUND)
 async def test_what_cannot_be_a_model_name_is_not_sent(provider: str, name: str):
     adapter = ADAPTERS[provider]
-    transport = MemoryTransport(b"")
+    client = MemoryClient(b"")
     got = await read(
         adapter.make("http://127.0.0.1:9", KEY),
         ModelSpec(provider, name),
-        options=StreamOptions(transport=transport),
+        options=StreamOptions(http=client),
     )
-    assert transport.requests == []
+    assert client.requests == []
     assert "is not the name of a model" in got.terminal.message

@@ -9,7 +9,7 @@ import pytest
 from loopback import (
     WEATHER,
     LoopbackServer,
-    MemoryTransport,
+    MemoryClient,
     check_any_cut,
     check_truncation,
     framed,
@@ -46,9 +46,9 @@ DONE = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}, 
 async def sent(
     messages: Any, *, model: ModelSpec = MODEL, fn: XAIStreamFn = FN, **options: Any
 ) -> tuple[dict[str, Any], Any]:
-    transport = MemoryTransport(DONE)
-    await read(fn, model, messages, tools=[WEATHER], options=StreamOptions(transport=transport, **options))
-    return transport.sent, transport.requests[0].headers
+    client = MemoryClient(DONE)
+    await read(fn, model, messages, tools=[WEATHER], options=StreamOptions(http=client, **options))
+    return client.sent, client.requests[0].headers
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -90,7 +90,7 @@ async def test_any_cut_gives_the_same_events_and_none_is_a_silent_success(name: 
 
 
 async def test_reasoning_is_counted_as_output_and_the_bill_is_the_providers():
-    result = await read(FN, MODEL, options=StreamOptions(transport=MemoryTransport(BODIES["reasoning_call"])))
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(BODIES["reasoning_call"])))
     assert result.message.content == (
         Thinking("The user wants Oslo."),
         ToolCall("call_1", "weather", {"city": "Oslo"}),

@@ -136,16 +136,16 @@ def _is_configured(account: ProviderAccount, places: dict[str, KeyPlace]) -> boo
 
 async def _reach(account: ProviderAccount) -> Finding:
     """Send a request without the key: any answer shows that the server can be reached."""
-    from swink.providers.http import Request, transport_for
+    from swink.providers.http import Request, client_for
     from swink.providers.ollama import parse_host
     from swink.stream import StreamOptions, Timeout
 
     url = parse_host(account.url) if account.provider == "ollama" else account.url
     subject = account.provider
-    transport = transport_for(StreamOptions())
+    client = client_for(StreamOptions())
     try:
         async with asyncio.timeout(_SECONDS):
-            response = await transport.send(Request(url, method="GET"), Timeout(connect=_SECONDS))
+            response = await client.send(Request(url, method="GET"), Timeout(connect=_SECONDS))
             await response.aclose()
     except TimeoutError:
         return Finding(

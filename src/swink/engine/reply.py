@@ -99,8 +99,9 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
     assembly = ledger.assembly = Assembly()
     ledger.requests += 1
-    limits = _limits(options, stream_fn)
+    limits = _LIMITS
     try:
+        limits = _limits(options, stream_fn)
         watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
         try:

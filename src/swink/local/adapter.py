@@ -115,7 +115,7 @@ class LocalStreamFn:
         """Each option that a local model cannot honour, once and by name."""
         ignored = {
             name: "the model runs in this process"
-            for name in ("api_key", "transport")
+            for name in ("api_key", "http")
             if getattr(options, name) is not None
         }
         if model.thinking_level != "off" and not head.knows_thinking:

@@ -21,7 +21,7 @@ from swink.providers.convert import prepare
 from swink.providers.endpoint import digest_of, provider_endpoint, segment
 from swink.providers.entra import AUTHORITY, ClientCredentials
 from swink.providers.exchange import encode_body, exchange
-from swink.providers.http import Request, timeout_for, transport_for
+from swink.providers.http import Request, client_for, timeout_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
@@ -104,7 +104,7 @@ class AzureStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
     def _url(self, deployment: str) -> str:
         base = self._endpoint.base_url
@@ -136,7 +136,7 @@ class AzureStreamFn:
         if self._credentials is None:
             await self._endpoint.prepare_key()
         if (credentials := self._client_credentials()) is not None:
-            return await credentials.token(transport_for(options), timeout_for(options, self.timeout))
+            return await credentials.token(client_for(options), timeout_for(options, self.timeout))
         return self._ad_token()
 
     def _client_credentials(self) -> ClientCredentials | None:

@@ -16,7 +16,7 @@ from swink.providers.bedrock_stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
 from swink.providers.exchange import encode_body, exchange, merge_objects
-from swink.providers.http import Request, transport_for
+from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.sigv4 import Credentials, sign_headers
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
@@ -103,7 +103,7 @@ class BedrockStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
     def _endpoint(self, region: str = "any") -> Endpoint:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"

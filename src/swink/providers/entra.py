@@ -14,7 +14,7 @@ from swink.errors import AuthError, MisuseError, NetworkError
 from swink.hosts import is_loopback
 from swink.providers.endpoint import check_base_url
 from swink.providers.failure import parse_error, read_capped, retry_after
-from swink.providers.http import Request, Transport
+from swink.providers.http import HttpClient, Request
 from swink.redact import redact_text
 from swink.stream import Timeout
 
@@ -35,7 +35,7 @@ class _Token(Struct, frozen=True):
 
 
 class ClientCredentials:
-    """An application's identity; `await token(transport)` gives its bearer token."""
+    """An application's identity; `await token(client)` gives its bearer token."""
 
     def __init__(
         self,
@@ -59,18 +59,18 @@ class ClientCredentials:
     def __repr__(self) -> str:
         return f"ClientCredentials(client_id={self._client_id!r})"
 
-    async def token(self, transport: Transport, timeout: Timeout) -> str:
+    async def token(self, client: HttpClient, timeout: Timeout) -> str:
         """The bearer token, fetched if there is none that stays valid; concurrent callers share one fetch."""
         if not self._is_valid():
             async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
                 if not self._is_valid():
-                    await self._fetch(transport, timeout)
+                    await self._fetch(client, timeout)
         return self._token
 
     def _is_valid(self) -> bool:
         return bool(self._token) and self._clock() < self._renew_at
 
-    async def _fetch(self, transport: Transport, timeout: Timeout) -> None:
+    async def _fetch(self, client: HttpClient, timeout: Timeout) -> None:
         form = {
             "grant_type": "client_credentials",
             "client_id": self._client_id,
@@ -78,7 +78,7 @@ class ClientCredentials:
             "scope": self._scope,
         }
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
-        response = await transport.send(Request(self._url, headers, urlencode(form).encode()), timeout)
+        response = await client.send(Request(self._url, headers, urlencode(form).encode()), timeout)
         try:
             body = await read_capped(response)
         finally:

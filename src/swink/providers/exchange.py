@@ -19,7 +19,7 @@ from swink.errors import ModelError, NetworkError, StreamError
 from swink.hosts import is_secret_header
 from swink.messages import clean
 from swink.providers.failure import failure, parse_error, read_capped, refusal
-from swink.providers.http import Request, Response, timeout_for, transport_for
+from swink.providers.http import Request, Response, client_for, timeout_for
 from swink.redact import redact_text
 from swink.stream import AssistantMessageEvent, BlockWriter, Start, StreamOptions, Timeout
 
@@ -63,7 +63,7 @@ async def exchange(
         secrets = secrets_of(sent)
         decode = decoder(reply)
         while sent is not None:
-            response = await transport_for(options).send(sent, timeout_for(options, timeout))
+            response = await client_for(options).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 if explain is None or response.status < 400:
                     raise await refusal(response, *secrets)

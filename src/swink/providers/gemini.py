@@ -21,7 +21,7 @@ from swink.providers.exchange import cut_short, decode_json, encode_body, exchan
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
 from swink.providers.gemini_body import ON_EMPTY, ON_TEXT, OWN_ID, request_body
-from swink.providers.http import Request, Response, transport_for
+from swink.providers.http import Request, Response, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.sse import SseParser
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
@@ -95,7 +95,7 @@ class GeminiStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
     def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
         headers = {"content-type": "application/json", "accept": "text/event-stream"}

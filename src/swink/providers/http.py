@@ -1,9 +1,9 @@
-"""HTTP for adapters: the `Transport` protocol, and the default transport on aiohttp.
+"""HTTP for adapters: the `HttpClient` protocol, and the default client on aiohttp.
 
     Request ──send──▶ Response(status, headers) ──async for──▶ bytes ──aclose──▶ connection back in the pool
 
-`StreamOptions.transport` may hold any `Transport`, for example one that replays bytes in a test. Nobody has
-to close the default transport: its session for an event loop closes when that loop shuts down.
+`StreamOptions.http` may hold any `HttpClient`, for example one that replays bytes in a test. Nobody has to
+close the default client: its session for an event loop closes when that loop shuts down.
 """
 
 import asyncio
@@ -56,16 +56,16 @@ class Response(Protocol):
         ...
 
 
-class Transport(Protocol):
+class HttpClient(Protocol):
     """Sends requests. Failures below HTTP raise `NetworkError`; redirects are answers, never followed."""
 
     async def send(self, request: Request, timeout: Timeout) -> Response: ...
     async def aclose(self) -> None: ...
 
 
-def transport_for(options: StreamOptions) -> Transport:
-    """The caller's transport, or the one that all adapters of the process share."""
-    return cast(Transport, options.transport) if hasattr(options.transport, "send") else _shared
+def client_for(options: StreamOptions) -> HttpClient:
+    """The caller's client, or the one that all adapters of the process share."""
+    return _shared if options.http is None else cast(HttpClient, options.http)
 
 
 def timeout_for(options: StreamOptions, default: Timeout) -> Timeout:
@@ -79,8 +79,8 @@ def timeout_for(options: StreamOptions, default: Timeout) -> Timeout:
             return Timeout(idle=seconds, first=seconds, connect=min(seconds, default.connect))
 
 
-class AiohttpTransport:
-    """The default transport: one session with a connection pool per event loop.
+class AiohttpClient:
+    """The default client: one session with a connection pool per event loop.
 
     Proxies come from the environment. aiohttp's own `trust_env` is not used for that: it also adds passwords
     from .netrc to requests that carry a key already, and costs two hops to a thread per request.
@@ -284,5 +284,5 @@ def _explain(url: str, error: BaseException) -> str:
     return f"{urlsplit(url).netloc}: {name}: {detail}" if detail else f"{urlsplit(url).netloc}: {name}"
 
 
-_shared = AiohttpTransport()
+_shared = AiohttpClient()
 atexit.register(_shared.close_at_exit)

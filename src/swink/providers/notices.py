@@ -24,8 +24,8 @@ class Notices:
         for name in self._unhonoured:
             if getattr(options, name) != getattr(_DEFAULTS, name):
                 self.report(name, "this provider has no such option")
-        if options.transport is not None and not hasattr(options.transport, "send"):
-            self.report("transport", "it is not a Transport")
+        if options.transport == "websocket":
+            self.report("transport", "replies are streamed over HTTP")
 
     def report(self, name: str, why: str) -> None:
         """Report one option, the first time it comes up."""

@@ -21,7 +21,7 @@ from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url
 from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
 from swink.providers.failure import failure, parse_error
-from swink.providers.http import Request, Response, transport_for
+from swink.providers.http import Request, Response, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama_body import context_size, estimated_tokens, request_body
 from swink.providers.sse import LineParser
@@ -110,7 +110,7 @@ class OllamaStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
 
 def parse_host(host: str | None) -> str:

@@ -8,7 +8,7 @@ from swink.errors import StreamError
 from swink.messages import ModelSpec
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, exchange, malformed
-from swink.providers.http import Request, transport_for
+from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.proxywire import VERSION, decode_reply, encode_request, version_of
 from swink.providers.sse import SseParser
@@ -86,7 +86,7 @@ class ProxyStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
 
 class _Decoder:

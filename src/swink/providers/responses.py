@@ -19,7 +19,7 @@ from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange
 from swink.providers.failure import describe_error, failure
-from swink.providers.http import Request, transport_for
+from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.responses_body import request_body
 from swink.providers.sse import SseParser
@@ -76,7 +76,7 @@ class ResponsesStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()
 
 
 class _Item(Struct):

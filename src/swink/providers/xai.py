@@ -8,7 +8,7 @@ from swink.providers.chat_stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange
-from swink.providers.http import Request, transport_for
+from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
@@ -61,4 +61,4 @@ class XAIStreamFn:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await transport_for(StreamOptions()).aclose()
+        await client_for(StreamOptions()).aclose()

@@ -171,20 +171,11 @@ class _Proxy:
         stream_fn = self._stream_fns.get(str(model)) or self._stream_fns.get(model.provider)
         if stream_fn is None or not await is_served(stream_fn, model, listed):
             raise _Refused(404, f"no such model here: {model}")
-        options = request.options
-        return _Job(
-            stream_fn,
-            model,
-            LlmContext(request.system, request.messages, request.tools),
-            StreamOptions(
-                options.temperature,
-                options.max_tokens,
-                session_id=options.session_id,
-                tool_choice=options.tool_choice,
-                cache=options.cache,
-                extra=options.extra,
-            ),
-        )
+        try:
+            options = StreamOptions(**msgspec.structs.asdict(request.options))
+        except InvalidInput as error:
+            raise _Refused(400, str(error)) from None
+        return _Job(stream_fn, model, LlmContext(request.system, request.messages, request.tools), options)
 
     def _model(self, request: WireRequest) -> ModelSpec:
         """The model asked for; version 1 may leave the provider out where there is only one."""

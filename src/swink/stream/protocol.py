@@ -8,14 +8,18 @@ blocks may still be open; anywhere else an open block is a violation.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import Struct, field
 
-from swink.errors import ErrorKind, ModelError
+from swink.checks import check_hook, check_positive, check_type, check_word, is_number
+from swink.errors import ErrorKind, InvalidInput, ModelError
 from swink.messages import Cost, LlmMessage, ModelSpec, StopReason, Usage
 from swink.redact import redact_value
+
+TransportName = Literal["sse", "websocket", "auto"]
+_TRANSPORTS: tuple[str, ...] = get_args(TransportName)
 
 
 class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
@@ -137,6 +141,10 @@ class Timeout(Struct, frozen=True, gc=False):
     first: float = 300.0
     connect: float = 30.0
 
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            check_positive(f"Timeout({name}=…)", getattr(self, name))
+
 
 class StreamOptions(Struct, frozen=True):
     """How to ask. An adapter reports, by name and once, each option it cannot honour."""
@@ -145,20 +153,60 @@ class StreamOptions(Struct, frozen=True):
     max_tokens: int | None = None
     api_key: str | None = None
     session_id: str | None = None
-    transport: Any = None
+    transport: TransportName = "sse"
+    """The protocol to prefer: "sse" is a streamed HTTP answer, in the provider's own framing if it has one;
+    "auto" leaves it to the adapter."""
     tool_choice: str | None = None
     """None (the provider's default), "auto", "none", "required" or the name of a tool."""
     cache: bool = True
     timeout: float | Timeout | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     on_raw_payload: Callable[[Any], None] | None = None
+    http: Any = None
+    """An `HttpClient` (`swink.providers.http`) to send requests with, instead of the shared one."""
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not (is_number(self.temperature) and self.temperature >= 0):
+            raise InvalidInput(f"temperature is a number of 0 or more, not {self.temperature!r}")
+        if self.max_tokens is not None and not (type(self.max_tokens) is int and self.max_tokens > 0):
+            raise InvalidInput(f"max_tokens is a whole number above 0, or None, not {self.max_tokens!r}")
+        if self.api_key is not None:
+            _check_key(self.api_key)
+        if self.session_id is not None:
+            check_type("session_id", self.session_id, str)
+        if self.transport != "sse":
+            check_word("transport", self.transport, _TRANSPORTS, "; an HTTP client is passed as http=")
+        if self.tool_choice is not None and not (type(self.tool_choice) is str and self.tool_choice):
+            raise InvalidInput(
+                f"tool_choice is 'auto', 'none', 'required' or a tool's name, not {self.tool_choice!r}"
+            )
+        if self.cache is not True:
+            check_type("cache", self.cache, bool)
+        if self.timeout is not None and type(self.timeout) is not Timeout:
+            check_positive("timeout", self.timeout)
+        if type(self.extra) is not dict:
+            check_type("extra", self.extra, Mapping)
+        if self.on_raw_payload is not None:
+            check_hook("on_raw_payload", self.on_raw_payload)
+        if self.http is not None and (isinstance(self.http, type) or not hasattr(self.http, "send")):
+            raise InvalidInput(f"http is an HttpClient, which has send and aclose, not {self.http!r:.80}")
 
     def __repr__(self) -> str:
         return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "api_key"]
-        return [(name, redact_value(value)) for name, value in fields if value not in (None, {})]
+        return [(name, redact_value(value)) for name, value in fields if value not in (None, {}, "sse")]
+
+
+def _check_key(key: object) -> None:
+    """Refuse what is no key, without showing it."""
+    check_type("api_key", key, str)
+    if not str(key).strip():
+        raise InvalidInput(
+            "api_key is empty; leave it out to use the key of the environment or the stored one, "
+            "or, for a server without keys, pass api_key='' to its stream function"
+        )
 
 
 class ToolSpec(Protocol):
