@@ -97,3 +97,35 @@ def test_one_ctrl_c_at_the_prompt_only_says_how_to_leave(place: Place, provider:
     screen.type("\x04")
     assert screen.end() == 0
     assert provider.requests == []
+
+
+def test_the_chat_changes_when_it_asks(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    weather, delete = [Call("weather", city="Oslo")], [Call("delete", path="x")]
+    provider.replies = [weather, ["One."], delete, ["Two."], weather, ["Three."], delete, ["Four."]]
+    screen = Screen(place, "--tool", "tools:both", "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("/approve\n")
+    screen.wait_for("smart: ask for tools that require approval")
+    screen.type("a\n")
+    assert "[y/N]" not in screen.wait_for("One.")
+    screen.type("/approve always\n")
+    screen.wait_for("'always' is now 'off'")
+    screen.type("/approve deny\n")
+    screen.wait_for("deny: refuse what would ask")
+    screen.type("b\n")
+    assert "[y/N]" not in screen.wait_for("Two.")
+    assert not (place.here / "deleted.txt").exists()
+    screen.type("/approve on\n")
+    screen.wait_for("on: ask for every call")
+    screen.type("c\n")
+    screen.wait_for("allow weather? [y/N] ")
+    screen.type("y\n")
+    screen.wait_for("Three.")
+    screen.type("/approve off\n")
+    screen.wait_for("off: ask for none")
+    screen.type("d\n")
+    assert "[y/N]" not in screen.wait_for("Four.")
+    assert (place.here / "deleted.txt").exists()
+    screen.type("/quit\n")
+    assert screen.end() == 0

@@ -8,6 +8,7 @@ from command_line import KEY, Place, Provider, call
 from test_cli_models import SIZE, file, own_cache
 
 __all__ = ["file"]
+from swink.extras import install_command
 
 
 def findings(text: str) -> dict[str, tuple[str, str]]:
@@ -81,7 +82,7 @@ def test_without_llama_cpp_and_without_a_key_nothing_can_run(place: Place):
     assert done.code == 1
     assert found["local model"] == (
         "problem",
-        'llama.cpp is not installed; install it with: pip install "swink[local]"',
+        f"llama.cpp is not installed; install it with: {install_command('local')}",
     )
     assert found["settings"][0] == "problem"
     assert str(path) in found["settings"][1]

@@ -23,9 +23,10 @@ from command_line import (
     without_styles,
 )
 
+from swink.approvals import ApprovalWord
 from swink.cli.answering import read_prompt
 from swink.cli.arguments import make_parser, parse_arguments
-from swink.cli.asking import make_approver
+from swink.cli.asking import Approver
 from swink.cli.completion import walk
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import ApprovalRequest, PolicyContext, Rejected
@@ -184,17 +185,20 @@ def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Pl
     assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
 
 
-@pytest.mark.parametrize(("mode", "deleted"), [("always", True), ("ask", False)])
+@pytest.mark.parametrize(
+    ("word", "deleted", "hint"),
+    [("off", True, False), ("smart", False, True), ("on", False, True), ("deny", False, False)],
+)
 def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(
-    place: Place, provider: Provider, mode: str, deleted: bool
+    place: Place, provider: Provider, word: str, deleted: bool, hint: bool
 ):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("delete", path="x")], ["Done."]]
-    arguments = ("run", "--tool", "tools:delete", "--approve", mode, "--model", "openai:m", "Delete x")
+    arguments = ("run", "--tool", "tools:delete", "--approve", word, "--model", "openai:m", "Delete x")
     done = _without_terminal(place, *arguments, env=provider.env)
     assert done.code == 0
     assert (place.here / "deleted.txt").exists() == deleted
-    assert ("--approve always" in done.err) == (not deleted)
+    assert ("--approve off allows such calls" in done.err) == hint
 
 
 SCRIPT = {"PYTHONSAFEPATH": "1"}
@@ -222,9 +226,53 @@ def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
     assert "comes before json.py in this directory, so give yours another name" in done.err
 
 
-async def test_approval_can_be_refused_once_and_for_all():
-    request = ApprovalRequest("c", "delete", {}, {}, True, cast(PolicyContext, None))
-    assert isinstance(await make_approver("never")(request), Rejected)
+@pytest.mark.parametrize(
+    ("word", "required", "allowed"),
+    [("off", True, True), ("smart", False, True), ("deny", False, True), ("deny", True, False)],
+)
+async def test_the_words_for_approvals_decide_who_is_asked(word: ApprovalWord, required: bool, allowed: bool):
+    request = ApprovalRequest("c", "delete", {}, {}, required, cast(PolicyContext, None))
+    verdict = await Approver(word)(request)
+    assert verdict is True if allowed else isinstance(verdict, Rejected)
+
+
+def test_on_asks_for_every_call_on_the_terminal(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("weather", city="Oslo")], ["Done."]]
+    arguments = ("run", "--tool", "tools:weather", "--approve", "on", "--model", "openai:m", "Weather?")
+    screen = Screen(place, *arguments, env=provider.env)
+    screen.wait_for("allow weather? [y/N] ")
+    screen.type("y\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
+
+
+def test_the_settings_say_when_to_ask_unless_the_command_line_does(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    place.configure('approve = "off"\n')
+    arguments = ("--tool", "tools:delete", "--model", "openai:m", "Delete x")
+    provider.replies = [[Call("delete", path="x")], ["Done."], [Call("delete", path="x")], ["Done."]]
+    assert _without_terminal(place, "run", "--approve", "deny", *arguments, env=provider.env).code == 0
+    assert not (place.here / "deleted.txt").exists()
+    assert _without_terminal(place, "run", *arguments, env=provider.env).code == 0
+    assert (place.here / "deleted.txt").exists()
+    path = place.configure('approve = "always"\n')
+    done = place.swink("run", *arguments, env=provider.env)
+    assert done.code == 2
+    assert f"{path}: approve: " in done.err
+    assert "'always' is now 'off'" in done.err
+
+
+@pytest.mark.parametrize(("old", "new"), [("ask", "smart"), ("never", "deny"), ("always", "off")])
+def test_an_old_word_for_approvals_is_refused_with_the_new_one(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments(["run", "--approve", old, "hi"])
+    shown = capsys.readouterr().err
+    assert f"'{old}' is now '{new}'" in shown
+    assert "on (ask for every call)" in shown
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from packages import Index, make_wheel, only_from, serving
 from talking import SMOL, ask, events_of
 
 from swink.errors import StreamError
+from swink.extras import install_command
 from swink.local import (
     Downloading,
     ExtraMissing,
@@ -131,7 +132,7 @@ async def test_without_the_extra_the_error_is_the_install_command(
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(ExtraMissing) as caught:
         await ask(LocalStreamFn(threads=7), "Hi")
-    assert 'pip install "swink[local]"' in str(caught.value)
+    assert install_command("local") in str(caught.value)
     assert not own_cache.exists()  # nothing was downloaded for it
 
 

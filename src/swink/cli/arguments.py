@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from swink import __version__
+from swink.approvals import APPROVAL_WORDS, MEANINGS, parse_approval
+from swink.errors import MisuseError
 
 _FIRST_OPTIONS = ("-h", "--help", "--version")
 _THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
@@ -105,9 +107,10 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--approve",
-        choices=("ask", "never", "always"),
-        default="ask",
-        help="tool calls that need approval: ask on the terminal (default), refuse or allow them all",
+        type=_approval,
+        metavar="|".join(APPROVAL_WORDS),
+        help=f"tool calls: {', '.join(f'{word}: {meaning}' for word, meaning in MEANINGS.items())} "
+        "(default: approve in config.toml, else smart)",
     )
     parser.add_argument(
         "--max-turns", metavar="N", type=_count, help="at most so many replies of the model in a run"
@@ -228,6 +231,13 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
+
+
+def _approval(text: str) -> str:
+    try:
+        return parse_approval(text)
+    except MisuseError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _port(text: str) -> int:

@@ -5,26 +5,39 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from swink.approvals import ApprovalWord
 from swink.cli.terminal import say
 from swink.policy import ApprovalRequest, Rejected
 from swink.redact.shown import escape_invisible, show_arguments
 
-Approval = Literal["ask", "never", "always"]
 Verdict = bool | Rejected
 
 _TICK = 0.1
 _TIMES = 3
 
 
-def make_approver(mode: Approval) -> Callable[[ApprovalRequest], Awaitable[Verdict]]:
-    """The approval callback for a mode of `--approve`."""
-    return {"ask": _ask, "never": _refuse, "always": _allow}[mode]
+class Approver:
+    """The approval callback of a conversation; its word may change from call to call."""
+
+    def __init__(self, word: ApprovalWord) -> None:
+        self.word: ApprovalWord = word
+
+    async def __call__(self, request: ApprovalRequest) -> Verdict:
+        match self.word:
+            case "off":
+                return True
+            case "smart" | "deny" if not request.requires_approval:
+                return True
+            case "deny":
+                return Rejected("the user allows no call that needs approval")
+            case _:
+                return await _ask(request)
 
 
 def format_call(name: str, arguments: Mapping[str, Any]) -> str:
@@ -47,14 +60,6 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=repr).decode()
 
 
-async def _allow(request: ApprovalRequest) -> Verdict:
-    return True
-
-
-async def _refuse(request: ApprovalRequest) -> Verdict:
-    return Rejected("the user allows no call that needs approval")
-
-
 async def _ask(request: ApprovalRequest) -> Verdict:
     name = escape_invisible(request.name)
     question = f"{format_question(request)}\nswink: allow {name}? [y/N] "
@@ -63,7 +68,7 @@ async def _ask(request: ApprovalRequest) -> Verdict:
         if answer is None:
             say(
                 f"{name} needs approval and there is no terminal to ask on; "
-                "--approve always allows such calls",
+                "--approve off allows such calls, --approve deny refuses them without a word",
                 "warning",
             )
             return Rejected("nobody is there to approve this call")

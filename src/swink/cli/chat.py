@@ -10,35 +10,39 @@ from msgspec.structs import replace
 
 from swink import __version__
 from swink.agent import Agent
+from swink.approvals import MEANINGS, parse_approval
 from swink.cli.answering import answer
+from swink.cli.asking import Approver
 from swink.cli.choice import LOCAL, parse_model
-from swink.cli.conversation import make_agent
+from swink.cli.conversation import approval_word, make_agent
 from swink.cli.terminal import add_style, say
 from swink.cli.transcript import TextTranscript
-from swink.errors import AgentError
+from swink.errors import AgentError, MisuseError
 
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
-_HELP = """/model [NAME]  show the model, or take another one; the conversation goes on
-/clear         forget the conversation
-/help          this
-/quit          leave; so do Ctrl-D, and Ctrl-C twice
-Ctrl-C         stop the reply"""
+_HELP = """/model [NAME]    show the model, or take another one; the conversation goes on
+/approve [WORD]  show or set when tool calls are asked about: on, smart, off or deny
+/clear           forget the conversation
+/help            this
+/quit            leave; so do Ctrl-D, and Ctrl-C twice
+Ctrl-C           stop the reply"""
 
 
 def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
-    agent = make_agent(arguments)
+    approver = Approver(approval_word(arguments))
+    agent = make_agent(arguments, approver)
     print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
     with asyncio.Runner() as runner:
-        return _talk(agent, runner)
+        return _talk(agent, approver, runner)
 
 
-def _talk(agent: Agent, runner: asyncio.Runner) -> int:
+def _talk(agent: Agent, approver: Approver, runner: asyncio.Runner) -> int:
     """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
     interrupted = False
     while True:
@@ -58,12 +62,12 @@ def _talk(agent: Agent, runner: asyncio.Runner) -> int:
         if line in ("/quit", "/exit"):
             return 0
         if line.startswith("/"):
-            _obey(agent, line)
+            _obey(agent, approver, line)
         elif line:
             interrupted = runner.run(answer(agent, line, TextTranscript())) > 128
 
 
-def _obey(agent: Agent, line: str) -> None:
+def _obey(agent: Agent, approver: Approver, line: str) -> None:
     command, _, rest = line.partition(" ")
     match command, rest.strip():
         case "/help", _:
@@ -80,6 +84,15 @@ def _obey(agent: Agent, line: str) -> None:
                 say(str(error), "error")
             else:
                 print(f"switched to {agent.model}")
+        case "/approve", "":
+            print(f"{approver.word}: {MEANINGS[approver.word]}")
+        case "/approve", text:
+            try:
+                approver.word = parse_approval(text)
+            except MisuseError as error:
+                say(str(error), "error")
+            else:
+                print(f"{approver.word}: {MEANINGS[approver.word]}")
         case _:
             print(f"there is no {command}; /help shows what there is")
 

@@ -62,6 +62,8 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
     if action.choices is not None:
         return tuple(str(choice) for choice in action.choices)
     match action.metavar:
+        case str(words) if "|" in words:
+            return tuple(words.split("|"))
         case "MODEL":
             return tuple(str(spec) for spec in catalog.models())
         case "PROVIDER":

@@ -6,19 +6,25 @@ from msgspec.structs import replace
 
 from swink import catalog
 from swink.agent import Agent
-from swink.cli.asking import make_approver
+from swink.approvals import MODES, ApprovalWord
+from swink.cli.asking import Approver
 from swink.cli.choice import Choice, choose_model
+from swink.cli.settings import load_settings
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.policy import Policy
 from swink.stream import StreamFn, StreamOptions
 
 
-def make_agent(arguments: argparse.Namespace) -> Agent:
-    """The agent; one line on stderr says which model it has if nobody named one."""
+def make_agent(arguments: argparse.Namespace, approver: Approver | None = None) -> Agent:
+    """The agent; one line on stderr says which model it has if nobody named one.
+
+    With an approver every call is put to it, so that its word may change later.
+    """
     catalog.register_provider("local", _local)
     choice = choose_model(arguments.model)
     announce(choice)
+    word = approval_word(arguments)
     model = replace(choice.model, thinking_level=arguments.thinking) if arguments.thinking else choice.model
     return Agent(
         model,
@@ -26,8 +32,14 @@ def make_agent(arguments: argparse.Namespace) -> Agent:
         tools=load_tools(arguments.tool),
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
         policies=_limits(arguments),
-        approve=make_approver(arguments.approve),
+        approve=approver or Approver(word),
+        approval_mode="enabled" if approver else MODES[word],
     )
+
+
+def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
+    """When to ask: as the command line says, else as the settings do."""
+    return arguments.approve or load_settings().approve
 
 
 def announce(choice: Choice) -> None:

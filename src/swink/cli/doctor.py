@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from swink import __version__
 from swink.cli.choice import choose_model
-from swink.cli.settings import load_settings
+from swink.cli.settings import KNOWN, load_settings
 from swink.cli.terminal import Style, add_style, strip_controls
 from swink.errors import AgentError, MisuseError, NetworkError
+from swink.extras import install_command
 from swink.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.keys.store import KeyPlace, KeyStoreError, key_places, keys_file, open_to_others
 from swink.redact import redact_text
@@ -94,7 +95,8 @@ def _settings() -> Iterator[Finding]:
         yield Finding(
             "warning",
             "settings",
-            f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; known: default_model",
+            f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; "
+            f"known: {', '.join(KNOWN)}",
         )
     elif settings.path.exists():
         yield Finding("ok", "settings", str(settings.path))
@@ -170,7 +172,8 @@ async def _reach(account: ProviderAccount) -> Finding:
 
 
 def _local(*, any_key: bool) -> Iterator[Finding]:
-    from swink.local import DEFAULT_MODEL, INSTALL, KNOWN, ExtraMissing, cache_dir, locate, require_runtime
+    from swink.local import DEFAULT_MODEL, ExtraMissing, cache_dir, locate, require_runtime
+    from swink.local import KNOWN as MODELS
 
     try:
         version = require_runtime().__version__
@@ -178,7 +181,7 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
         yield Finding(
             "warning" if any_key else "problem",
             "local model",
-            f"llama.cpp is not installed; install it with: {INSTALL}",
+            f"llama.cpp is not installed; install it with: {install_command('local')}",
         )
         return
     path = locate(DEFAULT_MODEL)
@@ -189,12 +192,12 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
             "local model",
             f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}",
         )
-    elif _digest(path) == KNOWN[DEFAULT_MODEL].sha256:
+    elif _digest(path) == MODELS[DEFAULT_MODEL].sha256:
         yield Finding("ok", "local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
     else:
         inside = path.is_relative_to(cache_dir())
         mend = (
-            f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {KNOWN[DEFAULT_MODEL].package}"
+            f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {MODELS[DEFAULT_MODEL].package}"
         )
         yield Finding(
             "problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}"

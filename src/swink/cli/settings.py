@@ -1,6 +1,7 @@
 """Settings: the file that holds what a person chose once.
 
 config.toml    default_model = "provider:model"
+               approve = "on" | "smart" | "off" | "deny"
 """
 
 import tomllib
@@ -9,10 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from swink.approvals import APPROVAL_WORDS, ApprovalWord, parse_approval
 from swink.errors import MisuseError
 from swink.keys.store import config_dir
 
-KNOWN = ("default_model",)
+KNOWN = ("default_model", "approve")
 
 
 class UserSettings(Struct, frozen=True):
@@ -20,6 +22,7 @@ class UserSettings(Struct, frozen=True):
 
     path: Path
     default_model: str | None = None
+    approve: ApprovalWord = "smart"
     unknown: tuple[str, ...] = ()
 
 
@@ -37,4 +40,15 @@ def load_settings() -> UserSettings:
         raise MisuseError(
             f'{path}: default_model takes a text, e.g. default_model = "anthropic:claude-sonnet-4-6"'
         )
-    return UserSettings(path, model, tuple(sorted(set(data) - set(KNOWN))))
+    return UserSettings(
+        path, model, _approval(path, data.get("approve", "smart")), tuple(sorted(set(data) - set(KNOWN)))
+    )
+
+
+def _approval(path: Path, value: Any) -> ApprovalWord:
+    if not isinstance(value, str):
+        raise MisuseError(f'{path}: approve takes one of {", ".join(APPROVAL_WORDS)}, e.g. approve = "smart"')
+    try:
+        return parse_approval(value)
+    except MisuseError as error:
+        raise MisuseError(f"{path}: approve: {error}") from error

@@ -4,7 +4,7 @@
     Agent("local:/path/model.gguf")                  any model file
     Agent("local:hf/<owner>/<repo>/<file>")          from Hugging Face
 
-Importing this package loads neither llama.cpp nor a model. It needs the extra: pip install "swink[local]".
+Importing this package loads neither llama.cpp nor a model. It needs the extra `local`.
 """
 
 from swink.local.adapter import LocalStreamFn
@@ -14,13 +14,12 @@ from swink.local.model import LocalModel, local_model, unload_all
 from swink.local.modelerrors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
 from swink.local.progress import bar, megabytes, say_on_stderr
 from swink.local.pull import pull
-from swink.local.runtime import INSTALL, Settings, require_runtime, thread_count
+from swink.local.runtime import Settings, require_runtime, thread_count
 from swink.local.states import Downloading, Failed, Loading, Ready, State, Unloaded
 from swink.local.weights import DEFAULT_MODEL, KNOWN, KnownModel, ModelFile, cache_dir, locate, models, remove
 
 __all__ = [
     "DEFAULT_MODEL",
-    "INSTALL",
     "KNOWN",
     "Downloading",
     "Embedder",

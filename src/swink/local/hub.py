@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from swink.extras import install_command
 from swink.local.download import Download
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
@@ -33,8 +34,7 @@ def pull_from_hub(name: HubName, download: Download) -> Path:
     """The file of a model in a repository, downloaded if need be."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ExtraMissing(
-            f"local:hf/{name.repo} needs the Hugging Face client; "
-            "install it with: pip install huggingface_hub"
+            f"local:hf/{name.repo} needs the Hugging Face client; install it with: {install_command('hub')}"
         )
     directory = hub_dir()
     try:

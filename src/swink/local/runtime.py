@@ -13,10 +13,10 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from swink.errors import InvalidInput, MisuseError
+from swink.extras import install_command
 from swink.local.gguf import GgufHead
 from swink.local.modelerrors import ExtraMissing, LoadFailed
 
-INSTALL = 'pip install "swink[local]"'
 _MAX_CONTEXT = 8192
 
 
@@ -70,7 +70,9 @@ def require_runtime() -> Any:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         return importlib.import_module("xllamacpp")
     except ImportError as error:
-        raise ExtraMissing(f"local models need llama.cpp ({error}); install it with: {INSTALL}") from error
+        raise ExtraMissing(
+            f"local models need llama.cpp ({error}); install it with: {install_command('local')}"
+        ) from error
     finally:
         if policy is None:
             os.environ.pop("OMP_WAIT_POLICY", None)  # child processes keep their own default

@@ -5,6 +5,7 @@ import importlib
 from types import ModuleType
 from typing import Any, cast
 
+from swink.extras import install_command
 from swink.mcp.serverconfig import McpError
 
 
@@ -44,7 +45,9 @@ async def load_sdk() -> Sdk:
     try:
         return await asyncio.to_thread(Sdk)
     except ImportError as error:
-        raise McpError(f"MCP servers need the extra: pip install 'swink[mcp]' ({error})") from error
+        raise McpError(
+            f"MCP servers need the SDK ({error}); install it with: {install_command('mcp')}"
+        ) from error
 
 
 def first_error(error: BaseException) -> BaseException:

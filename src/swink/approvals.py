@@ -1,0 +1,48 @@
+"""The words people use for approvals, and the modes of the API that they stand for.
+
+on      ask for every call                        approval_mode="enabled"
+smart   ask for the tools that require approval   approval_mode="smart"
+off     ask for none                              approval_mode="bypassed"
+deny    refuse what would ask                     approval_mode="smart", and an `approve` that rejects
+"""
+
+from typing import Literal, cast, get_args
+
+from swink.config import ApprovalMode
+from swink.errors import MisuseError
+
+ApprovalWord = Literal["on", "smart", "off", "deny"]
+
+APPROVAL_WORDS: tuple[str, ...] = get_args(ApprovalWord)
+MEANINGS: dict[ApprovalWord, str] = {
+    "on": "ask for every call",
+    "smart": "ask for tools that require approval",
+    "off": "ask for none",
+    "deny": "refuse what would ask",
+}
+MODES: dict[ApprovalWord, ApprovalMode] = {
+    "on": "enabled",
+    "smart": "smart",
+    "off": "bypassed",
+    "deny": "smart",
+}
+_OTHERS = {
+    "ask": "smart",
+    "never": "deny",
+    "always": "off",
+    "enabled": "on",
+    "bypassed": "off",
+    "yes": "off",
+    "no": "deny",
+}
+"""Words of earlier versions, of the API and of habit."""
+
+
+def parse_approval(text: str) -> ApprovalWord:
+    """The word that somebody wrote; raises `MisuseError` that names the right one."""
+    word = text.strip().lower()
+    if word in APPROVAL_WORDS:
+        return cast(ApprovalWord, word)
+    meanings = ", ".join(f"{known} ({meaning})" for known, meaning in MEANINGS.items())
+    instead = f"{text!r} is now {_OTHERS[word]!r}" if word in _OTHERS else f"{text!r} is not one of them"
+    raise MisuseError(f"approvals are {meanings}; {instead}")
