@@ -26,11 +26,13 @@ from swink import (
     StreamOptions,
     ToolCall,
     ToolError,
+    catalog,
     tool,
 )
 from swink.catalog import PROVIDERS
 from swink.errors import MissingKey, MisuseError
 from swink.keys.accounts import ACCOUNTS
+from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Error
 from swink.structured import NAME
@@ -495,7 +497,8 @@ async def test_a_callback_that_has_none_is_an_auth_error_of_the_result(heard: He
 
 @pytest.mark.usefixtures("no_keys")
 async def test_a_fallback_without_a_key_is_an_auth_error_of_the_result(heard: Heard):
-    agent = agent_on(NetworkError("down"), fallback_models=["anthropic:claude-sonnet-4-6"])
+    fallback = ("anthropic:claude-sonnet-4-6", AnthropicStreamFn())
+    agent = agent_on(NetworkError("down"), fallback_models=[fallback])
     result = await agent.run("hi")
     assert (result.stop_reason, result.error_kind) == ("error", "auth")
     with pytest.raises(AuthError, match="swink keys set anthropic"):
@@ -504,7 +507,11 @@ async def test_a_fallback_without_a_key_is_an_auth_error_of_the_result(heard: He
 
 
 @pytest.mark.usefixtures("no_keys")
-async def test_a_model_without_a_key_from_a_later_turn_on_is_an_auth_error_of_the_result():
+async def test_a_model_without_a_key_from_a_later_turn_on_is_an_auth_error_of_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(catalog._registered, "anthropic", AnthropicStreamFn)
+
     @tool
     async def switch() -> None:
         agent.model = "anthropic:claude-sonnet-4-6"

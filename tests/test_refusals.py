@@ -267,8 +267,8 @@ def test_run_sync_refuses_the_same(options: dict[str, Any], words: str):
         (lambda: made().append_messages(5), "a str, a message"),
         (lambda: made().copy(modle="x:y"), r"copy\(\) takes the keywords of Agent\(\.\.\.\); 'modle'"),
         (lambda: AgentContext(5), "str or a function"),
-        (lambda: AgentLoopConfig(model=5, stream_fn=no_reply), "model takes ModelSpec, not int"),
-        (lambda: AgentLoopConfig(model=ModelSpec("a", "b"), stream_fn=None), "stream_fn is a function"),
+        (lambda: AgentLoopConfig(model=5, stream_fn=no_reply), 'write "provider:model"'),
+        (lambda: AgentLoopConfig(model=ModelSpec("a", "b"), stream_fn=5), "stream_fn is a function"),
         (
             lambda: AgentLoopConfig(model=ModelSpec("a", "b"), stream_fn=no_reply, options={}),
             "options takes StreamOptions",

@@ -21,6 +21,7 @@ from swink.config import (
     AgentLoopConfig,
     AgentResult,
     ApprovalMode,
+    Model,
     QueueMode,
     RunOptions,
     Session,
@@ -64,16 +65,15 @@ from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_retries
 from swink.tokens import estimate_tokens
-from swink.tool import Tool, as_tools
+from swink.tool import Tool, ToolSource, as_offers, as_tools
 
 log = logging.getLogger("swink")
 
 T = TypeVar("T", default=None)
-Model = str | ModelSpec
-
 
 _SETTINGS = (
     "model",
+    "stream_fn",
     "options",
     "retry",
     "policies",
@@ -136,7 +136,7 @@ class _Initial(Struct, frozen=True):
 
     model: ModelSpec
     system_prompt: SystemPrompt
-    tools: Sequence[Tool]
+    tools: Sequence[Tool | ToolSource]
     messages: Sequence[Message]
     state: dict[str, Any]
 
@@ -155,9 +155,7 @@ class Agent:
         "_initial",
         "_overflow",
         "_own_window",
-        "_provider",
         "_steering",
-        "_stream_fn",
         "_subscribers",
         "_turnstile",
         "error",
@@ -191,21 +189,17 @@ class Agent:
         spec = catalog.parse_model(model)
         if session is not None:
             check_session(session)
-        self._stream_fn = stream_fn
-        self._provider = spec.provider
         self._own_window = transform_context is None
         check_word("steering_mode", steering_mode, QUEUE_MODES)
         check_word("follow_up_mode", follow_up_mode, QUEUE_MODES)
         self._steering, self._follow_up = MessageQueue(steering_mode), MessageQueue(follow_up_mode)
-        self._context = AgentContext(system_prompt, (), as_tools(tools))
+        self._context = AgentContext(system_prompt, (), as_offers(tools))
         self._config = AgentLoopConfig(
             model=spec,
-            stream_fn=stream_fn if stream_fn is not None else catalog.stream_fn_for(spec),
+            stream_fn=stream_fn,
             options=options,
             retry=retry,
-            fallbacks=tuple(
-                [self._fallback(item) for item in check_list("fallback_models", fallback_models, "models")]
-            ),
+            fallbacks=tuple(check_list("fallback_models", fallback_models, "models")),
             policies=tuple(check_list("policies", policies, "policy objects")),
             approve=approve,
             approval_mode=approval_mode,
@@ -217,7 +211,6 @@ class Agent:
             peek_steering=self._steering.waits,
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
-            price=catalog.price_of,
             state=as_state({} if session is None else session.state, state),
             deps=deps,
             save=session.append if session is not None else None,
@@ -395,11 +388,7 @@ class Agent:
         History, queues and state are copied, a session is not; `reset` goes back to the same beginning.
         """
         config = self._config
-        stream_fn = config.stream_fn
-        if "model" in changes and "stream_fn" not in changes:
-            stream_fn = self._stream_fn_for(catalog.parse_model(changes["model"]))
         kept: dict[str, Any] = {name: getattr(config, name) for name in _SETTINGS} | {
-            "stream_fn": stream_fn,
             "system_prompt": self._context.system_prompt,
             "tools": self.tools,
             "messages": self.messages,
@@ -413,7 +402,7 @@ class Agent:
             raise InvalidInput(f"copy() takes the keywords of Agent(...); {unknown.pop()!r} is none of them")
         made = Agent(**{**kept, **changes})
         if "stream_fn" not in changes:
-            made._stream_fn, made._provider = self._stream_fn, self._provider
+            made._config.own_provider = config.own_provider
         if "options" not in changes:
             made._config.key_owner = config.key_owner
         made._steering.extend([*self._pending(), *self._steering])
@@ -473,24 +462,23 @@ class Agent:
     @property
     def model(self) -> ModelSpec:
         """The model; assign a spec or "provider:model"."""
-        return self._config.model
+        return self._config.spec
 
     @model.setter
     def model(self, model: Model) -> None:
-        spec = catalog.parse_model(model)
-        self._config.stream_fn = self._stream_fn_for(spec)
-        self._config.model = spec
+        # One assignment: a turn that begins meanwhile, in another thread, has the old model or the new one.
+        self._config.model, _ = spec, _ = self._config.route_to(model)
         if self._own_window:
             self._config.transform_context = _window(spec)
 
     @property
     def thinking_level(self) -> ThinkingLevel:
         """How hard the model should think."""
-        return self._config.model.thinking_level
+        return self.model.thinking_level
 
     @thinking_level.setter
     def thinking_level(self, level: ThinkingLevel) -> None:
-        self._config.model = replace(self._config.model, thinking_level=level)
+        self._config.model = replace(self.model, thinking_level=level)
 
     @property
     def system_prompt(self) -> SystemPrompt:
@@ -502,13 +490,13 @@ class Agent:
         self._context.system_prompt = AgentContext(prompt).system_prompt
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools; assign to replace them."""
+    def tools(self) -> tuple[Tool | ToolSource, ...]:
+        """The tools and sources of tools; assign to replace them."""
         return tuple(self._context.tools)
 
     @tools.setter
     def tools(self, tools: Sequence[Any]) -> None:
-        self._context.tools = as_tools(tools)
+        self._context.tools = as_offers(tools)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -561,14 +549,15 @@ class Agent:
         A `system_prompt` that is a function is code, and has to be given again.
         """
         saved = SavedAgent.from_data(data)
-        given = as_tools(tools)
+        given = as_offers(tools)
+        known = [tool for item in given for tool in ([item] if isinstance(item, Tool) else item.tools())]
         kept: dict[str, Any] = {
             "model": saved.model,
             "system_prompt": saved.system_prompt,
             "messages": saved.messages,
             "state": saved.state,
             "stream_fn": stream_fn,
-            "tools": [*given, *placeholders(saved.messages, given)],
+            "tools": [*given, *placeholders(saved.messages, as_tools(known))],
         }
         agent = cls(**{**kept, **options})
         agent._steering.extend(saved.steering)
@@ -604,7 +593,9 @@ class Agent:
             own = self._config.policies
             added = [policy for policy in policies if not any(policy is known for known in own)]
         structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
-        if structured is not None and any(tool.name == structured.tool.name for tool in self.tools):
+        if structured is not None and any(
+            isinstance(tool, Tool) and tool.name == structured.tool.name for tool in self.tools
+        ):
             raise MisuseError(
                 f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
             )
@@ -701,23 +692,6 @@ class Agent:
         if (run := self._active) is not None and asking.get():
             run.ledger.injected.extend(messages)
         return messages
-
-    def _fallback(self, item: Model | tuple[Model, StreamFn]) -> tuple[ModelSpec, StreamFn]:
-        if isinstance(item, tuple):
-            if len(item) != 2:
-                raise InvalidInput(
-                    "fallback_models holds models, or pairs of a model and its stream function"
-                )
-            return catalog.parse_model(item[0]), item[1]
-        spec = catalog.parse_model(item)
-        return spec, self._stream_fn_for(spec)
-
-    def _stream_fn_for(self, spec: ModelSpec) -> StreamFn:
-        """The agent's own stream function, unless the catalog has one for a provider it was not made with."""
-        own = self._stream_fn
-        if own is not None and (spec.provider == self._provider or not catalog.has_provider(spec.provider)):
-            return own
-        return catalog.stream_fn_for(spec)
 
     def _freed(self) -> bool:
         """Whether the active run's event loop was closed; then the run is ended and its history completed."""

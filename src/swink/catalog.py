@@ -94,6 +94,11 @@ def has_provider(provider: str) -> bool:
     return is_known or any(point.name == provider for point in _entry_points())
 
 
+def registered(provider: str) -> Callable[[], StreamFn] | None:
+    """What `register_provider` was given for this provider, if anything."""
+    return _registered.get(provider)
+
+
 def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
     """Serve "provider:…" with the stream function that `make()` returns."""
     if not isinstance(provider, str) or not provider or ":" in provider:

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 from typing_extensions import TypeVar
 
+from swink import catalog
 from swink.checks import check_hook, check_list, check_positive, check_type, check_word
 from swink.codec import to_builtins
 from swink.context import SlidingWindow, TransformFn, in_order
@@ -23,9 +24,12 @@ from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReas
 from swink.policy import Approve, Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.tool import Tool
+from swink.tool import Tool, ToolSource
 
 T = TypeVar("T", default=Any)
+Model = str | ModelSpec
+Route = tuple[ModelSpec, StreamFn]
+"""A model, and the stream function that asks it."""
 ApprovalMode = Literal["enabled", "smart", "bypassed"]
 QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
@@ -103,7 +107,7 @@ class AgentContext(Struct):
     system_prompt: SystemPrompt = ""
     """A text, or a function that is asked for it at the start of each run."""
     messages: Sequence[Message] = ()
-    tools: Sequence[Tool] = ()
+    tools: Sequence[Tool | ToolSource] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.system_prompt, str) and not callable(self.system_prompt):
@@ -112,13 +116,14 @@ class AgentContext(Struct):
 
 
 class AgentLoopConfig(Struct, kw_only=True):
-    """How the loop works. A running loop reads it at every turn, so a change takes effect at the next."""
+    """How the loop works. A running loop takes it once per turn, so a change takes effect at the next."""
 
-    model: ModelSpec
-    stream_fn: StreamFn
+    model: Model
+    stream_fn: StreamFn | None = None
+    """Asks every model, except those of a provider registered beside it; without one, the catalog's does."""
     options: StreamOptions = StreamOptions()
     retry: RetryStrategy = ExponentialBackoff()
-    fallbacks: Sequence[tuple[ModelSpec, StreamFn]] = ()
+    fallbacks: Sequence[Model | tuple[Model, StreamFn]] = ()
     policies: Sequence[Policy] = ()
     approve: Approve | None = None
     approval_mode: ApprovalMode = "smart"
@@ -132,7 +137,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
-    price: Callable[[ModelSpec], Price | None] | None = None
+    price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     deps: Any = None
     """The application's own objects, for tools (`ctx.deps`) and the system prompt; never saved or sent."""
@@ -140,9 +145,15 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
     """Whom `options.api_key` was given for; nobody else gets it. By default model and stream_fn."""
+    own_provider: str | None = None
+    """Whom `stream_fn` was given for: it asks this provider even if the provider is registered."""
+    made: dict[str, tuple[Any, StreamFn]] = field(default_factory=dict[str, tuple[Any, StreamFn]])
+    """Stream functions that the catalog made, by provider."""
+    warned: set[str] = field(default_factory=set[str])
+    """What was told once, and is not told again."""
 
     def __post_init__(self) -> None:
-        check_type("model", self.model, ModelSpec)
+        self.own_provider = self.own_provider or self.spec.provider
         check_type("options", self.options, StreamOptions)
         check_type("state", self.state, dict)
         check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
@@ -160,22 +171,51 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_policies(self.policies)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
-        check_hook("stream_fn", self.stream_fn)
-        for name in ("approve", "convert_to_llm", "get_api_key"):
+        for name in ("stream_fn", "approve", "convert_to_llm", "get_api_key"):
             if (hook := getattr(self, name)) is not None:
                 check_hook(name, hook)
         for function in in_order(self.transform_context):
             check_hook("transform_context", function)
-        for fallback in self.fallbacks:
-            check_hook(f"the stream function of {fallback[0]}", fallback[1])
+        route, *fallbacks = self.routes()
+        for model, stream_fn in fallbacks:
+            check_hook(f"the stream function of {model}", stream_fn)
         if self.key_owner is None:
-            self.key_owner = KeyOwner.of(self.model, self.stream_fn)
+            self.key_owner = KeyOwner.of(*route)
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("model", self.model), ("options", self.options)]  # never the dependencies
 
     def __repr__(self) -> str:
         return f"AgentLoopConfig(model={self.model!r}, options={self.options!r})"
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model, with what the catalog knows of it if it was given by its name."""
+        return catalog.parse_model(self.model)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Whom a turn may ask, and how: the model, then its fallbacks."""
+        fallbacks = check_list("fallbacks", self.fallbacks, "models") if self.fallbacks else ()
+        return (self.route_to(self.model), *[self._fallback(item) for item in fallbacks])
+
+    def route_to(self, model: Model) -> Route:
+        """The model, and what asks it: the stream function given, or the one registered or in the catalog."""
+        spec = catalog.parse_model(model)
+        provider, own = spec.provider, self.stream_fn
+        make = catalog.registered(provider)
+        if own is not None and (make is None or provider == self.own_provider):
+            return spec, own
+        made = self.made.get(provider)
+        if made is None or made[0] is not make:
+            made = self.made[provider] = make, catalog.stream_fn_for(spec)
+        return spec, made[1]
+
+    def _fallback(self, item: Model | tuple[Model, StreamFn]) -> Route:
+        if not isinstance(item, tuple):
+            return self.route_to(item)
+        if len(item) != 2:
+            raise InvalidInput("fallbacks are models, or pairs of a model and its stream function")
+        return catalog.parse_model(item[0]), item[1]
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         """Whether the key in the options was given for somebody else than who is asked here."""
@@ -190,15 +230,16 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def check_key(self) -> None:
         """Raise `MissingKey` if it is already clear that there is no key to send."""
-        check: Callable[[StreamOptions], None] | None = getattr(self.stream_fn, "check_key", None)
+        model, stream_fn = self.route_to(self.model)
+        check: Callable[[StreamOptions], None] | None = getattr(stream_fn, "check_key", None)
         if check is None or self.get_api_key is not None:
             return
         try:
-            check(self.options_for(self.model, self.stream_fn))
+            check(self.options_for(model, stream_fn))
         except AuthError as error:
-            if not self.withholds_key(self.model, self.stream_fn):
+            if not self.withholds_key(model, stream_fn):
                 raise
-            raise self.explain_withheld(error, self.model) from None
+            raise self.explain_withheld(error, model) from None
 
     def explain_withheld(self, error: AuthError, model: ModelSpec) -> AuthError:
         """The error with the hint that there is a key, given for somebody else."""

@@ -14,7 +14,7 @@ def agent(*replies: Any, usage: Usage = Usage(input=1, output=1), **options: Any
 
 
 def model_of(agent: Agent) -> ScriptedModel:
-    return agent._stream_fn  # type: ignore[return-value]
+    return agent._config.stream_fn  # type: ignore[return-value]
 
 
 def task(name: str, text: str = "do it", number: int = 1) -> ToolCall:

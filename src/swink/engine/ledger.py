@@ -102,7 +102,7 @@ class Ledger:
         self.emit = emit
         self.slots = slots_of(policies)
         self.account = Account(config.price)
-        self.model = config.model
+        self.model = config.spec
         self.turn = 0
         self.requests = 0
         self.produced: list[Message] = []

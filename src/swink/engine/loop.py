@@ -32,7 +32,7 @@ from swink.messages import (
     as_messages,
 )
 from swink.policy import Inject, Replace, Stop, Turn, consult
-from swink.tool import as_tools
+from swink.tool import as_offers
 
 
 def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
@@ -97,8 +97,8 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
     ledger.enter_pending()
     run.check()
     overflow, run.overflow = run.overflow, False
-    if run.prompt_source is not run.context.system_prompt:
-        await run.write_prompt()
+    await run.set_up()
+    run.check()
     messages = await transform_context(run, overflow)
     run.check()
     if run.slots.pre_turn:
@@ -201,11 +201,11 @@ def _open_stream(
     prompts: Sequence[Message], context: AgentContext, config: AgentLoopConfig
 ) -> EventStream[None]:
     history = History(context.messages)
-    own = AgentContext(context.system_prompt, (), as_tools(context.tools))
+    as_offers(context.tools)  # what is no tool is refused before anything starts
 
     def begin(buffer: Buffer) -> Run:
         config.check_key()
-        run = Run(config, own, history, buffer.push, lambda run: buffer.wake())
+        run = Run(config, context, history, buffer.push, lambda run: buffer.wake())
         run.start(prompts, take_turns(run), None)
         return run
 

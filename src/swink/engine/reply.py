@@ -33,7 +33,7 @@ _LIMITS = Timeout()
 async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
     """Ask the model, and its fallbacks in turn, until one reply is complete; an `End` if none is."""
     config, ledger = run.config, run.ledger
-    ledger.model, stream_fn, fallbacks = config.model, config.stream_fn, config.fallbacks
+    (ledger.model, stream_fn), *fallbacks = run.routes
     used, attempt, recovered = 0, 0, False
     while True:
         attempt += 1
@@ -91,12 +91,12 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     ledger, watch = run.ledger, run.watch
     model, tools = ledger.model, run.tools
+    offered = () if model.capabilities is not None and not model.capabilities.tools else tools
+    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
     options = run.config.options
     if options.api_key is not None or run.config.get_api_key is not None or run.tool_choice is not None:
         options = await _options(run, model, stream_fn)
         run.check()
-    offered = () if model.capabilities is not None and not model.capabilities.tools else tools
-    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
     assembly = ledger.assembly = Assembly()
     ledger.requests += 1
     limits = _LIMITS

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
 from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
 from swink.redact import describe_error
-from swink.tool import Tool
+from swink.tool import Tool, as_offers, offered_tools
 
 log = logging.getLogger("swink")
 
@@ -124,10 +125,13 @@ class Run:
         tool_choice: str | None = None,
         overflow: bool = False,
     ) -> None:
-        self.config = config
+        self._given = config
+        self.config = copy(config)
+        self.routes = config.routes()
         self.context = context
         self.deps = config.deps if deps is None else deps
-        self.extra_tools = tuple(tools)
+        self.extra_tools = self.tools = tuple(tools)
+        self._offers: Sequence[Any] | None = None
         self.tool_choice = tool_choice
         self.overflow = overflow
         self.dropped: dict[int, int] | None = None
@@ -164,14 +168,36 @@ class Run:
         if self.ledger.closed or self.life.aborted is not None:
             raise asyncio.CancelledError
 
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools of this turn."""
-        return (*self.context.tools, *self.extra_tools) if self.extra_tools else tuple(self.context.tools)
+    async def set_up(self) -> None:
+        """Take what the turn works with, once: what is changed from now on acts at the next turn."""
+        before, config = self.config, copy(self._given)
+        prompt, offers = self.context.system_prompt, self.context.tools
+        self.config = config
+        if (
+            config.model is not before.model
+            or config.stream_fn is not before.stream_fn
+            or config.fallbacks is not before.fallbacks
+        ):
+            self.routes = config.routes()
+        self.ledger.model = self.routes[0][0]
+        if offers is not self._offers:
+            await self._take_tools(offers)
+        if prompt is not self.prompt_source:
+            await self.write_prompt(prompt)
 
-    async def write_prompt(self) -> None:
+    async def _take_tools(self, offers: Sequence[Any]) -> None:
+        """The tools of this turn; a list may be changed in place, and sources are asked at every turn."""
+        given = as_offers(offers)
+        tools = [offer for offer in given if isinstance(offer, Tool)]
+        if len(tools) < len(given):
+            self.tools = await offered_tools(given, self.extra_tools, self.config.warned)
+        else:
+            self.tools = (*tools, *self.extra_tools)
+            self._offers = offers if isinstance(offers, tuple) else None
+
+    async def write_prompt(self, prompt: SystemPrompt) -> None:
         """Bring the system prompt up to date: a text is read at every turn, a function asked once a run."""
-        prompt = self.prompt_source = self.context.system_prompt
+        self.prompt_source = prompt
         if isinstance(prompt, str):
             self.system_prompt = prompt
             return
@@ -194,7 +220,7 @@ class Run:
             *ledger.account.totals,
             copy_state(config.state),
             self.tools,
-            (config.model, *[model for model, _ in config.fallbacks]),
+            tuple([model for model, _ in self.routes]),
             config.options.max_tokens,
             ledger.requests,
             tuple(ledger.injected),

@@ -3,6 +3,7 @@
 from swink.messages import ToolResult
 from swink.schema import copy_json
 from swink.tool.definition import Tool, as_tool, as_tools, call_off_loop, tool
+from swink.tool.source import ToolSource, as_offers, offered_tools
 from swink.tool.toolcontext import DepsT, ToolContext
 from swink.tool.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 
@@ -13,7 +14,9 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "ToolSource",
     "Transfer",
+    "as_offers",
     "as_result",
     "as_tool",
     "as_tools",
@@ -21,5 +24,6 @@ __all__ = [
     "copy_json",
     "cut_result",
     "failure",
+    "offered_tools",
     "tool",
 ]
