@@ -9,10 +9,10 @@ run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 test-more: .venv/.ready-to-test
-	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m more --timeout 900
+	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000
 
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .
