@@ -45,7 +45,8 @@ extensions = st.builds(Extension, words, json_values)
 user_content = st.lists(texts | images | extensions, max_size=3).map(tuple)
 assistant_content = st.lists(texts | thinkings | tool_calls | images | extensions, max_size=4).map(tuple)
 
-usages = st.builds(Usage, counts, counts, counts, counts, counts, st.dictionaries(words, counts, max_size=2))
+extras = st.dictionaries(words, counts, max_size=2)
+usages = st.builds(Usage, counts, counts, counts, counts, counts, extras, st.booleans())
 costs = st.builds(Cost, numbers, numbers, numbers, numbers, numbers)
 stop_reasons = st.sampled_from(["stop", "length", "tool_use", "aborted", "error", "transfer"])
 

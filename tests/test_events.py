@@ -33,6 +33,7 @@ from swink.stream import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageUpdate,
     decode_event,
     encode_event,
     protocol,
@@ -53,8 +54,8 @@ FIELDS = {
     },
     "report": {ContextCompacted: st.builds(CompactionReport, counts, counts, counts, st.booleans())},
     "delay": {RetryScheduled: numbers},
-    "usage": {Done: strategies.usages, Error: strategies.usages},
-    "cost": {Done: st.none() | strategies.costs},
+    "usage": dict.fromkeys((Done, Error, UsageUpdate), strategies.usages),
+    "cost": dict.fromkeys((Done, UsageUpdate), st.none() | strategies.costs),
     "retry_after": {Error: st.none() | numbers},
 }
 BY_TYPE = {

@@ -398,7 +398,7 @@ def test_blocks_that_are_open_at_a_failure_close_in_index_order():
     writer.fail(NetworkError("lost"))
     events = written(writer)
     assert events[-4:-1] == [ThinkingEnd(thinking), TextEnd(text), ToolCallEnd(call)]
-    assert events[-1] == Error("lost", "network", usage=Usage(3, 1))
+    assert events[-1] == Error("lost", "network", usage=Usage(3, 1, unknown=True))
     assert Text("hi") in assemble(*events)
 
 

@@ -129,7 +129,10 @@ ContentBlock = Text | Thinking | ToolCall | Image | Extension
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens. The four categories are disjoint; `total` is their sum unless the provider reports another."""
+    """Tokens. The four categories are disjoint; `total` is their sum unless the provider reports another.
+
+    `unknown`: a provider never said how many there were in all, so the figures are the least it can be.
+    """
 
     input: int = 0
     output: int = 0
@@ -137,6 +140,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_write: int = 0
     total: int = 0
     extra: dict[str, int] = {}
+    unknown: bool = False
 
     def __post_init__(self) -> None:
         if not self.total:
@@ -153,6 +157,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_write + other.cache_write,
             self.total + other.total,
             extra,
+            self.unknown or other.unknown,
         )
 
 

@@ -129,6 +129,8 @@ class PolicyContext(Struct, frozen=True):
     """The same object throughout a run: a key for what policies remember of it, in a `WeakKeyDictionary`."""
     attempt: AssistantMessage | None = None
     """Before a retry: what arrived of the failed request, and its cost, which is not in `usage` yet."""
+    reported_cost: Cost | None = None
+    """As `cost`, without the replies of which no provider said anything."""
 
 
 class RunKey:

@@ -28,7 +28,7 @@ from swink.errors import MisuseError
 from swink.events import TurnEnd
 from swink.messages import Base64Source
 from swink.policies import Budget, MaxTurns
-from swink.stream import Done, Error, Start, TextDelta, TextStart
+from swink.stream import UNREPORTED, Done, Error, Start, TextDelta, TextStart
 from swink.testing import Pause, ScriptedModel
 
 CALLS = [call(number, n=number) for number in range(20)]
@@ -195,7 +195,8 @@ async def test_an_unpriced_sub_agent_makes_the_cost_unknown_and_stops_the_run():
 
 async def test_a_retried_failure_does_not_free_what_is_held():
     budget = Budget(max_tokens=10_000, scope="session")
-    scene = Scene(budget, [NetworkError("down"), "done"], retry=ExponentialBackoff(base_delay=0))
+    unsent = [Start(), Error("down", "network", usage=Usage())]
+    scene = Scene(budget, [unsent, "done"], retry=ExponentialBackoff(base_delay=0))
     assert (await scene.run()).text == "done"
     assert budget.spent.usage.total == 2, "nothing stays held after a run"
 
@@ -481,7 +482,9 @@ async def test_a_history_that_is_assigned_during_a_run_costs_nothing():
     assert budget.spent.usage.total == 10
 
 
-@pytest.mark.parametrize("usage", [Usage(input=500, output=1_000), Usage()], ids=["reported", "not reported"])
+@pytest.mark.parametrize(
+    "usage", [Usage(input=500, output=1_000), UNREPORTED], ids=["reported", "not reported"]
+)
 async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budget(usage: Usage):
     asked = 0
 
@@ -509,7 +512,8 @@ async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budge
 
 
 async def test_requests_that_fail_before_they_cost_anything_are_retried():
-    model = ScriptedModel([NetworkError("refused"), NetworkError("refused"), "done"])
+    unsent = [Start(), Error("refused", "network", usage=Usage())]
+    model = ScriptedModel([unsent, unsent, "done"])
     agent = Agent(
         PRICED, stream_fn=model, policies=[Budget(max_tokens=2_000)], retry=ExponentialBackoff(base_delay=0)
     )

@@ -319,7 +319,7 @@ async def test_an_error_inside_the_stream_is_typed_and_keeps_what_arrived(type: 
     result = await replay(
         start(), *text("partly")[:2], {"type": "error", "error": {"type": type, "message": "Oh"}}
     )
-    assert result.terminal == Error("Oh", kind, usage=Usage(5, 1))
+    assert result.terminal == Error("Oh", kind, usage=Usage(5, 1, unknown=True))
     assert result.message.text == "partly"
 
 
@@ -333,7 +333,7 @@ OWN_ERROR = '{"code": 500, "message": "It broke.", "type": "server_error"}'
 async def test_an_error_in_another_shape_is_not_lost(event: str):
     body = sse(start(), *text("partly")[:2], names=True) + event.encode()
     result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
-    assert result.terminal == Error("It broke.", "network", usage=Usage(5, 1))
+    assert result.terminal == Error("It broke.", "network", usage=Usage(5, 1, unknown=True))
     assert result.message.text == "partly"
 
 
@@ -482,7 +482,7 @@ async def test_a_refusal_is_a_start_and_a_typed_error(
     result = await read(AnthropicStreamFn(base_url=server.url, api_key="k"), MODEL)
     assert result.events[0] == Start()
     assert len(result.events) == 2
-    assert result.terminal == Error(f"HTTP {status}: {error['message']}", kind, 7.0)
+    assert result.terminal == Error(f"HTTP {status}: {error['message']}", kind, 7.0, Usage())
 
 
 async def test_without_a_key_the_error_names_the_variable():

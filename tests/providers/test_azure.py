@@ -103,7 +103,7 @@ async def test_a_filtered_prompt_is_content_filtered(server: LoopbackServer):
         msgspec.json.encode({"error": error}), status=400, headers={"content-type": "application/json"}
     )
     result = await read(AzureStreamFn(base_url=server.url, api_key="k"), MODEL)
-    assert result.terminal == Error("HTTP 400: The response was filtered", "content_filtered")
+    assert result.terminal == Error("HTTP 400: The response was filtered", "content_filtered", usage=Usage())
 
 
 @pytest.mark.parametrize(

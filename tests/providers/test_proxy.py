@@ -961,12 +961,28 @@ def test_a_reply_spells_out_its_terminals():
     assert msgspec.json.decode(encode_reply(Done("stop", Usage(1, 2)))[6:]) == {
         "type": "done",
         "stop_reason": "stop",
-        "usage": {"input": 1, "output": 2, "cache_read": 0, "cache_write": 0, "total": 3, "extra": {}},
+        "usage": {
+            "input": 1,
+            "output": 2,
+            "cache_read": 0,
+            "cache_write": 0,
+            "total": 3,
+            "extra": {},
+            "unknown": False,
+        },
     }
     assert msgspec.json.decode(encode_reply(Error("m", "network"))[6:]) == {
         "type": "error",
         "kind": "network",
         "message": "m",
         "retry_after": None,
-        "usage": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0, "total": 0, "extra": {}},
+        "usage": {
+            "input": 0,
+            "output": 0,
+            "cache_read": 0,
+            "cache_write": 0,
+            "total": 0,
+            "extra": {},
+            "unknown": True,
+        },
     }

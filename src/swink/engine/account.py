@@ -1,18 +1,55 @@
-"""The account of a run: tokens and what they cost."""
+"""The account of a run: tokens and what they cost.
 
-from collections.abc import Callable
+What an attempt has used is known if it came to its end and its provider said so, or if it was refused, since
+then nothing was generated. Of an attempt that was cut off (by an abort, a time limit, a lost connection) what
+was reported until then is counted and priced, and its usage is marked as unknown beyond that.
+"""
 
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from math import fsum, isfinite
+
+from swink import catalog
+from swink.errors import AgentError
 from swink.messages import Cost, ModelSpec, Price, Usage
+from swink.stream import Assembly
+from swink.tool import ToolContext
+
+Spent = tuple[Usage, Cost | None]
+"""Tokens and what they cost; None: unknown."""
+
+payer: ContextVar[ToolContext | None] = ContextVar("swink.payer", default=None)
+"""The call that pays for the runs that are started in this context."""
+
+_NOTHING: Spent = (Usage(), Cost())
+_CATEGORIES = Cost.__struct_fields__
+_NO_PARTS: Sequence[Sequence[float]] = [()] * len(_CATEGORIES)
 
 
 class Account:
-    """Tokens and cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown."""
+    """Tokens and cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown.
 
-    __slots__ = ("_price", "_price_of", "_priced", "_sums", "_unadded")
+    A run that was started by a tool call charges the call too, at once.
+    """
+
+    __slots__ = (
+        "_lost",
+        "_parts",
+        "_price",
+        "_price_of",
+        "_priced",
+        "_unadded",
+        "_unpriced",
+        "_usage",
+        "payer",
+    )
 
     def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
-        self._sums: tuple[Usage, Cost | None] | None = None
-        self._unadded: list[tuple[Usage, Cost | None]] | None = None
+        self.payer = payer.get()
+        self._usage = Usage()
+        self._parts = _NO_PARTS
+        self._lost = self._unpriced = False
+        self._unadded: list[Spent] | None = None
         self._price_of = price_of
         self._priced: ModelSpec | None = None
         self._price: Price | None = None
@@ -22,20 +59,69 @@ class Account:
         if self._unadded is None:
             self._unadded = []
         self._unadded.append((usage, cost))
+        if self.payer is not None:
+            self.payer.charge(usage, cost)
 
     @property
-    def totals(self) -> tuple[Usage, Cost | None]:
+    def totals(self) -> Spent:
         """All tokens so far, and what they cost: None if unknown. Added up when somebody asks."""
-        usage, cost = self._sums or (Usage(), Cost())
-        for more, price in self._unadded or ():
-            usage += more
-            cost = cost + price if cost is not None and price is not None else None
-        self._sums, self._unadded = (usage, cost), None
-        return self._sums
+        cost = self.reported_cost
+        return self._usage, None if self._lost else cost
+
+    @property
+    def reported_cost(self) -> Cost | None:
+        """What it costs without the attempts of which no provider said anything."""
+        if self._unadded:
+            costs: list[Cost] = []
+            for usage, cost in self._unadded:
+                self._usage += usage
+                if cost is not None:
+                    costs.append(cost)
+                elif usage.unknown and not usage.total:
+                    self._lost = True
+                else:
+                    self._unpriced = True
+            if costs:
+                pairs = zip(self._parts, _amounts(costs), strict=True)
+                self._parts = [_exact([*parts, *amounts]) for parts, amounts in pairs]
+            self._unadded = None
+        return None if self._unpriced else Cost(*map(fsum, self._parts))
 
     def price(self, model: ModelSpec, usage: Usage) -> Cost | None:
-        """What the usage costs: by the spec's own price, else by the price table, else unknown."""
+        """What the usage costs: by the spec's own price, else the caller's table, else the catalog."""
+        if not usage.total:
+            return None if usage.unknown else Cost()
         if self._priced is not model:
             self._priced = model
-            self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+            known = model.price or (self._price_of(model) if self._price_of is not None else None)
+            self._price = known or catalog.price_of(model)
         return self._price.cost(usage) if self._price is not None else None
+
+    def attempt(self, model: ModelSpec, assembly: Assembly | None, error: AgentError | None = None) -> Spent:
+        """What an attempt has used so far and cost, also if it ends here; nothing if nobody was asked."""
+        if assembly is None:
+            return _NOTHING
+        usage, cost = assembly.spent(error)
+        return usage, self.price(model, usage) if cost is None else cost
+
+
+def total_cost(costs: Iterable[Cost | None]) -> Cost | None:
+    """The sum, in whatever order; None if one of them is unknown."""
+    every = list(costs)
+    known = [cost for cost in every if cost is not None]
+    return Cost(*map(fsum, _amounts(known))) if len(known) == len(every) else None
+
+
+def _amounts(costs: Sequence[Cost]) -> list[list[float]]:
+    """The amounts of each category."""
+    return [[getattr(cost, name) for cost in costs] for name in _CATEGORIES]
+
+
+def _exact(amounts: list[float]) -> list[float]:
+    """The sum of some amounts as a few that are exactly as much, so that no order of adding matters."""
+    parts: list[float] = []
+    while rest := fsum([*amounts, *[-part for part in parts]]):
+        parts.append(rest)
+        if not isfinite(rest):
+            break
+    return parts

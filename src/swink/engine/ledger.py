@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swink.codec import encode_state
 from swink.config import AgentLoopConfig
-from swink.engine.account import Account
+from swink.engine.account import Account, Spent
 from swink.engine.history import History, paired
 from swink.errors import AgentError
 from swink.events import (
@@ -69,15 +69,28 @@ class Call:
 class CallContext(ToolContext):
     """What a call of a run reports to its ledger, until it is settled."""
 
-    __slots__ = ("_ledger",)
+    __slots__ = ("_ledger", "_runs")
 
     def __init__(self, ledger: "Ledger", call: Call, state: dict[str, Any], deps: Any) -> None:
         ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps)
         self._ledger: Ledger | None = ledger
+        self._runs: tuple[Ledger, ...] = ()
+
+    def pays_for(self, run: "Ledger") -> None:
+        """A run was started inside the call, which charges what it spends to it."""
+        self._runs = (*self._runs, run)
 
     def close(self) -> None:
-        """The call is settled: whatever still runs of it is ignored."""
+        """The call is settled: whatever still runs of it is ignored, and paid for as if it ended here."""
+        if self._runs:
+            for usage, cost in self.open_attempts():
+                self.charge(usage, cost)
+            self._runs = ()
         self._ledger = None
+
+    def open_attempts(self) -> list[Spent]:
+        """What the attempts that are under way inside the call have spent."""
+        return [spent for run in self._runs for spent in run.open_attempts()]
 
     def _report(self, update: Any) -> None:
         if self._ledger is not None:
@@ -102,6 +115,8 @@ class Ledger:
         self.emit = emit
         self.slots = slots_of(policies)
         self.account = Account(config.price)
+        if isinstance(self.account.payer, CallContext):
+            self.account.payer.pays_for(self)
         self.model = config.spec
         self.turn = 0
         self.requests = 0
@@ -168,29 +183,29 @@ class Ledger:
 
     def attempt(self, error: AgentError) -> AssistantMessage:
         """What arrived of the attempt that failed, and what it cost."""
-        usage = self._usage
-        cost = self.account.price(self.model, usage)
+        usage, cost = self._spent(error)
         return (self.assembly or Assembly()).message(self.model, "error", usage=usage, cost=cost, error=error)
+
+    def open_attempts(self) -> list[Spent]:
+        """What the attempts under way, here and in the runs inside, have spent if they end here."""
+        if self.assembly is not None:
+            return [self._spent()]
+        contexts = [call.context for call in self.calls if call.context is not None]
+        return [spent for context in contexts for spent in context.open_attempts()]
 
     def discard_reply(self, attempt: int, error: AgentError) -> None:
         """Forget what a failed attempt showed, but not what it cost."""
         if self.assembly is not None and self.assembly.has_content:
             self.emit(MessageDiscarded(attempt, str(error)))
-        if (usage := self._usage).total:
-            self.account.charge(usage, self.account.price(self.model, usage))
+        self.account.charge(*self._spent(error))
         self.assembly = None
 
     def commit_reply(
-        self,
-        tools: Sequence[Tool],
-        stop_reason: StopReason,
-        usage: Usage,
-        cost: Cost | None,
-        error: AgentError | None = None,
+        self, tools: Sequence[Tool], stop_reason: StopReason, error: AgentError | None = None
     ) -> None:
         """Price the reply, put it into the history and end it."""
         self._refuse_if_closed()
-        cost = cost or self.account.price(self.model, usage)
+        usage, cost = self._spent(error)
         message = self._vetted(
             (self.assembly or Assembly()).message(
                 self.model, stop_reason, usage=usage, cost=cost, error=error
@@ -210,7 +225,7 @@ class Ledger:
 
     def commit_partial(self, ending: Literal["error", "aborted"], error: AgentError | None) -> None:
         """Keep what arrived of a reply that did not come to its end, and what it cost."""
-        self.commit_reply((), ending, self._usage, None, error)
+        self.commit_reply((), ending, error)
 
     def settle(self, call: Call, result: ToolResult) -> None:
         """Give a call its result, once."""
@@ -279,11 +294,8 @@ class Ledger:
             emit(AgentEnd(tuple(self.produced), stop_reason, reason))
             self._apply_changes()
 
-    @property
-    def _usage(self) -> Usage:
-        """What the current attempt reported of its usage."""
-        terminal = self.assembly.terminal if self.assembly is not None else None
-        return terminal.usage if terminal is not None else Usage()
+    def _spent(self, error: AgentError | None = None) -> Spent:
+        return self.account.attempt(self.model, self.assembly, error)
 
     def _commit(self, message: Message, queue: list[Any]) -> Message:
         """Announce a message and keep it; it leaves the head of its queue in the same step."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from swink.config import AgentContext, AgentLoopConfig
+from swink.engine.account import payer
 from swink.engine.dispatch import Outcome, run_batch
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.history import History, paired
@@ -59,6 +60,7 @@ async def take_turns(run: Run) -> None:
     """The whole run: what its task does."""
     try:
         await started()
+        payer.set(None)  # what is started inside this run is not charged past it
         run.end(await _until_done(run))
     except asyncio.CancelledError:
         run.end(End("aborted"))

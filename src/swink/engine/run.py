@@ -225,6 +225,7 @@ class Run:
             ledger.requests,
             tuple(ledger.injected),
             self._key,
+            reported_cost=ledger.account.reported_cost,
         )
 
     def end(self, end: End, failure: BaseException | None = None) -> None:

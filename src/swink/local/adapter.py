@@ -21,9 +21,10 @@ from swink.local.prompt import Answer, ForcedCall, Native, Wanted, chat_messages
 from swink.local.runtime import Settings
 from swink.local.states import Listener
 from swink.local.weights import KNOWN
-from swink.messages import ModelSpec, Usage
+from swink.messages import Cost, ModelSpec, Usage
 from swink.schema import Shape
 from swink.stream import (
+    UNREPORTED,
     AssistantMessageEvent,
     Error,
     LlmContext,
@@ -31,6 +32,7 @@ from swink.stream import (
     StreamOptions,
     Timeout,
     ToolSpec,
+    UsageUpdate,
     parse_arguments,
 )
 
@@ -96,6 +98,7 @@ class LocalStreamFn:
         request = _request(model, context, options, wanted, head)
         exchange = _Exchange(local, options, options.session_id or id(self))
         yield Start()
+        yield UsageUpdate(UNREPORTED, Cost())  # it is free, however far it comes
         match wanted:
             case ForcedCall(tools):
                 grammar = call_grammar(tools)
@@ -168,6 +171,7 @@ class _Exchange:
                     yield event
                 return
             usage = reply.usage
+            yield UsageUpdate(usage, Cost())
         yield Error(
             f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}",
             "stream",

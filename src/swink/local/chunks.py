@@ -7,7 +7,7 @@ from typing import Any, cast
 from swink.local.calls import CallParser
 from swink.local.thinking import Piece, ReplyParser
 from swink.messages import Cost, StopReason, Usage
-from swink.stream import AssistantMessageEvent, BlockWriter, Done, Error
+from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error
 
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
 
@@ -19,7 +19,7 @@ class ChunkDecoder:
     """
 
     def __init__(self, call: CallParser | None = None, spent: Usage = Usage()) -> None:
-        self._writer = BlockWriter(spent)
+        self._writer = BlockWriter(spent + UNREPORTED)
         self._parser = ReplyParser()
         self._call = call
         self._call_block: int | None = None
@@ -51,7 +51,7 @@ class ChunkDecoder:
             self._error = _error_of(chunk["error"], self.usage)
             return []
         if "usage" in chunk:
-            self._writer.usage = self._spent + _usage_of(chunk["usage"])
+            self._writer.report(self._spent + _usage_of(chunk["usage"]), Cost())
         for choice in chunk.get("choices", ()):
             self._reason = choice.get("finish_reason") or self._reason
             delta = choice.get("delta", {})

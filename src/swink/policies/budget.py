@@ -57,6 +57,7 @@ class Budget(Policy):
     the output: `expected_output` tokens, or else the `max_tokens` that are asked for, or else 1,000 and the
     thinking budget (in any case as many as the last reply had). `reserve=False` counts only what was spent.
     With a cost limit, a model or fallback without a known price stops the run, unless `unknown_price="warn"`.
+    What no provider reported is never 0: a reply that was cut off is counted as what was sent and arrived.
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """
@@ -115,7 +116,7 @@ class Budget(Policy):
     def pre_turn(self, ctx: PolicyContext) -> RetryVerdict:
         """Stop if this call may exceed a limit; otherwise hold what it may cost."""
         row = self._row(ctx)
-        row.report(Spent(ctx.usage, ctx.cost))
+        row.report(_spent(ctx))
         return self._hold(ctx, row)
 
     def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
@@ -134,12 +135,15 @@ class Budget(Policy):
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Take the run's own figures, which include its sub-agents."""
         if (row := self._current_row()) is not None:
-            row.report(Spent(ctx.usage, ctx.cost))
+            row.report(_spent(ctx))
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """Take the figures of the whole run, which include the attempts of a turn that failed."""
         if ctx.run is not None and (row := self._of_run.get(ctx.run)) is not None:
-            row.report(Spent(ctx.usage, ctx.cost))
+            last = ctx.messages[-1] if ctx.messages else None
+            if row.asked and isinstance(last, AssistantMessage):
+                row.take(last)  # it was cut off where the row is not at hand
+            row.report(_spent(ctx))
             row.ended = True
 
     def _hold(self, ctx: PolicyContext, row: "_Row") -> RetryVerdict:
@@ -151,10 +155,11 @@ class Budget(Policy):
                 f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; "
                 "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
             )
-        estimate = _estimate(ctx, models, spent, self.expected_output) if self.reserve else Spent()
-        if problem := self._problem(spent, estimate):
+        estimate = _estimate(ctx, models, spent, self.expected_output)
+        held = estimate if self.reserve else Spent()
+        if problem := self._problem(spent, held):
             return Stop(problem)
-        row.held, row.price, row.asked = estimate, models[0][1], True
+        row.held, row.estimate, row.price, row.asked = held, estimate, models[0][1], True
         return None
 
     def _problem(self, spent: Spent, estimate: Spent) -> str | None:
@@ -226,7 +231,7 @@ class _Row:
         self.inside = Spent()
         self.cut = Spent()
         self.own = self.reported = self.uncharged = 0
-        self.held = Spent()
+        self.held = self.estimate = Spent()
         self.price: Price | None = None
         self.asked = self.ended = False
         self.below: list[_Row] = []
@@ -250,14 +255,14 @@ class _Row:
         return sum((row.total for row in self.below), own)
 
     def take(self, message: AssistantMessage) -> None:
-        """Count a reply; one that was cut off cost something too, which is estimated if need be."""
-        usage, cost = message.usage, message.cost if message.usage.total else Cost()
-        self.own += usage.total
-        if message.failed and message.content and not usage.total:
-            usage = Usage(input=_input(self.held.usage), output=estimate_tokens(message))
-            cost = self.price.cost(usage) if self.price is not None else Cost()
-            self.unreported += Spent(usage, cost)
-        self.spent += Spent(usage, cost)
+        """Count a reply; what its provider did not report of it is estimated."""
+        self.own += message.usage.total
+        self.spent += _reported(message)
+        if message.usage.unknown:
+            rest = _unreported(message, _input(self.estimate.usage), self.price)
+            rest = rest if self.price is not None else Spent(rest.usage, self.estimate.cost)
+            self.unreported += rest
+            self.spent += rest
         self.held, self.asked = Spent(), False
 
     def report(self, spent: Spent) -> None:
@@ -333,11 +338,36 @@ def _written(price: Price, usage: Usage) -> Cost:
     return price.cost(Usage(output=usage.output, cache_write=usage.input))
 
 
+def _spent(ctx: PolicyContext) -> Spent:
+    """The figures of a run; what was not reported is left out, since it is estimated reply by reply."""
+    return Spent(ctx.usage, ctx.reported_cost if ctx.cost is None else ctx.cost)
+
+
+def _reported(message: AssistantMessage) -> Spent:
+    usage, cost = message.usage, message.cost
+    return Spent(usage, Cost() if cost is None and not usage.total else cost)
+
+
+def _unreported(message: AssistantMessage, sent: int, price: Price | None) -> Spent:
+    """What a reply has used beyond the figures of its provider, going by what was sent and what arrived."""
+    usage = message.usage
+    rest = Usage(0 if _input(usage) else sent, max(0, estimate_tokens(message) - usage.output), unknown=True)
+    return Spent(rest, Cost() if price is None else price.cost(rest))
+
+
 def _recorded(ctx: PolicyContext) -> Spent:
-    """What the messages before this run say they cost."""
+    """What the messages before this run have cost, by what they say, and estimated where they cannot."""
     new = {id(message) for message in ctx.fresh}
-    replies = [item for item in ctx.messages if isinstance(item, AssistantMessage) and id(item) not in new]
-    return sum((Spent(item.usage, item.cost if item.usage.total else Cost()) for item in replies), Spent())
+    spent, sent = Spent(), 0
+    for message in ctx.messages:
+        if isinstance(message, AssistantMessage) and id(message) not in new:
+            spent += _reported(message)
+            if message.usage.unknown:
+                model = ModelSpec(message.provider, message.model)
+                price = ctx.model.price if str(model) == str(ctx.model) else None
+                spent += _unreported(message, sent, price or catalog.price_of(model))
+        sent += estimate_tokens(message)
+    return spent
 
 
 def _input(usage: Usage) -> int:

@@ -291,9 +291,10 @@ class _Decoder:
                 name: value for name, value in msgspec.structs.asdict(counts).items() if value is not None
             }
             self._counts = msgspec.structs.replace(self._counts, **given)
-            self._reply.usage = self._spent + _usage(self._counts)
+            self._reply.report(self._spent + _usage(self._counts))
 
     def _stop(self, end: _Delta) -> None:
+        self._reply.settle()
         match end.stop_reason:
             case "tool_use":
                 self._reply.done("tool_use")

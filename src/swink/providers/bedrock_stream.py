@@ -165,7 +165,8 @@ class ConverseDecoder:
                 self._stop_reason = event.stop_reason or ""
             case "metadata":
                 self._counted = True
-                self._reply.usage = _usage(event.usage or _Usage())
+                if event.usage is not None:
+                    self._reply.report(_usage(event.usage))
             case _:
                 pass
         if self._stop_reason is not None and self._counted:
@@ -210,6 +211,7 @@ class ConverseDecoder:
             )
 
     def _finish(self, reason: str) -> None:
+        self._reply.settle()
         for block in self._blocks.values():
             if block.thinking is not None:
                 self._end(block)

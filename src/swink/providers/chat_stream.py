@@ -75,7 +75,6 @@ class ChatDecoder:
         self._filtered: set[str] = set()
         self._refusal: list[str] = []
         self._details: dict[int, dict[str, Any]] = {}
-        self._cost: Cost | None = None
 
     def feed(self, chunk: bytes) -> None:
         """Read the events that these bytes complete."""
@@ -169,17 +168,18 @@ class ChatDecoder:
 
     def _finish(self) -> None:
         reason, reply = self._finish_reason, self._reply
+        reply.settle()
         if self._refusal:
             raise ContentFiltered("".join(self._refusal))
         match reason:
             case "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn":
                 self._calls.check()
-                reply.done("tool_use" if self._calls.any else "stop", cost=self._cost)
+                reply.done("tool_use" if self._calls.any else "stop")
             case "tool_calls" | "function_call":
                 self._calls.check()
-                reply.done("tool_use", cost=self._cost)
+                reply.done("tool_use")
             case "length" | "model_length" | "max_tokens":
-                reply.done("length", cost=self._cost)
+                reply.done("length")
             case "content_filter":
                 what = f" ({', '.join(sorted(self._filtered))})" if self._filtered else ""
                 raise ContentFiltered(f"the provider's content filter stopped the reply{what}")
@@ -191,14 +191,14 @@ class ChatDecoder:
                 raise StreamError(f"unknown finish reason {reason!r}")
 
     def _count(self, usage: dict[str, Any]) -> None:
-        self._reply.usage = usage_of(usage)
         match usage:
             case {"cost": int() | float() as cost} if cost:
-                self._cost = Cost(total=float(cost))
+                own = Cost(total=float(cost))
             case {"cost_in_usd_ticks": int() as ticks} if ticks:
-                self._cost = Cost(total=ticks / TICKS_PER_DOLLAR)
+                own = Cost(total=ticks / TICKS_PER_DOLLAR)
             case _:
-                pass
+                own = None
+        self._reply.report(usage_of(usage), own)
 
 
 class _Call:

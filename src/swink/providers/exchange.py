@@ -19,7 +19,7 @@ from swink.errors import ModelError, NetworkError, StreamError
 from swink.hosts import is_secret_header
 from swink.messages import clean
 from swink.providers.failure import failure, parse_error, read_capped, refusal
-from swink.providers.http import Request, Response, client_for, timeout_for
+from swink.providers.http import Request, Response, Unsent, client_for, timeout_for
 from swink.redact import redact_text
 from swink.stream import AssistantMessageEvent, BlockWriter, Start, StreamOptions, Timeout
 
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 Explain = Callable[[Response, bytes], ModelError]
 DRAIN_SECONDS = 0.05
+LOST = frozenset((408, 499, 502, 504, *range(520, 528)))
+"""Statuses of gateways whose server may be answering all the same; any other refuses the request."""
 SHOWN_BYTES = 200
 
 
@@ -55,6 +57,7 @@ async def exchange(
     An answer of one of the `refused_types` is an error, unless its bytes turn out to be a stream.
     """
     reply = BlockWriter()
+    reply.settled = True  # nothing is sent yet
     response: Response | None = None
     secrets: list[str] = []
     yield Start()
@@ -63,8 +66,10 @@ async def exchange(
         secrets = secrets_of(sent)
         decode = decoder(reply)
         while sent is not None:
+            reply.settled = False
             response = await client_for(options).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
+                reply.settled = response.status not in LOST
                 if explain is None or response.status < 400:
                     raise await refusal(response, *secrets)
                 raise explain(response, await read_capped(response))
@@ -82,6 +87,7 @@ async def exchange(
             sent = decode.end() if reply.terminal is None else None
             await response.aclose()
     except ModelError as error:
+        reply.settled = reply.settled or isinstance(error, Unsent)
         error.message = redact_text(error.message, *secrets)
         reply.fail(error)
     finally:

@@ -179,6 +179,7 @@ class _Decoder:
     def end(self) -> None:
         if self._finish is None:
             raise cut_short()
+        self._reply.settle()
         message = self._finish.finish_message or ""
         match self._finish.finish_reason:
             case "STOP":
@@ -199,8 +200,9 @@ class _Decoder:
             self._counts.update(
                 {name: value for name, value in event.usage_metadata.items() if type(value) is int}
             )
-            self._reply.usage = _usage(self._counts)
+            self._reply.report(_usage(self._counts))
         if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
+            self._reply.settle()
             why = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
             raise ContentFiltered(f"the provider blocked the prompt: {why}")
         for candidate in event.candidates or ():

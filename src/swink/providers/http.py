@@ -43,6 +43,10 @@ class Request(Struct, frozen=True):
         return [("method", self.method), ("url", self.url)]
 
 
+class Unsent(NetworkError):
+    """No connection came about: the request never reached anybody."""
+
+
 class Response(Protocol):
     """An answer whose body is read by iterating over it; header names are lower-case."""
 
@@ -100,7 +104,10 @@ class AiohttpClient:
             answer = await pool.request(request, timeout)
         except (aiohttp.ClientError, OSError) as error:
             await pool.leave()
-            raise NetworkError(_explain(request.url, error)) from error
+            # No other time limit than that of connecting is set.
+            unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError)
+            failed = Unsent if unsent else NetworkError
+            raise failed(_explain(request.url, error)) from error
         except ValueError as error:  # a header that HTTP cannot carry
             await pool.leave()
             raise StreamError(_explain(request.url, error)) from None

@@ -222,7 +222,9 @@ class _Decoder:
                 read,
                 self._estimate,
             )
-        self._reply.usage = Usage(read, written, extra=extra)
+        if line.prompt_eval_count is not None or line.eval_count is not None:
+            self._reply.report(Usage(read, written, extra=extra))
+        self._reply.settle()
         match line.done_reason:
             case "stop" | "tool_calls" | None | "":
                 self._reply.done("tool_use" if self._calls else "stop")

@@ -31,6 +31,7 @@ from swink.stream import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    UsageUpdate,
 )
 
 
@@ -137,10 +138,10 @@ class _Decoder:
                 self._end(index, ToolCallDelta, signature)
             case Done("length"):
                 reply.terminal = event  # what is still open was cut off, and stays so
-            case Done(stop_reason, usage, cost):
-                reply.done(stop_reason, usage, cost)
-            case Error():
+            case Done() | Error():
                 reply.finish(event)
+            case UsageUpdate(usage, cost):
+                reply.report(usage, cost)
             case Start():
                 pass
 

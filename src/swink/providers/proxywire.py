@@ -31,7 +31,16 @@ from swink.messages import (
 )
 from swink.providers.convert import read_image
 from swink.providers.exchange import encode_body
-from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamOptions, encode_event
+from swink.stream import (
+    UNREPORTED,
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamOptions,
+    encode_event,
+)
 
 _WEB = re.compile(r"https?://|data:", re.I)
 _OWN = re.compile(r"\s*(?:s3|gs|file):", re.I)
@@ -180,7 +189,7 @@ class _Announcement(Struct, frozen=True):
 
 
 def _old_error(message: str, rest: dict[str, Any]) -> Error:
-    usage = msgspec.convert(rest.get("usage") or {}, Usage)
+    usage = msgspec.convert(rest["usage"], Usage) if rest.get("usage") else UNREPORTED
     return Error(message, "aborted" if rest.get("stop_reason") == "aborted" else None, None, usage)
 
 

@@ -223,7 +223,9 @@ class _Decoder:
         self._reply.end(index, _signature(item) if item.type == "reasoning" else None)
 
     def _finish(self, response: _Response) -> None:
-        self._reply.usage = _usage(response.usage or {})
+        if response.usage is not None:
+            self._reply.report(_usage(response.usage))
+        self._reply.settle()
         if self._refusal:
             raise ContentFiltered("".join(self._refusal))
         reason = (response.incomplete_details or {}).get("reason")

@@ -24,7 +24,16 @@ from swink.providers.proxywire import VERSION, WireRequest, decode_request, enco
 from swink.redact import describe_error, redact_text
 from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, serve_app
-from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
+from swink.stream import (
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamFn,
+    StreamOptions,
+    UsageUpdate,
+)
 
 logger = logging.getLogger("swink.serve")
 
@@ -75,6 +84,7 @@ class _Job(Struct, frozen=True):
     model: ModelSpec
     context: LlmContext
     options: StreamOptions
+    version: int = VERSION
 
 
 class _Proxy:
@@ -175,7 +185,8 @@ class _Proxy:
             options = StreamOptions(**msgspec.structs.asdict(request.options))
         except InvalidInput as error:
             raise _Refused(400, str(error)) from None
-        return _Job(stream_fn, model, LlmContext(request.system, request.messages, request.tools), options)
+        context = LlmContext(request.system, request.messages, request.tools)
+        return _Job(stream_fn, model, context, options, request.version)
 
     def _model(self, request: WireRequest) -> ModelSpec:
         """The model asked for; version 1 may leave the provider out where there is only one."""
@@ -234,6 +245,8 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
             if not started and not isinstance(event, Start):
                 yield Start()
             started = True
+            if isinstance(event, UsageUpdate) and job.version == 1:
+                continue  # version 1 has no such event
             if isinstance(event, Error):
                 event = msgspec.structs.replace(event, message=redact_text(event.message))
             yield event

@@ -4,6 +4,7 @@ from swink.stream.assembly import DEEPEST as DEEPEST
 from swink.stream.assembly import Assembly as Assembly
 from swink.stream.assembly import accumulate as accumulate
 from swink.stream.assembly import parse_arguments as parse_arguments
+from swink.stream.protocol import UNREPORTED as UNREPORTED
 from swink.stream.protocol import AssistantMessageEvent as AssistantMessageEvent
 from swink.stream.protocol import Delta as Delta
 from swink.stream.protocol import Done as Done
@@ -23,6 +24,7 @@ from swink.stream.protocol import ToolCallDelta as ToolCallDelta
 from swink.stream.protocol import ToolCallEnd as ToolCallEnd
 from swink.stream.protocol import ToolCallStart as ToolCallStart
 from swink.stream.protocol import ToolSpec as ToolSpec
+from swink.stream.protocol import UsageUpdate as UsageUpdate
 from swink.stream.protocol import decode_event as decode_event
 from swink.stream.protocol import encode_event as encode_event
 from swink.stream.writer import BlockWriter as BlockWriter

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, ClassVar, cast, get_args
 
 import msgspec
+from msgspec.structs import replace
 
-from swink.errors import NetworkError, StreamError, error_for
+from swink.errors import AgentError, NetworkError, StreamError, error_for
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -19,6 +20,7 @@ from swink.messages import (
     clean,
 )
 from swink.stream.protocol import (
+    UNREPORTED,
     AssistantMessageEvent,
     Delta,
     Done,
@@ -33,6 +35,7 @@ from swink.stream.protocol import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    UsageUpdate,
 )
 
 DEEPEST = 128
@@ -60,12 +63,13 @@ class Assembly:
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = ("_blocks", "_open", "_started", "began", "terminal")
+    __slots__ = ("_blocks", "_open", "_started", "began", "report", "terminal")
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
         self._started = False
+        self.report: UsageUpdate | None = None
         self.terminal: Done | Error | None = None
         self.began = time.time()
 
@@ -78,6 +82,25 @@ class Assembly:
     def size(self) -> int:
         """How much content has arrived, counted in blocks and deltas."""
         return len(self._blocks) + sum(len(block.parts) for block in self._blocks)
+
+    def spent(self, error: AgentError | None = None) -> tuple[Usage, Cost | None]:
+        """What it has used, as far as anybody said, and the cost where the stream gave one.
+
+        A reply that is not complete may have used more than was reported last, and how much is unknown; one
+        that was refused with this error has used nothing.
+        """
+        end, report = self.terminal, self.report
+        cost = end.cost if isinstance(end, Done) else None
+        usage = UNREPORTED if end is None else end.usage
+        if report is not None:
+            cost = report.cost if cost is None else cost
+            if usage.unknown and usage.total <= report.usage.total:
+                usage = report.usage
+                if not usage.unknown and not isinstance(end, Done):
+                    usage = replace(usage, unknown=True)
+        elif usage.unknown and error is not None and error.kind in _REFUSALS and not self._blocks:
+            return Usage(), Cost()
+        return usage, cost
 
     def feed(self, event: AssistantMessageEvent) -> bool:
         """Take one event; True if it is a delta to show."""
@@ -157,6 +180,13 @@ class Assembly:
         if not isinstance(event, TextEnd):
             block.end = event
 
+    def _report(self, event: UsageUpdate) -> None:
+        if not self._started:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        if problem := _malformed_figures(event):
+            raise StreamError(f"stream protocol: {_name(event)} with {problem}")
+        self.report = event
+
     def _terminate(self, event: Done | Error) -> None:
         if not self._started:
             raise StreamError(f"stream protocol: {_name(event)} before start")
@@ -181,6 +211,7 @@ class Assembly:
         TextEnd: _close_block,
         ThinkingEnd: _close_block,
         ToolCallEnd: _close_block,
+        UsageUpdate: _report,
         Done: _terminate,
         Error: _terminate,
     }
@@ -192,11 +223,9 @@ _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelt
 
 def _malformed(event: Done | Error) -> str | None:
     """What a terminal event carries that it must not, or None."""
-    if not isinstance(event.usage, Usage):
-        return f"usage {event.usage!r}"
+    if problem := _malformed_figures(event):
+        return problem
     if isinstance(event, Done):
-        if event.cost is not None and not isinstance(event.cost, Cost):
-            return f"cost {event.cost!r}"
         return None if event.stop_reason in _STOP_REASONS else f"stop reason {event.stop_reason!r}"
     if not isinstance(event.message, str):
         return f"message {event.message!r}"
@@ -205,21 +234,26 @@ def _malformed(event: Done | Error) -> str | None:
     return None
 
 
+def _malformed_figures(event: UsageUpdate | Done | Error) -> str | None:
+    if not isinstance(event.usage, Usage):
+        return f"usage {event.usage!r}"
+    cost = None if isinstance(event, Error) else event.cost
+    return None if cost is None or isinstance(cost, Cost) else f"cost {cost!r}"
+
+
 async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelSpec) -> AssistantMessage:
     """The whole reply of a stream as one message; an error event is a message with `stop_reason="error"`."""
     assembly = Assembly()
     async for event in stream:
         assembly.feed(event)
     match assembly.terminal:
-        case Done(stop_reason, usage, cost):
+        case Done(stop_reason):
+            usage, cost = assembly.spent()
             return assembly.message(model, stop_reason, usage=usage, cost=cost)
-        case Error(message, kind, retry_after, usage):
-            return assembly.message(
-                model,
-                "error",
-                usage=usage,
-                error=error_for(kind, message, model=str(model), retry_after=retry_after),
-            )
+        case Error(message, kind, retry_after):
+            error = error_for(kind, message, model=str(model), retry_after=retry_after)
+            usage, cost = assembly.spent(error)
+            return assembly.message(model, "error", usage=usage, cost=cost, error=error)
         case None:
             raise NetworkError("the stream ended without a terminal event", model=str(model))
 
@@ -285,5 +319,9 @@ def _name(event: Any) -> str:
     return str(event.__struct_config__.tag) if type(event) in _KINDS else type(event).__name__
 
 
+_REFUSALS = frozenset(
+    ("auth", "throttled", "model_retired", "context_window_exceeded", "cache_miss", "misuse")
+)
+"""Kinds of errors that come before anything is generated, unless there is content."""
 _KINDS = frozenset(get_args(AssistantMessageEvent))
 _STOP_REASONS = frozenset(get_args(StopReason))

@@ -1,7 +1,7 @@
 """What models say: the events of one reply, and how a model is asked for it.
 
     Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
-          | ToolCallStart ToolCallDelta* ToolCallEnd )*  then exactly one of  Done | Error
+          | ToolCallStart ToolCallDelta* ToolCallEnd | UsageUpdate )*  then exactly one of  Done | Error
 
 A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error`
 blocks may still be open; anywhere else an open block is a violation.
@@ -88,21 +88,35 @@ class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field=
     signature: str | None = None
 
 
+UNREPORTED = Usage(unknown=True)
+"""The usage of a reply whose provider has said nothing about it."""
+
+
+class UsageUpdate(Struct, frozen=True, gc=False, tag="usage_update", tag_field="type", omit_defaults=True):
+    """What the reply has used so far, which is kept if it is cut off; a later one replaces it."""
+
+    usage: Usage
+    cost: Cost | None = None
+
+
 class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
     """The reply is complete."""
 
     stop_reason: StopReason = "stop"
-    usage: Usage = Usage()
+    usage: Usage = UNREPORTED
     cost: Cost | None = None
 
 
 class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_defaults=True):
-    """The reply failed; without a kind the wording of the message decides."""
+    """The reply failed; without a kind the wording of the message decides.
+
+    `usage` is what it has used all the same: `Usage()` if nothing was generated.
+    """
 
     message: str
     kind: ErrorKind | None = None
     retry_after: float | None = None
-    usage: Usage = Usage()
+    usage: Usage = UNREPORTED
 
     @property
     def cause(self) -> BaseException | None:
@@ -110,7 +124,7 @@ class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_
         return vars(self).get("cause")
 
     @classmethod
-    def of(cls, error: ModelError, usage: Usage = Usage()) -> "Error":
+    def of(cls, error: ModelError, usage: Usage = UNREPORTED) -> "Error":
         """The event that says what an exception says, with the exception's cause."""
         made = cls(error.message, error.kind, error.retry_after, usage)
         vars(made)["cause"] = error.__cause__
@@ -129,6 +143,7 @@ AssistantMessageEvent = (
     | ToolCallStart
     | ToolCallDelta
     | ToolCallEnd
+    | UsageUpdate
     | Done
     | Error
 )
@@ -231,8 +246,9 @@ class LlmContext(Struct, frozen=True):
 class StreamFn(Protocol):
     """Ask a model for one reply, yielding it as it arrives.
 
-    Yield `Start`, then blocks, then exactly one `Done` or `Error`; or raise an `AgentError`. Cancellation is
-    asyncio's: release connections in `finally`.
+    Yield `Start`, then blocks, then exactly one `Done` or `Error`; or raise an `AgentError`. A provider that
+    counts tokens on the way: yield a `UsageUpdate` at once. Cancellation is asyncio's: release connections in
+    `finally`.
     """
 
     def __call__(

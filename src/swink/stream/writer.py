@@ -1,13 +1,16 @@
 """One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
 
-Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end` and `done`;
-the writer holds the stream events until they are taken. So every reply ends in the same way: open blocks
-close in index order, then comes one terminal.
+Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `report`
+and `done`; the writer holds the stream events until they are taken. So every reply ends in the same way: open
+blocks close in index order, then comes one terminal.
 """
+
+from msgspec.structs import replace
 
 from swink.errors import ModelError
 from swink.messages import Cost, StopReason, Usage
 from swink.stream.protocol import (
+    UNREPORTED,
     AssistantMessageEvent,
     Delta,
     Done,
@@ -21,13 +24,15 @@ from swink.stream.protocol import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    UsageUpdate,
 )
 
 
 class BlockWriter:
     """The events of one reply: `take()` what is pending; `terminal` is set once the reply is over.
 
-    `usage` is what is known so far; a reply that fails reports it.
+    `usage` is what was reported so far. A reply that fails has used more than that, unless it is `settled`:
+    nothing was generated, or the provider ended it with its final figures.
     """
 
     __slots__ = (
@@ -38,11 +43,13 @@ class BlockWriter:
         "_signatures",
         "_text",
         "_thinking",
+        "cost",
+        "settled",
         "terminal",
         "usage",
     )
 
-    def __init__(self, usage: Usage = Usage()) -> None:
+    def __init__(self, usage: Usage = UNREPORTED) -> None:
         self._pending: list[AssistantMessageEvent] = []
         self._open: dict[int, type[Delta]] = {}
         self._signatures: dict[int, str] = {}
@@ -52,6 +59,8 @@ class BlockWriter:
         self._thinking: int | None = None
         self.terminal: Done | Error | None = None
         self.usage = usage
+        self.cost: Cost | None = None
+        self.settled = False
 
     @property
     def current(self) -> int | None:
@@ -129,13 +138,30 @@ class BlockWriter:
         """Whether anything was added to a block."""
         return index in self._filled
 
-    def done(self, stop_reason: StopReason, usage: Usage | None = None, cost: Cost | None = None) -> None:
-        """The reply is complete."""
-        self.finish(Done(stop_reason, self.usage if usage is None else usage, cost))
+    def report(self, usage: Usage, cost: Cost | None = None) -> None:
+        """What the reply has used so far; it goes out at once, since the reply may be cut off."""
+        if usage != self.usage or cost != self.cost:
+            self.usage, self.cost = usage, self.cost if cost is None else cost
+            self._pending.append(UsageUpdate(usage, self.cost))
 
-    def fail(self, error: ModelError, usage: Usage | None = None) -> None:
+    def settle(self) -> None:
+        """The provider has ended the reply, one way or another: what it reported, if anything, is final."""
+        self.settled = not self.usage.unknown
+
+    def done(self, stop_reason: StopReason, usage: Usage | None = None, cost: Cost | None = None) -> None:
+        """The reply is complete; without figures those that were reported last are final."""
+        self.finish(
+            Done(stop_reason, self.usage if usage is None else usage, self.cost if cost is None else cost)
+        )
+
+    def fail(self, error: ModelError) -> None:
         """The reply failed."""
-        self.finish(Error.of(error, self.usage if usage is None else usage))
+        usage = self.usage
+        if self.settled:
+            usage = usage if usage.total else Usage()
+        elif not usage.unknown:
+            usage = replace(usage, unknown=True)
+        self.finish(Error.of(error, usage))
 
     def finish(self, terminal: Done | Error) -> None:
         """The reply is over: close the blocks that are open, in index order.

@@ -13,12 +13,12 @@ import msgspec
 from swink.agent import Agent
 from swink.codec import plain, to_builtins
 from swink.config import AgentResult
+from swink.engine.account import payer
 from swink.engine.waiting import resolve
 from swink.errors import InvalidTool
-from swink.events import MessageEnd
-from swink.messages import AssistantMessage, Cost, Text, ToolResult, Usage
+from swink.messages import AssistantMessage, Text, ToolResult
 from swink.teams.member import Ensemble, Maker, Member, perform, start_over
-from swink.teams.nested import NestedEvent, inside
+from swink.teams.nested import inside
 from swink.teams.transfer import current_route
 from swink.tool import Tool, ToolContext, ToolError
 
@@ -65,15 +65,12 @@ def agent_tool(
         # The call runs in a task of its own, so these hold for it and for what it starts alone.
         _depth.set(depth + 1)
         current_route.set(None)
-        bill = _Bill(ctx)
+        payer.set(ctx)
 
         def emit(event: Any) -> None:
-            nested = inside(name, event, call_id)
-            bill.add(nested)
-            ctx.update(nested)
+            ctx.update(inside(name, event, call_id))
 
         result = await perform(member, arguments["task"], emit, output=output)
-        bill.settle(result)
         return _answer(name, result, output is not None)
 
     schema = {
@@ -97,32 +94,6 @@ def agent_tool(
         requires_approval=requires_approval,
         sequential=remember,
     )
-
-
-class _Bill:
-    """What a sub-agent spends, charged to the call as it happens, so an aborted agent is paid for too."""
-
-    def __init__(self, ctx: ToolContext) -> None:
-        self._ctx = ctx
-        self._usage = Usage()
-        self._cost = Cost()
-
-    def add(self, nested: NestedEvent) -> None:
-        """Charge for a reply, of the agent or of one inside it."""
-        match nested.event:
-            case MessageEnd(AssistantMessage(usage=usage, cost=cost)) if usage.total:
-                self._usage += usage
-                self._cost += cost or Cost()
-                self._ctx.charge(usage, cost)
-            case _:
-                pass
-
-    def settle(self, result: AgentResult) -> None:
-        """Charge for what no reply showed: attempts that failed and were retried."""
-        rest = _minus(result.usage, self._usage)
-        cost = None if result.cost is None else Cost(total=max(0.0, result.cost.total - self._cost.total))
-        if rest.total or cost is None:
-            self._ctx.charge(rest, cost)
 
 
 async def _member(agent: Member | Maker, remember: bool) -> Member:
@@ -171,13 +142,3 @@ def _was_cut_off(result: AgentResult) -> bool:
 
 def _said(text: str, details: dict[str, Any]) -> ToolResult:
     return ToolResult((Text(text),), details)
-
-
-def _minus(whole: Usage, part: Usage) -> Usage:
-    return Usage(
-        max(0, whole.input - part.input),
-        max(0, whole.output - part.output),
-        max(0, whole.cache_read - part.cache_read),
-        max(0, whole.cache_write - part.cache_write),
-        max(0, whole.total - part.total),
-    )

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.config import AgentResult
+from swink.engine.account import total_cost
 from swink.messages import AssistantMessage, Cost, StopReason, Text, Usage
 
 
@@ -14,7 +15,9 @@ def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:
     every = list(results)
     last = every[-1] if every else AgentResult(())
     messages = tuple(message for result in every for message in result.messages)
-    whole = replace(last, messages=messages, usage=total_usage(every), cost=total_cost(every))
+    usage = sum((result.usage for result in every), Usage())
+    cost = total_cost(result.cost for result in every)
+    whole = replace(last, messages=messages, usage=usage, cost=cost)
     return replace(whole, **fields)
 
 
@@ -34,18 +37,3 @@ def blamed(name: str, result: AgentResult) -> AgentResult:
 def closing(text: str) -> AgentResult:
     """A result that only says something, so that it becomes the text of a sum."""
     return AgentResult((AssistantMessage((Text(text),)),), cost=Cost())
-
-
-def total_usage(results: Iterable[AgentResult]) -> Usage:
-    """The usage of all."""
-    return sum((result.usage for result in results), Usage())
-
-
-def total_cost(results: Iterable[AgentResult]) -> Cost | None:
-    """The cost of all; one unknown makes it unknown."""
-    total = Cost()
-    for result in results:
-        if result.cost is None:
-            return None
-        total += result.cost
-    return total

@@ -22,6 +22,7 @@ from swink.stream import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageUpdate,
 )
 
 Piece = Any
@@ -97,6 +98,8 @@ def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent
                 stop_reason = "tool_use"
                 json = msgspec.json.encode(arguments).decode() if partial is None else partial
                 _write_block(writer, writer.begin_call(id, name), json, signature)
+            case UsageUpdate(usage, cost):
+                writer.report(usage, cost)
             case Done() | Error():
                 writer.finish(piece)
                 break
