@@ -240,3 +240,7 @@ def test_model_error_is_caught_as_agent_error():
     with pytest.raises(AgentError):
         raise error_for(None, "whatever")
     assert issubclass(ModelError, AgentError)
+
+
+def test_every_error_of_ours_is_an_agent_error():
+    assert issubclass(MisuseError, AgentError)

@@ -1,6 +1,7 @@
 """The stream protocol (S1-S3): what is valid assembles into one message, and every violation is named."""
 
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,8 +27,11 @@ from swink.stream import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    accumulate,
     parse_arguments,
 )
+from swink.testing import ScriptedModel
+from tests.scripted import make
 from tests.strategies import json_objects, words
 
 MODEL = ModelSpec("acme", "m1")
@@ -478,3 +482,27 @@ def test_whatever_is_written_keeps_the_protocol(steps, end):
     else:
         writer.done(end)
     assert len(assemble(*written(writer))) <= len(steps)
+
+
+async def test_accumulate_gives_the_whole_reply():
+    agent, _ = make([])
+    message = await accumulate(ScriptedModel([["a", "b"]])(agent.model, None, None), agent.model)  # type: ignore[arg-type]
+    assert (message.text, message.stop_reason) == ("ab", "stop")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Done("stop", None),  # type: ignore[arg-type]
+        Done("banana"),  # type: ignore[arg-type]
+        Error(None),  # type: ignore[arg-type]
+        Error("m", "throttled", "soon"),  # type: ignore[arg-type]
+        ToolCallStart(0, None, None),  # type: ignore[arg-type]
+    ],
+)
+async def test_garbage_in_an_event_is_a_named_violation(event: Any):
+    agent, seen = make([[Start(), event]])
+    result = await agent.run("go")
+    assert result.error_kind == "stream"
+    assert "stream protocol" in (result.error or "")
+    seen.check()

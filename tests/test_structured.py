@@ -25,9 +25,10 @@ from swink import (
     ToolError,
     tool,
 )
-from swink.errors import InvalidInput
+from swink.errors import InvalidInput, MisuseError
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
+from tests.scripted import make
 from tests.strategies import json_values
 
 
@@ -472,3 +473,14 @@ async def test_an_output_that_is_an_object_is_not_wrapped(output: Any):
 
 def agent_tools(output: Any) -> list[Any]:
     return [StructuredOutput(output, 0).tool.parameters_schema]
+
+
+async def test_a_tool_named_like_the_output_tool_is_refused():
+    @tool(name="final_output")
+    async def mine() -> str:
+        return "x"
+
+    agent, _ = make(["x"], tools=[mine])
+    with pytest.raises(MisuseError, match="rename"):
+        await agent.run("go", output=int)
+    assert not agent.is_running

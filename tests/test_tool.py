@@ -14,9 +14,11 @@ import annotated_types as at
 import msgspec
 import pydantic
 import pytest
+from msgspec.structs import replace
 
 from swink.errors import AgentError, InvalidInput, InvalidTool
 from swink.messages import Cost, Extension, Image, Text, Thinking, ToolCall, UrlSource, Usage
+from swink.schema import Shape
 from swink.tool import (
     InvalidArguments,
     Tool,
@@ -708,3 +710,16 @@ def test_annotated_text_describes_a_parameter():
     def f(x: Annotated[int, "how many"]) -> None: ...
 
     assert f.parameters_schema["properties"]["x"]["description"] == "how many"
+
+
+async def test_a_tool_given_another_shape_is_held_to_it():
+    @tool
+    async def small(number: int) -> int:
+        """Small numbers."""
+        return number
+
+    strict = replace(
+        small, shape=Shape({"type": "object", "properties": {"number": {"type": "integer", "maximum": 9}}})
+    )
+    with pytest.raises(InvalidArguments, match="9"):
+        await strict.execute("1", {"number": 10}, ToolContext("1", "small"))

@@ -9,7 +9,7 @@ import pytest
 
 from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError, ToolCall, ToolResult, tool
 from swink.errors import InvalidInput
-from swink.stream import Error, Start
+from swink.stream import Done, Error, Start
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, fallback, rate_limited, recorded, replayed
 
@@ -187,3 +187,28 @@ def test_a_rate_limit_that_limits_nothing_is_refused(limits: dict[str, Any]):
 def test_a_fallback_of_nothing_is_refused():
     with pytest.raises(InvalidInput, match=r"fallback\(first, second"):
         fallback()
+
+
+async def test_wrappers_take_streams_that_cannot_be_closed(tmp_path: Any):
+    class Plain:
+        def __init__(self) -> None:
+            self.events = iter([Start(), Done()])
+
+        def __aiter__(self) -> "Plain":
+            return self
+
+        async def __anext__(self) -> Any:
+            try:
+                return next(self.events)
+            except StopIteration:
+                raise StopAsyncIteration from None
+
+    for wrap in (recorded, cached):
+        agent = Agent("test:m", stream_fn=wrap(lambda *call: Plain(), tmp_path / wrap.__name__))
+        assert (await agent.run("go")).stop_reason == "stop"
+
+
+async def test_a_cache_holds_no_secrets(tmp_path: Any):
+    path = tmp_path / "cache.jsonl"
+    await Agent("test:m", stream_fn=cached(ScriptedModel(["sk-proj-abcdefghijklmnop123456"]), path)).run("go")
+    assert "abcdefghijklmnop" not in path.read_text()
