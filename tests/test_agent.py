@@ -83,7 +83,7 @@ async def test_run_run_sync_and_stream_give_equal_histories(name: str):
 
 
 async def test_input_may_be_text_blocks_messages_or_a_list_of_them():
-    image = Image.from_file("cat.png")
+    image = Image.from_url("https://x/cat.png")
     for value, expected in [
         ("hi", [UserMessage("hi")]),
         (Text("hi"), [UserMessage("hi")]),
@@ -422,7 +422,7 @@ async def test_only_what_a_user_may_say_can_be_queued():
     with pytest.raises(MisuseError):
         agent_on().steer(ToolResultMessage("1", "x", "y"))
     agent = agent_on("ok")
-    agent.steer([Text("look"), Image.from_file("cat.png")])
+    agent.steer([Text("look"), Image.from_url("https://x/cat.png")])
     await agent.run("hi")
     assert len(agent.messages[1].content) == 2
 

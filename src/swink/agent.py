@@ -14,7 +14,7 @@ from typing_extensions import TypeForm, TypeVar
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
 from swink.checks import check_hook, check_list, check_seconds, check_word
-from swink.codec import copy_state, savable
+from swink.codec import copy_state
 from swink.config import (
     QUEUE_MODES,
     AgentContext,
@@ -529,7 +529,7 @@ class Agent:
         return SavedAgent(
             model=self.model,
             system_prompt=prompt if isinstance(prompt, str) else "",
-            messages=savable(self.messages),
+            messages=list(self.messages),
             steering=list(_vetted([*self._pending(), *self._steering], self._config.policies)),
             follow_up=list(_vetted(self._follow_up, self._config.policies)),
             state=copy_state(self.state),

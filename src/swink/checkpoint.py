@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swink.codec import to_builtins
 from swink.errors import InvalidInput, MisuseError
-from swink.messages import AssistantMessage, Message, ModelSpec
-from swink.tool import Tool, ToolContext, ToolError
+from swink.jsondata import from_data
+from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage
+from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, full_text, is_tool_name
 
 VERSION = 1
 
@@ -26,8 +28,14 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
     state: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_data(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return to_builtins(self)
+        """Plain JSON data, whatever the messages hold.
+
+        A result that was cut for the model says here only how long it was: every checkpoint would repeat it.
+        """
+        data = to_builtins(replace(self, messages=[], steering=[], follow_up=[]))
+        for name in ("messages", "steering", "follow_up"):
+            data[name] = [to_builtins(_without_full_text(message)) for message in getattr(self, name)]
+        return data
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "SavedAgent":
@@ -42,20 +50,33 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
                 f"checkpoint version {version!r} is not {VERSION}: another release of swink wrote it"
             )
         try:
-            return msgspec.convert(data, cls)
-        except msgspec.ValidationError as error:
+            return msgspec.convert(from_data(data), cls)
+        except (msgspec.ValidationError, RecursionError) as error:
             raise MisuseError(f"not a checkpoint: {error}") from error
 
 
 def placeholders(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Tool]:
-    """A tool that explains itself for each one the messages used and `tools` no longer has."""
+    """A tool that explains itself for each one the messages used and `tools` no longer has.
+
+    What a model made up gets none: no tool can have had the name. Nor does the tool of `output=`.
+    """
     used = {
         call.name
         for message in messages
         if isinstance(message, AssistantMessage)
         for call in message.tool_calls
+        if is_tool_name(call.name) and call.name != FINAL_OUTPUT
     }
     return [_placeholder(name) for name in sorted(used - {tool.name for tool in tools})]
+
+
+def _without_full_text(message: Message) -> Message:
+    if not isinstance(message, ToolResultMessage) or (full := full_text(message)) is None:
+        return message
+    details = {"full_length": len(full)} | {
+        key: value for key, value in message.details.items() if key != "full_text"
+    }
+    return replace(message, details=details)
 
 
 def _placeholder(name: str) -> Tool:

@@ -9,7 +9,6 @@ from typing_extensions import TypeVar
 
 from swink import catalog
 from swink.checks import check_hook, check_list, check_positive, check_type, check_word
-from swink.codec import to_builtins
 from swink.context import SlidingWindow, TransformFn, in_order
 from swink.errors import (
     AgentError,
@@ -20,6 +19,7 @@ from swink.errors import (
 )
 from swink.events import final_text
 from swink.hosts import origin_of
+from swink.jsondata import copy_data
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
 from swink.policy import Approve, Policy
 from swink.retry import ExponentialBackoff, RetryStrategy
@@ -317,7 +317,7 @@ def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[
         wrong = given if isinstance(saved, Mapping) else saved
         raise InvalidInput(f"state is a dict of JSON data, not {type(wrong).__name__}")
     try:
-        return to_builtins({**saved, **(given or {})})
+        return copy_data({**saved, **(given or {})})
     except Exception as error:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         raise InvalidInput(f"state is a dict of JSON data ({error}); pass other objects as deps=") from error

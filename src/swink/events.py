@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from swink.codec import plain
+from swink.jsondata import decode_with, encode
 from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason
 from swink.stream import Delta
 from swink.stream import TextDelta as TextDelta
@@ -194,12 +194,12 @@ AgentEvent = (
 
 def encode_agent_event(event: AgentEvent) -> bytes:
     """An event as JSON."""
-    return msgspec.json.encode(event, enc_hook=plain)
+    return encode(event)
 
 
 def decode_agent_event(data: bytes | str) -> AgentEvent:
     """An event from JSON; an unknown type is an error that names it."""
-    return _decoder.decode(data)
+    return decode_with(_decoder, data)
 
 
 def final_text(messages: Sequence[Message]) -> str:

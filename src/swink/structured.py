@@ -12,9 +12,9 @@ from swink.engine.run import Run
 from swink.errors import InvalidInput, StructuredOutputFailed
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.schema import Shape, partial_json, partial_value
-from swink.tool import Tool, ToolContext, ToolError, call_off_loop
+from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, call_off_loop
 
-NAME = "final_output"
+NAME = FINAL_OUTPUT
 _NUDGE = f"Give your answer by calling the tool {NAME!r}; plain text is not read."
 DONE = "structured output received"
 NOTHING: Any = object()

@@ -203,7 +203,7 @@ def test_native_histories_keep_calls_and_results_apart():
 
 
 def test_an_image_from_the_user_is_an_error_and_one_from_a_tool_is_mentioned():
-    picture = Image.from_file("x.png")
+    picture = Image.from_url("https://x/x.png")
     with pytest.raises(StreamError, match="takes no images"):
         chat_messages(context(UserMessage((Text("look"), picture))), Answer(), StreamOptions())
     history = [*rounds(OSLO)[:-1], ToolResultMessage("1", "weather", (picture,))]

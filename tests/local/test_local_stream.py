@@ -95,7 +95,7 @@ async def test_llama_cpp_takes_every_grammar(model: LocalStreamFn):
 
 async def test_images_are_refused_clearly(model: LocalStreamFn):
     with pytest.raises(StreamError, match="takes no images"):
-        await events_of(model, [UserMessage((Text("What is this?"), Image.from_file("x.png")))])
+        await events_of(model, [UserMessage((Text("What is this?"), Image.from_url("https://x/x.png")))])
 
 
 async def test_an_empty_context_is_refused(model: LocalStreamFn):

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from swink.codec import encode_state
@@ -29,6 +28,7 @@ from swink.events import (
     TurnEnd,
     TurnStart,
 )
+from swink.jsondata import decode
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -332,11 +332,7 @@ class Ledger:
         if not self._state and not self._known_state:
             return None
         before, self._known_state = self._known_state, encode_state(self._state)
-        delta = {
-            key: msgspec.json.decode(value)
-            for key, value in self._known_state.items()
-            if before.get(key) != value
-        }
+        delta = {key: decode(value) for key, value in self._known_state.items() if before.get(key) != value}
         removed = tuple([key for key in before if key not in self._known_state])
         return StateChanged(delta, removed) if delta or removed else None
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from swink.checkpoint import SavedAgent
-from swink.codec import savable
 from swink.engine.waiting import resolve
 from swink.errors import InvalidInput
 from swink.policies.inputs import check_number
@@ -122,8 +121,7 @@ def _ignore_result(task: "asyncio.Task[None]") -> None:
 
 
 def _data(ctx: PolicyContext) -> Data:
-    messages = savable(ctx.messages)
     saved = SavedAgent(
-        model=ctx.model, system_prompt=ctx.system_prompt, messages=messages, state=dict(ctx.state)
+        model=ctx.model, system_prompt=ctx.system_prompt, messages=list(ctx.messages), state=dict(ctx.state)
     )
     return saved.to_data()

@@ -6,19 +6,17 @@ is_own(message, model)       whether the thinking in a message may be sent back 
 """
 
 import asyncio
-import base64
 import hashlib
-import mimetypes
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from swink.blocks import read_source
 from swink.engine.history import Snapshot
-from swink.errors import StreamError
+from swink.errors import InvalidInput, StreamError
 from swink.messages import (
     AssistantMessage,
     Base64Source,
@@ -41,12 +39,6 @@ INTERRUPTED = "error: no result; the call was interrupted"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None) -> list[LlmMessage]:
@@ -212,16 +204,6 @@ def data_url(source: Base64Source | UrlSource | FileSource) -> str:
             raise StreamError(f"image {path} was not read")
 
 
-def read_image(source: FileSource) -> Base64Source:
-    """The bytes of an image on disk, with the media type that they show rather than the name suggests."""
-    path = Path(source.path).expanduser()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StreamError(f"cannot read image {source.path}: {error.strerror or error}") from error
-    return Base64Source(base64.b64encode(data).decode(), source.media_type or _media_type(data, path))
-
-
 def _in_call_order(
     calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]
 ) -> list[ToolResultMessage]:
@@ -254,23 +236,19 @@ def _missing_result(call: ToolCall) -> ToolResultMessage:
     return ToolResultMessage(call.id, call.name, (Text(INTERRUPTED),), True)
 
 
-def _media_type(data: bytes, path: Path) -> str:
-    for magic, media_type in _MAGIC:
-        if data.startswith(magic):
-            return media_type
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    guessed = mimetypes.guess_type(path.name)[0]
-    if guessed is None or not guessed.startswith("image/"):
-        raise StreamError(f"{path} is not an image that can be recognised; give its media_type")
-    return guessed
+async def load_file(block: Any) -> Any:
+    """The block with its image file read; one that is gone becomes a note, and the conversation goes on."""
+    if not isinstance(block, Image) or not isinstance(block.source, FileSource):
+        return block
+    try:
+        return Image(await asyncio.to_thread(read_source, block.source))
+    except InvalidInput as error:
+        return Text(f"[image not shown: {error}]")
 
 
 async def _load(block: Any) -> Any:
     match block:
-        case Image(FileSource() as source):
-            return Image(await asyncio.to_thread(read_image, source))
         case Image(UrlSource(url)) if found := _DATA_URL.match(url):
             return Image(Base64Source(url[found.end() :], found[1]))
         case _:
-            return block
+            return await load_file(block)

@@ -7,7 +7,6 @@ Version 1 has no version field and no tools, its model is a string, and its erro
 instead of a kind.
 """
 
-import asyncio
 import re
 from typing import Any, cast
 
@@ -29,7 +28,7 @@ from swink.messages import (
     UrlSource,
     Usage,
 )
-from swink.providers.convert import read_image
+from swink.providers.convert import load_file
 from swink.providers.exchange import encode_body
 from swink.stream import (
     UNREPORTED,
@@ -230,7 +229,7 @@ def _refuse_references(value: Any) -> None:
 
 
 async def _encode_message(message: LlmMessage) -> dict[str, Any]:
-    content = tuple([await _inline(block) for block in message.content])
+    content = tuple([await load_file(block) for block in message.content])
     sent = msgspec.structs.replace(message, content=content)
     if isinstance(sent, ToolResultMessage):
         sent = msgspec.structs.replace(sent, details=None)
@@ -240,12 +239,6 @@ async def _encode_message(message: LlmMessage) -> dict[str, Any]:
     data.pop("details", None)
     data.pop("cost", None)
     return data
-
-
-async def _inline(block: Any) -> Any:
-    if isinstance(block, Image) and isinstance(block.source, FileSource):
-        return Image(await asyncio.to_thread(read_image, block.source))
-    return block
 
 
 def _all_fields(value: Usage | Cost) -> dict[str, Any]:

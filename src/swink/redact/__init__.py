@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.messages import clean
+from swink.jsondata import clean
 
 MARK = "[redacted]"
 

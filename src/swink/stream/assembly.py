@@ -1,13 +1,15 @@
 """One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from swink.errors import AgentError, NetworkError, StreamError, error_for
+from swink.jsondata import DEEPEST as DEEPEST
+from swink.jsondata import is_shallow
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -37,9 +39,6 @@ from swink.stream.protocol import (
     ToolCallStart,
     UsageUpdate,
 )
-
-DEEPEST = 128
-"""Levels of lists and objects that a call's arguments may have."""
 
 
 class _Block:
@@ -269,31 +268,9 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
-    if not isinstance(value, dict) or (
-        text.count("[") + text.count("{") > DEEPEST and not _is_shallow(value)
-    ):
+    if not isinstance(value, dict) or (text.count("[") + text.count("{") > DEEPEST and not is_shallow(value)):
         return None
     return cast("dict[str, Any]", value)
-
-
-def _is_shallow(value: Any) -> bool:
-    """Whether everybody who copies, checks or shows the value recursively can do so."""
-    layer: list[Any] = [value]
-    for _ in range(DEEPEST):
-        layer = [item for outer in layer for item in _items(outer)]
-        if not layer:
-            return True
-    return False
-
-
-def _items(value: Any) -> Iterable[Any]:
-    match value:
-        case dict():
-            return cast("dict[str, Any]", value).values()
-        case list():
-            return cast("list[Any]", value)
-        case _:
-            return ()
 
 
 def _content(block: _Block) -> Text | Thinking | ToolCall | None:

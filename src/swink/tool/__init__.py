@@ -2,12 +2,29 @@
 
 from swink.messages import ToolResult
 from swink.schema import copy_json
-from swink.tool.definition import Tool, as_tool, as_tools, call_off_loop, tool
+from swink.tool.definition import (
+    FINAL_OUTPUT,
+    Tool,
+    as_tool,
+    as_tools,
+    call_off_loop,
+    is_tool_name,
+    tool,
+)
 from swink.tool.source import ToolSource, as_offers, offered_tools
 from swink.tool.toolcontext import DepsT, ToolContext
-from swink.tool.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
+from swink.tool.toolresult import (
+    InvalidArguments,
+    ToolError,
+    Transfer,
+    as_result,
+    cut_result,
+    failure,
+    full_text,
+)
 
 __all__ = [
+    "FINAL_OUTPUT",
     "DepsT",
     "InvalidArguments",
     "Tool",
@@ -24,6 +41,8 @@ __all__ = [
     "copy_json",
     "cut_result",
     "failure",
+    "full_text",
+    "is_tool_name",
     "offered_tools",
     "tool",
 ]

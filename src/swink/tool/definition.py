@@ -18,6 +18,9 @@ from swink.tool.toolcontext import ToolContext
 from swink.tool.toolresult import InvalidArguments
 from swink.workers import run_in_process, run_in_thread
 
+FINAL_OUTPUT = "final_output"
+"""The name of the tool that a run with `output=` adds."""
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "label": (lambda value: isinstance(value, str), "a string"),
@@ -82,7 +85,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         return cls(name=name, description=description, shape=shape, body=body, label=label, **options)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not is_tool_name(self.name):
             raise InvalidTool(
                 f"tool name {self.name!r} must be 1 to 64 ASCII letters, digits, '_' or '-'; "
                 "set it with @tool(name=...)"
@@ -187,6 +190,11 @@ def tool(
 
         return decorate
     return _from_function(function, name, description, options)
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether a tool can have this name; a model may call one that none can have."""
+    return _NAME.fullmatch(name) is not None
 
 
 def as_tool(value: Any) -> Tool:

@@ -4,13 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from swink.codec import plain
+from swink.blocks import read_file
 from swink.errors import AgentError
-from swink.messages import Extension, Image, Text, ToolResult, clean
+from swink.jsondata import decode, encode, refuse
+from swink.messages import Extension, Image, Text, ToolResult, ToolResultMessage
 
+_CUT = "of {} characters cut …]"
 _RESULT_BLOCKS = Text | Image | Extension
 
 
@@ -43,22 +45,23 @@ class InvalidArguments(ToolError):
 def as_result(value: Any) -> ToolResult:
     """What a tool returned, as a result."""
     if isinstance(value, str):
-        return ToolResult((Text(clean(value)),) if value else ())
+        return ToolResult((Text(value),) if value else ())
     match value:
         case ToolResult():
-            return value
+            content = tuple([read_file(block) for block in value.content])
+            return value if content == value.content else replace(value, content=content)
         case None:
             return ToolResult()
         case Transfer(to, text):
             return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
         case Text() | Image() | Extension():
-            return ToolResult((value,))
+            return ToolResult((read_file(value),))
         case list() | tuple() if (
             value
             and all(isinstance(item, _RESULT_BLOCKS | str) for item in cast("list[Any]", value))
             and any(isinstance(item, _RESULT_BLOCKS) for item in cast("list[Any]", value))
         ):
-            return ToolResult(cast(Any, value))
+            return ToolResult([read_file(item) for item in cast("list[Any]", value)])
         case _:
             return ToolResult((Text(_shown(value)),))
 
@@ -72,10 +75,19 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
     if len(text) <= limit:
         return result
     head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
-    shown = f"{head}\n[… {len(text) - limit} of {len(text)} characters cut …]\n{tail}"
+    shown = f"{head}\n[… {len(text) - limit} {_CUT.format(len(text))}\n{tail}"
     others = tuple(block for block in result.content if not isinstance(block, Text))
     inner = {} if result.details is None else {"details": result.details}
     return ToolResult((Text(shown), *others), {"full_text": text, **inner}, result.is_error)
+
+
+def full_text(result: ToolResult | ToolResultMessage) -> str | None:
+    """The whole text of a result that `cut_result` cut, or None."""
+    match result.details:
+        case {"full_text": str() as text, **others} if others.keys() <= {"details"}:
+            return text if _CUT.format(len(text)) in result.text else None
+        case _:
+            return None
 
 
 def failure(text: str) -> ToolResult:
@@ -84,9 +96,8 @@ def failure(text: str) -> ToolResult:
 
 
 def _shown(value: Any) -> str:
-    try:
-        return msgspec.json.encode(value, enc_hook=plain).decode()
-    except UnicodeEncodeError:  # a lone surrogate somewhere inside, as in the name of a file
-        return clean(
-            json.dumps(msgspec.to_builtins(value, enc_hook=plain), ensure_ascii=False, separators=(",", ":"))
-        )
+    """A value as JSON for the model, which knows infinities by their names; what has no JSON form raises."""
+    data = encode(value, refuse)
+    if b"$number" not in data:
+        return data.decode()
+    return json.dumps(decode(data), ensure_ascii=False, separators=(",", ":"))

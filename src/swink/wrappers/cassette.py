@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.codec import savable
+from swink.codec import to_builtins
 from swink.errors import ErrorKind, ModelError
 from swink.filelock import locked
 from swink.messages import FileSource, Image, ModelSpec
@@ -77,7 +77,7 @@ def identify(
     model: ModelSpec, context: LlmContext, options: StreamOptions, server: str = "", asker: str = ""
 ) -> CassetteRequest:
     """What identifies a request; raises `TypeError` for one that is no JSON. Slow: run it in a thread."""
-    messages: list[dict[str, Any]] = as_sent(savable(context.messages))
+    messages: list[dict[str, Any]] = [to_builtins(message) for message in context.messages]
     for message, original in zip(messages, context.messages, strict=True):
         _add_digests(message["content"], original.content)
     request: dict[str, Any] = {
