@@ -9,7 +9,9 @@ import pytest
 
 from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError, ToolCall, ToolResult, tool
 from swink.errors import InvalidInput
-from swink.stream import Done, Error, Start
+from swink.events import MessageUpdate
+from swink.messages import Cost, ModelSpec, Price, Usage
+from swink.stream import Done, Error, Start, UsageUpdate
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, fallback, rate_limited, recorded, replayed
 
@@ -212,3 +214,48 @@ async def test_a_cache_holds_no_secrets(tmp_path: Any):
     path = tmp_path / "cache.jsonl"
     await Agent("test:m", stream_fn=cached(ScriptedModel(["sk-proj-abcdefghijklmnop123456"]), path)).run("go")
     assert "abcdefghijklmnop" not in path.read_text()
+
+
+# What they cost
+
+PRICED = ModelSpec("test", "priced", price=Price(1.0, 1.0))
+
+
+async def test_an_answer_from_the_cassette_costs_nothing(tmp_path: Path):
+    fn = cached(ScriptedModel(["answer"], usage=Usage(5, 7)), tmp_path / "c.jsonl")
+    first = await Agent(PRICED, stream_fn=fn).run("q")
+    assert first.cost == Cost(5e-6, 7e-6)
+    second = await Agent(PRICED, stream_fn=fn).run("q")
+    assert (second.text, second.usage, second.cost) == ("answer", Usage(5, 7), Cost())
+
+
+async def test_a_replayed_answer_costs_what_was_recorded(tmp_path: Path):
+    script = ["so", UsageUpdate(Usage(5, 1), Cost(total=0.25)), " far"]
+    original = await Agent(PRICED, stream_fn=recorded(ScriptedModel([script]), tmp_path / "c.jsonl")).run("q")
+    again = await Agent(PRICED, stream_fn=replayed(tmp_path / "c.jsonl")).run("q")
+    assert (again.usage, again.cost) == (original.usage, original.cost) == (Usage(5, 1), Cost(total=0.25))
+
+
+@pytest.mark.parametrize(
+    ("failure", "usage"),
+    [
+        ([Start(), UsageUpdate(Usage(10)), Error("lost", "network")], Usage(15, 7, unknown=True)),
+        ([Start(), Error("lost", "network", usage=Usage(10))], Usage(15, 7)),
+        ([Start(), Error("busy", "throttled")], Usage(5, 7)),
+        (NetworkError("lost"), Usage(5, 7, unknown=True)),
+    ],
+)
+async def test_a_fallback_counts_what_was_asked_in_vain(failure: Any, usage: Usage):
+    fn = fallback(ScriptedModel([failure]), ScriptedModel(["answer"], usage=Usage(5, 7)))
+    result = await Agent(PRICED, stream_fn=fn).run("q")
+    assert (result.text, result.usage) == ("answer", usage)
+    assert result.cost == PRICED.price.cost(usage)
+
+
+async def test_a_fallback_that_is_cut_off_counts_what_was_asked_in_vain():
+    first = ScriptedModel([[Start(), Error("lost", "network", usage=Usage(10))]])
+    fn = fallback(first, ScriptedModel([[UsageUpdate(Usage(5)), "par", Pause(60)]]))
+    agent = Agent(PRICED, stream_fn=fn)
+    agent.subscribe(lambda event: agent.abort() if isinstance(event, MessageUpdate) else None)
+    result = await agent.run("q")
+    assert (result.text, result.usage) == ("par", Usage(15, unknown=True))

@@ -201,6 +201,8 @@ class _Decoder:
             self._call(call)
         if line.done:
             self._finish(line)
+        elif line.prompt_eval_count is not None:
+            self._reply.report(Usage(line.prompt_eval_count, line.eval_count or 0))
 
     def _call(self, call: _Call) -> None:
         self._calls += 1

@@ -180,6 +180,8 @@ class _Decoder:
             case _ if event.type == "error" or event.error:
                 message, code = describe_error(decode_json(data))
                 raise failure(message, code=code)
+            case _ if event.response is not None and event.response.usage is not None:
+                self._reply.report(_usage(event.response.usage))
             case _:
                 pass  # progress reports, and types that newer servers may send
 

@@ -4,16 +4,27 @@ import asyncio
 import difflib
 import logging
 from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from swink.engine.waiting import closing
 from swink.errors import CacheMiss, ModelError, error_for
-from swink.messages import ModelSpec
+from swink.messages import Cost, ModelSpec, Usage
 from swink.redact import describe_error
-from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, StreamFn, StreamOptions
+from swink.stream import (
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamFn,
+    StreamOptions,
+    UsageUpdate,
+)
 from swink.wrappers.cassette import Cassette, CassetteRequest, Recording, identify
 from swink.wrappers.traits import Events, asker_of, copy_traits
 
@@ -72,7 +83,7 @@ def replayed(path: str | Path) -> StreamFn:
 
 
 def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
-    """Answer from the cassette; ask and record what it has no answer for. Failures are not kept.
+    """Answer from the cassette, free of charge; ask and record what it has no answer for, but no failure.
 
     Two requests are the same if everything that is sent is the same, and also the model, the server, the key
     and the session; a key that the stream function brings itself counts by its `asker()`. A reply that holds
@@ -87,7 +98,7 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         asked = await _identify(model, context, options, server, asker_of(stream_fn))
         exact = None if asked is None else await asyncio.to_thread(asked.exact)
-        for event in known.get(exact or "", ()):
+        for event in _free(known.get(exact or "", ())):
             yield event
         if exact in known:
             return
@@ -101,6 +112,14 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
                 yield event
 
     return copy_traits(stream_fn, stream)
+
+
+def _free(events: Iterable[AssistantMessageEvent]) -> Iterator[AssistantMessageEvent]:
+    """A reply that is not asked for again: it costs nothing, however far it comes."""
+    for event in events:
+        yield replace(event, cost=Cost()) if isinstance(event, UsageUpdate | Done) else event
+        if isinstance(event, Start):
+            yield UsageUpdate(Usage(), Cost())
 
 
 async def _identify(

@@ -5,16 +5,29 @@ import time
 from contextlib import nullcontext
 from functools import partial
 from math import isfinite
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from swink.engine.waiting import closing
 from swink.errors import AgentError, InvalidInput, error_for
-from swink.messages import ModelSpec
+from swink.messages import ModelSpec, Usage
 from swink.redact import describe_error
-from swink.stream import AssistantMessageEvent, Error, LlmContext, StreamFn, StreamOptions
+from swink.stream import (
+    Assembly,
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    Start,
+    StreamFn,
+    StreamOptions,
+    UsageUpdate,
+)
 from swink.wrappers.traits import Events, asker_of, copy_traits, server_of
+
+E = TypeVar("E", bound=AssistantMessageEvent)
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
@@ -27,24 +40,30 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
     own = server_of(stream_fns[0])
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
+        started = False
+        spent = UsageUpdate(Usage())
         for position, stream_fn in enumerate(stream_fns):
             is_own = position == 0 or (own is not None and server_of(stream_fn) == own)
             given = options if is_own else replace(options, api_key=None)
             chosen = position + 1 == len(stream_fns)
-            held: list[AssistantMessageEvent] = []
+            attempt, failure, began = Assembly(), AgentError(), False
             try:
                 async with closing(stream_fn(model, context, given)) as events:
                     async for event in events:
-                        if chosen:
-                            yield event
-                            continue
-                        if isinstance(event, Error) and error_for(event.kind, event.message).retryable:
-                            break
-                        held.append(event)
-                        if len(held) > 1 or isinstance(event, Error):  # more than the start: it answers
-                            chosen = True
-                            for item in held:
-                                yield item
+                        if not chosen and isinstance(event, Error):
+                            failure = error_for(event.kind, event.message)
+                            if failure.retryable:
+                                attempt.feed(event)
+                                break
+                        if not chosen and isinstance(event, Start | UsageUpdate):
+                            attempt.feed(event)
+                        else:
+                            chosen = True  # it answers
+                        if not isinstance(event, Start) or not started or began:
+                            yield _beside(event, spent)
+                        if isinstance(event, Start) and not began and spent.usage != Usage():
+                            yield spent
+                        started = began = True
             except Exception as error:
                 # A stream function is somebody else's code; what it raises is judged as the loop judges it.
                 failure = error if isinstance(error, AgentError) else error_for(None, describe_error(error))
@@ -52,10 +71,26 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                     raise
             if chosen:
                 return
+            spent = _beside(UsageUpdate(*attempt.spent(failure)), spent)
+            if started and spent.usage != Usage():
+                yield spent  # the next one may be cut off before it begins
 
     wrapper = copy_traits(stream_fns[0], stream)
     setattr(wrapper, "asker", partial(asker_of, *stream_fns))  # noqa: B010 - functions declare no attributes
     return wrapper
+
+
+def _beside(event: E, spent: UsageUpdate) -> E:
+    """The event with the figures of the stream functions that were asked before, in vain."""
+    if not isinstance(event, UsageUpdate | Done | Error) or spent.usage == Usage():
+        return event
+    usage = event.usage + spent.usage
+    if isinstance(event, Error):
+        failed = replace(event, usage=usage)
+        vars(failed).update(vars(event))
+        return failed
+    cost = event.cost + spent.cost if event.cost is not None and spent.cost is not None else None
+    return replace(event, usage=usage, cost=cost)
 
 
 def rate_limited(
