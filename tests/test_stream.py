@@ -370,7 +370,7 @@ def test_the_size_grows_with_content_alone():
     ):
         assembly.feed(event)
         sizes.append(assembly.size)
-    assert sizes == [0, 0, 1, 2, 3, 3, 4, 4, 4]
+    assert sizes == [0, 0, 0, 1, 2, 2, 3, 3, 3]
     assert assembly.has_content
     assert not Assembly().has_content
 

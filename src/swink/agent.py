@@ -1,6 +1,5 @@
 """Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
@@ -36,6 +35,7 @@ from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscript
 from swink.engine.history import History, Snapshot, violations
 from swink.engine.loop import check_continue, take_turns
 from swink.engine.run import End, Run
+from swink.engine.saver import one_by_one
 from swink.engine.waiting import Turnstile, is_loop_running, resolve
 from swink.errors import (
     AlreadyRunning,
@@ -64,6 +64,7 @@ from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_retries
+from swink.threads import run_to_end
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, ToolSource, as_offers, as_tools
 
@@ -213,7 +214,7 @@ class Agent:
             tool_timeout=tool_timeout,
             state=as_state({} if session is None else session.state, state),
             deps=deps,
-            save=session.append if session is not None else None,
+            save=one_by_one(session.append) if session is not None else None,
         )
         given = check_list("messages", messages, "messages")
         if session is not None:
@@ -271,7 +272,7 @@ class Agent:
         """`run` for code without an event loop."""
         if is_loop_running():
             raise SyncInAsyncContext
-        return asyncio.run(self.run(input, **options))
+        return run_to_end(self.run(input, **options))
 
     @overload
     def stream(

@@ -48,8 +48,8 @@ class Session(Protocol):
     messages: Sequence[Message]
     state: dict[str, Any]
 
-    async def append(self, messages: Sequence[Message]) -> None:
-        """Add messages."""
+    def append(self, messages: Sequence[Message]) -> Awaitable[None] | None:
+        """Add messages; async, or plain and then called in a thread."""
         ...
 
 
@@ -141,7 +141,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     deps: Any = None
     """The application's own objects, for tools (`ctx.deps`) and the system prompt; never saved or sent."""
-    save: Callable[[Sequence[Message]], Awaitable[None]] | None = None
+    save: Callable[[Sequence[Message]], Awaitable[None] | None] | None = None
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
     """Whom `options.api_key` was given for; nobody else gets it. By default model and stream_fn."""

@@ -14,6 +14,7 @@ AgentError
 ├── StructuredOutputFailed         no valid output within the allowed attempts
 ├── Aborted                        the run was aborted
 ├── HookFailed                     a hook of the application raised
+│   └── NotSaved                   a session did not save in time; also a TimeoutError
 ├── MisuseError                    the call cannot work as written
 │   ├── AlreadyRunning             one run at a time
 │   ├── NoMessages                 nothing to continue from
@@ -153,6 +154,10 @@ class HookFailed(AgentError):
     """A hook of the application raised; the exception itself is raised from the run."""
 
     kind = "hook"
+
+
+class NotSaved(HookFailed, TimeoutError):
+    """The session did not save the end of a run in time: its messages are in the agent alone."""
 
 
 class MisuseError(AgentError):

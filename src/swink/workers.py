@@ -1,20 +1,20 @@
 """Where tool functions run when not on the event loop: a thread per call, or a process that can be killed."""
 
 import asyncio
-import contextvars
 import importlib
 import json
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
+from swink.threads import begin, start_thread
 
 GRACE = 0.05
 """Seconds a cancelled tool gets to stop by itself."""
@@ -50,31 +50,18 @@ async def run_in_thread(
     """Call a blocking function in a daemon thread, with the caller's context variables.
 
     On cancellation `cancel` is called and the function gets a short grace period; after that the thread is
-    `Abandoned`, since nothing can stop it. A thread per call, not a pool: an abandoned one must not hold up
-    other calls, or the exit of the program.
+    `Abandoned`, since nothing can stop it. As many threads as calls: an abandoned one must not hold up other
+    calls, or the exit of the program.
     """
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        value, failure = None, None
-        try:
-            value = context.run(lambda: function(**arguments))
-        except BaseException as error:
-            failure = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, outcome, (value, failure))
-
-    threading.Thread(target=work, name=f"swink-tool-{name}", daemon=True).start()
+    ended = begin(partial(start_thread, name=f"swink-tool-{name}"), function, **arguments)
     try:
-        await asyncio.wait([outcome])
+        await asyncio.wait([ended])
     except asyncio.CancelledError:
         cancel()
-        await asyncio.wait([outcome], timeout=GRACE)
-        if not outcome.done():
+        await asyncio.wait([ended], timeout=GRACE)
+        if not ended.done():
             raise Abandoned(Abandoned.__doc__) from None
-    value, failure = outcome.result()
+    value, failure = ended.result()
     if failure is not None:
         raise _as_exception(failure)
     return value
@@ -120,38 +107,42 @@ def _as_exception(failure: BaseException) -> Exception:
     return failure if isinstance(failure, Exception) else WorkerDied(f"{type(failure).__name__}: {failure}")
 
 
-def _settle(outcome: "asyncio.Future[Any]", value: Any) -> None:
-    if not outcome.done():
-        outcome.set_result(value)
-
-
 async def _run_kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
     """Exit code and output of a command under a keeper.
 
     When we close the lifeline, or die, the keeper ends the command and every process it started.
     """
     lifeline_read, lifeline = os.pipe()
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", _KEEP, str(lifeline_read), *command),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             pass_fds=(lifeline_read,),
             start_new_session=True,
         )
-    except BaseException:
-        os.close(lifeline)
-        raise
-    finally:
-        os.close(lifeline_read)
+    )
+    starting.add_done_callback(lambda _: os.close(lifeline_read))
     try:
+        process = await _started(starting)
         answer, _ = await process.communicate(payload)
     finally:
         with suppress(BrokenPipeError):
             os.write(lifeline, b"!")
         os.close(lifeline)
-        await _end(process)
+        if _has_started(starting):
+            await _end(starting.result())
     return process.returncode, answer
+
+
+async def _started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> asyncio.subprocess.Process:
+    """The process, once it runs: asyncio may hang where the start of one is cancelled midway."""
+    await outlast(starting)
+    return starting.result()
+
+
+def _has_started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> bool:
+    return starting.done() and not starting.cancelled() and starting.exception() is None
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -168,15 +159,16 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _run(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
     """The same on Windows, where no keeper can adopt processes: only the command itself is killed."""
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
+    pipe = asyncio.subprocess.PIPE
+    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
     try:
+        process = await _started(starting)
         answer, _ = await process.communicate(payload)
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        if _has_started(starting):
+            with suppress(ProcessLookupError):
+                starting.result().kill()
+            await outlast(asyncio.ensure_future(starting.result().wait()))
     return process.returncode, answer
 
 

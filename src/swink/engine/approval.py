@@ -9,6 +9,7 @@ from swink.engine.waiting import is_async, resolve
 from swink.events import ApprovalRequested, ApprovalResolved
 from swink.policy import Answer, ApprovalRequest, Approve, Approved, Rejected
 from swink.redact import MARK, describe_traceback
+from swink.threads import in_thread
 from swink.tool import Tool, copy_json
 from swink.workers import Abandoned, run_in_thread
 
@@ -55,7 +56,7 @@ async def _request(run: Run, call: Call, tool: Tool) -> ApprovalRequest:
     arguments = call.arguments
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(repr(arguments)) > _AT_ONCE
-    shown = await asyncio.to_thread(show_arguments, arguments) if is_long else show_arguments(arguments)
+    shown = await in_thread(show_arguments, arguments) if is_long else show_arguments(arguments)
     wanted = tool.needs_approval(arguments)
     return ApprovalRequest(call.call.id, tool.name, copy_json(arguments), shown, wanted, run.policy_context())
 

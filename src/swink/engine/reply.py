@@ -115,7 +115,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         if isinstance(error, asyncio.CancelledError) and not watch.end():
             raise
         if assembly.terminal is None:
-            seconds = limits.idle if assembly.has_content else limits.first
+            seconds = limits.idle if assembly.size else limits.first
             return NetworkError(f"no content for {seconds:g} s", model=str(model))
     except AgentError as error:
         return _named(_without_run(error), model)

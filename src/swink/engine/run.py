@@ -1,7 +1,11 @@
 """One run: its ledger, its saver, and its life from the first prompt to the last save.
 
 Whoever ends a run (its own last turn, a policy, an abort, a failure, a closed event loop) calls `end`, which
-completes everything without a single await. Saving and the post-run policies follow, within time limits.
+completes everything without a single await. Saving and the post-run policies follow in a task of their own:
+
+    end → last save → post-run policies → finished
+
+within one time limit, which an abort or a deadline makes shorter; what does not stop then is left behind.
 """
 
 import asyncio
@@ -10,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from copy import copy
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -21,17 +26,22 @@ from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
 from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started
 from swink.engine.watch import Watch
-from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError
+from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
 from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
-from swink.redact import describe_error
+from swink.redact import describe_error, describe_traceback
 from swink.tool import Tool, as_offers, offered_tools
 
 log = logging.getLogger("swink")
+saving = logging.getLogger("swink.run")
 
 SAVE_WITHIN, SAVE_ABORTED = 60.0, 5.0
-"""Seconds the last save of a run may take, in general and after an abort."""
+"""Seconds the last save and the post-run policies of a run may take, in general and after an abort."""
+SAVE_LATE, SAVE_LEAST = 2.0, 1.0
+"""Seconds after its deadline at which they are left behind; and the least they get if all else was late."""
+SAVE_AGAIN = 3
+"""How often the last save is begun when it is cancelled."""
 ABANDON_AFTER = 1.0
 """Seconds after an abort at which a run that swallows cancellation is ended without it."""
 
@@ -55,21 +65,22 @@ class Lifetime:
         self.aborted: str | None = None
         self.failure: BaseException | None = None
         self.is_over = False
+        self.deadline = inf
         self.detached = False
         self._interrupt: Callable[[], None] | None = interrupt
         self._thread = threading.get_ident()
-        self._deadline: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._finished: asyncio.Future[None] | None = None
 
     def limit(self, deadline: float | None) -> None:
         """Abort after so many seconds."""
         if deadline is None or self.aborted is not None:
             return
-        reason = f"deadline of {deadline:g} s passed"
+        reason, self.deadline = f"deadline of {deadline:g} s passed", self.loop.time() + deadline
         if deadline <= 0:
             self.abort(reason)
         else:
-            self._deadline = call_later(self.loop, deadline, self.abort, reason)
+            self._timer = call_later(self.loop, deadline, self.abort, reason)
 
     def abort(self, reason: str = "the run was aborted") -> None:
         """End the run soon, keeping what arrived; safe from any thread, and nothing once it is over."""
@@ -89,8 +100,8 @@ class Lifetime:
 
     def stop_timers(self) -> None:
         """The deadline no longer matters."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def finish(self) -> None:
         """The run is over: whoever waits goes on."""
@@ -149,6 +160,8 @@ class Run:
         self._task: asyncio.Task[None] | None = None
         self._abandoning: asyncio.TimerHandle | None = None
         self._winding_up: asyncio.Task[None] | None = None
+        self._limit: asyncio.TimerHandle | None = None
+        self._step: asyncio.Future[None] | None = None
 
     def start(
         self, prompts: Sequence[Message], body: Coroutine[Any, Any, None], deadline: float | None
@@ -298,6 +311,7 @@ class Run:
         loop = self.life.loop
         if self.ending is not None or loop.is_closed():
             self.end(End("aborted"))
+            self._hurry()
             return
         if self._task is not None:
             self._task.cancel()
@@ -309,36 +323,89 @@ class Run:
         self.end(End("error", error=NetworkError(text, model=str(self.ledger.model))))
 
     async def _wind_up(self) -> None:
-        """What is left to do after the end, within time limits: the last save, and the post-run policies."""
+        """What is left to do after the end, within a time limit: the last save, and the post-run policies."""
         life = self.life
-        until = life.loop.time() + (SAVE_ABORTED if life.aborted is not None else SAVE_WITHIN)
+        now = life.loop.time()
+        limit = now + (SAVE_ABORTED if life.aborted is not None else SAVE_WITHIN)
+        limit = max(min(limit, life.deadline + SAVE_LATE), now + SAVE_LEAST)
+        self._limit = life.loop.call_at(limit, self._too_late)
         try:
             with suppress(asyncio.CancelledError):
                 await started()
             if self.saver is not None:
-                failure = await self.saver.save_rest(self.ledger.produced, until)
-                life.failure = life.failure or failure
+                await self._save_rest(self.saver)
             for policy in self.slots.post_run:
-                await self._tell(policy, until)
+                await self._tell(policy)
         except BaseException as error:
             life.failure = life.failure or error
             raise
         finally:
+            self._stop_limit()
             self._finish()
 
-    async def _tell(self, policy: Policy, until: float) -> None:
+    async def _save_rest(self, saver: Saver) -> None:
+        """Save what the end of the run added; asyncio.run() may cancel the save meanwhile."""
+        late = error = NotSaved("the session did not save in time")
+        for _ in range(SAVE_AGAIN):
+            error = await self._do(saver.save(self.ledger.produced), late)
+            if not isinstance(error, asyncio.CancelledError):
+                break
+        if error is not None:
+            error = late if isinstance(error, asyncio.CancelledError) else error
+            saving.error("the end of a run was not saved\n%s", describe_traceback(error))
+            self.life.failure = self.life.failure or error
+            saver.give_up()
+
+    async def _tell(self, policy: Policy) -> None:
         end = self.ending
         assert end is not None
         ending = Ending(end.stop_reason or "stop", end.reason, self.error_text, self.ledger.last)
-        try:
-            with suppress(asyncio.CancelledError):
-                async with asyncio.timeout_at(until):
-                    await consult(policy, "post_run", self.policy_context(), ending)
-        except TimeoutError:
+        late = TimeoutError()
+        error = await self._do(consult(policy, "post_run", self.policy_context(), ending), late)
+        if error is late:
             log.error("policy %s did not take the end of a run in time", type(policy).__name__)
+        elif error is not None and not isinstance(error, asyncio.CancelledError):
+            self.life.failure = self.life.failure or error  # it ends the program, and is raised there already
+
+    async def _do(self, work: Coroutine[Any, Any, Any], late: TimeoutError) -> BaseException | None:
+        """Do one of the last steps, cancelled or not; what it raised, or `late` if it takes too long."""
+        loop = self.life.loop
+        step = self._step = loop.create_future()
+        task = loop.create_task(work)
+        task.add_done_callback(lambda _: _settle(step))
+        if self._limit is None:
+            loop.call_soon(_settle, step)  # after its first step: what it begins at once is begun
+        with suppress(asyncio.CancelledError):
+            await outlast(step, cancelled=self._hurry)
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(retrieve)
+            return late
+        return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+    def _hurry(self) -> None:
+        """An abort after the end: the last steps get no more time than after any abort."""
+        loop, limit = self.life.loop, self._limit
+        if limit is not None and not loop.is_closed() and limit.when() > loop.time() + SAVE_ABORTED:
+            self._stop_limit()
+            self._limit = loop.call_later(SAVE_ABORTED, self._too_late)
+
+    def _stop_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+
+    def _too_late(self) -> None:
+        self._limit = None
+        if self._step is not None:
+            _settle(self._step)
 
     def _finish(self) -> None:
         """The run is over: the agent is free again, and whoever waits or reads goes on."""
         if not self.life.is_over:
             self.life.finish()
             self._released(self)
+
+
+def _settle(step: "asyncio.Future[None]") -> None:
+    if not step.done():
+        step.set_result(None)

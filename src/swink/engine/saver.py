@@ -1,18 +1,13 @@
 """The saver of a run: what it produces goes to the session, one append at a time."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
-from swink.engine.waiting import retrieve
+from swink.engine.waiting import is_async, resolve, retrieve
 from swink.messages import Message
-from swink.redact import describe_traceback
+from swink.threads import Serial
 
-log = logging.getLogger("swink.run")
-
-ATTEMPTS = 3
-"""How often the last save is begun again when it is cancelled."""
+Append = Callable[[Sequence[Message]], Awaitable[None] | None]
 
 
 class Saver:
@@ -20,8 +15,8 @@ class Saver:
 
     __slots__ = ("_append", "_appending", "_count")
 
-    def __init__(self, append: Callable[[Sequence[Message]], Awaitable[None]]) -> None:
-        self._append = append
+    def __init__(self, append: Append) -> None:
+        self._append = one_by_one(append)
         self._appending: asyncio.Future[None] | None = None
         self._count = 0
 
@@ -36,25 +31,24 @@ class Saver:
                 if self._appending.done():
                     self._appending = None
 
-    async def save_rest(self, produced: Sequence[Message], until: float) -> Exception | None:
-        """Append what the end of the run added, before that time; return what went wrong."""
-        try:
-            for _ in range(ATTEMPTS):
-                with suppress(asyncio.CancelledError):
-                    async with asyncio.timeout_at(until):
-                        await self.save(produced)
-            if self._count < len(produced):
-                raise TimeoutError
-        except Exception as error:
-            # A session is somebody else's code.
-            log.error("the end of a run was not saved\n%s", describe_traceback(error))
-            if self._appending is not None:
-                self._appending.cancel()
-                self._appending.add_done_callback(retrieve)
-            late = TimeoutError("the session did not save in time")
-            return late if isinstance(error, TimeoutError) else error
-        return None
+    def give_up(self) -> None:
+        """Cancel an append that nobody waits for any more."""
+        if self._appending is not None:
+            self._appending.cancel()
+            self._appending.add_done_callback(retrieve)
 
     async def _append_upto(self, produced: Sequence[Message], count: int) -> None:
-        await self._append(produced[self._count : count])
+        await resolve(self._append(produced[self._count : count]))
         self._count = count
+
+
+def one_by_one(append: Append) -> Append:
+    """An async append as it is; a plain function is called off the event loop, one call after the other."""
+    if is_async(append):
+        return append
+    serial = Serial()
+
+    async def call(messages: Sequence[Message]) -> None:
+        await resolve(await serial.call(append, messages))
+
+    return call

@@ -1,8 +1,9 @@
 """The watchdog: a stream that brings no content is cancelled, whatever else it sends."""
 
 import asyncio
-from collections.abc import Callable
-from contextvars import Context, copy_context
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -34,11 +35,14 @@ class Watch:
         self._every = 0.0
         self._assembly: Assembly
         self._limits: Timeout
+        self._line = _Line()
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
         """Watch this reply, which the run's task reads."""
         now, self._every = self._loop.time(), min(limits.first, limits.idle) / 8
         self._assembly, self._limits = assembly, limits
+        self._line = _Line()
+        _current.set(self._line)
         self._seen, self._idle_since, self._fired = 0, now, 0
         self._patrol.look_at(now + self._every, self._loop)
         self._patrol.watches.add(self)
@@ -59,9 +63,9 @@ class Watch:
 
     def look(self, now: float) -> float:
         """Cancel the reply if it is stuck; when to look again."""
-        size = self._assembly.size
-        if size != self._seen:
-            self._seen, self._idle_since = size, now
+        size, line = self._assembly.size, self._line
+        if size + line.passed != self._seen or line.waiting:
+            self._seen, self._idle_since = size + line.passed, now
         limit = self._limits.idle if size else self._limits.first
         if not self._fired and self._assembly.terminal is None and now - self._idle_since < limit:
             return now + self._every
@@ -72,6 +76,27 @@ class Watch:
         self._fired += 1
         self.task.cancel()
         return now + max(self._every, AGAIN)
+
+
+@contextmanager
+def in_line() -> Generator[None]:
+    """Wait one's turn inside this: until then the reply that is read here is not stuck."""
+    line = _current.get() or _Line()
+    line.waiting += 1
+    try:
+        yield
+    finally:
+        line.waiting -= 1
+        line.passed += 1
+
+
+class _Line:
+    """How many wait their turn for a reply, and how many have had it; it holds nothing of the run."""
+
+    __slots__ = ("passed", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = self.passed = 0
 
 
 class _Patrol:
@@ -109,5 +134,6 @@ def _patrol_of(loop: asyncio.AbstractEventLoop) -> _Patrol:
     return patrol
 
 
+_current: ContextVar[_Line | None] = ContextVar("swink_line", default=None)
 _patrols: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[_Patrol]] = WeakKeyDictionary()
 """Weak at both ends: a patrol lives by its timer in the loop and by the runs that use it."""

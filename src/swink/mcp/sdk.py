@@ -1,12 +1,12 @@
 """The official SDK, imported when a server is first opened: that takes more than a second."""
 
-import asyncio
 import importlib
 from types import ModuleType
 from typing import Any, cast
 
 from swink.extras import install_command
 from swink.mcp.serverconfig import McpError
+from swink.threads import in_thread
 
 
 class Sdk:
@@ -43,7 +43,7 @@ class Sdk:
 async def load_sdk() -> Sdk:
     """The SDK, imported in a thread so that the event loop is not blocked."""
     try:
-        return await asyncio.to_thread(Sdk)
+        return await in_thread(Sdk)
     except ImportError as error:
         raise McpError(
             f"MCP servers need the SDK ({error}); install it with: {install_command('mcp')}"

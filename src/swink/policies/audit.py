@@ -2,12 +2,9 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from copy import copy
 from pathlib import Path
-from threading import Lock
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -21,6 +18,7 @@ from swink.policies.chain import Chain, Head, Verification, verify
 from swink.policies.inputs import check_flag, check_number
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.redact import redact_value
+from swink.threads import Outcome, Serial, begin, outcome_of
 
 log = logging.getLogger("swink.policies.audit")
 
@@ -79,8 +77,7 @@ class AuditLogger(Policy):
         self._key = key.encode() if isinstance(key, str) else key
         self._chain = Chain(self.path, self._key, anchor)
         self._turns: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
-        self._waiting: deque[tuple[dict[str, Any], Future[Head]]] = deque()
-        self._writing = Lock()
+        self._records = Serial()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Write the turn."""
@@ -101,11 +98,11 @@ class AuditLogger(Policy):
             end["input"] = self._texts(ctx.fresh)
         # Both are queued before the first await: they are written even if the run is cancelled here.
         for written in [self._queue(record) for record in records]:
-            await _wait_for(written)
+            await _take(written)
 
     async def write(self, record: dict[str, Any]) -> None:
         """Append a record of your own; secrets in it are redacted."""
-        await _wait_for(self._queue(record))
+        await _take(self._queue(record))
 
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; then raise `BrokenLog` if a `required` log was found broken."""
@@ -137,29 +134,9 @@ class AuditLogger(Policy):
         """Read a log and report every place where it is not as it was written."""
         return verify(path, key=key, head=head)
 
-    def _queue(self, record: dict[str, Any]) -> "Future[Head]":
+    def _queue(self, record: dict[str, Any]) -> "asyncio.Future[Outcome[Head]]":
         """Let a thread write a record; records are written in the order in which they were queued."""
-        written: Future[Head] = Future()
-        self._waiting.append((record, written))
-        try:
-            asyncio.get_running_loop().run_in_executor(None, self._drain)
-        except RuntimeError:  # the executor is shut down: the program ends, and this thread may as well wait
-            self._drain()
-        return written
-
-    def _drain(self) -> None:
-        # One thread writes for all runs: a disk that hangs must not use up the threads that everybody shares.
-        while self._waiting and self._writing.acquire(blocking=False):
-            try:
-                while self._waiting:
-                    record, written = self._waiting.popleft()
-                    try:
-                        written.set_result(self.append(redact_value(_savable(record))))
-                    except BaseException as error:
-                        # It is raised where the record was queued; the next record is still written.
-                        written.set_exception(error)
-            finally:
-                self._writing.release()
+        return begin(self._records.start, lambda: self.append(redact_value(_savable(record))))
 
     def _turn(self, ctx: PolicyContext, turn: Turn, entered: Sequence[Message]) -> dict[str, Any]:
         message = turn.message
@@ -191,9 +168,9 @@ class AuditLogger(Policy):
         return text if more <= 0 else f"{text[: self.max_text]}[… {more} more characters]"
 
 
-async def _wait_for(written: "Future[Head]") -> None:
+async def _take(written: "asyncio.Future[Outcome[Head]]") -> None:
     async with asyncio.timeout(WRITTEN_WITHIN):
-        await asyncio.shield(asyncio.wrap_future(written))
+        outcome_of(await written)
 
 
 def _before(messages: Sequence[Message], reply: AssistantMessage) -> list[Message]:

@@ -1,6 +1,5 @@
 """ContentFilter: replies that contain certain words or patterns are stopped or masked."""
 
-import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, cast
@@ -13,6 +12,7 @@ from swink.messages import AssistantMessage, Message, Text, Thinking
 from swink.policies.disguises import respell, turn, undisguise
 from swink.policies.inputs import patterns_of, texts_of
 from swink.policy import KeepVerdict, Policy, PolicyContext, Replace, ReplyVerdict, Stop, Turn
+from swink.threads import in_thread
 
 _PROFANITY = "fuck fucking fucked shit bullshit asshole bastard bitch cunt motherfucker"
 CATEGORIES: Mapping[str, Sequence[str]] = {
@@ -108,7 +108,7 @@ class ContentFilter(Policy):
         said = turn.message.text, turn.message.thinking
         # Long texts are searched in a thread, so that the event loop is not held up.
         is_long = sum(map(len, said)) > _LONG
-        found = await asyncio.to_thread(self._first, said) if is_long else self._first(said)
+        found = await in_thread(self._first, said) if is_long else self._first(said)
         if found is None:
             return None
         if self.action == "stop":

@@ -11,7 +11,6 @@ Beside an argument of the first kind a text is text (`old="/usr/bin"` of an edit
 links.
 """
 
-import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Iterator
 from glob import has_magic, iglob
@@ -27,6 +26,7 @@ from swink.messages import ToolCall
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
 from swink.policy import CallVerdict, Policy, PolicyContext, Skip
+from swink.threads import in_thread
 
 _AT_ONCE, _EACH = 20_000, 200
 """A call with more characters than this is judged in a thread; every string counts for `_EACH` more."""
@@ -83,7 +83,7 @@ class PathGuard(Policy):
         for item in _strings(call, self.ignore):
             weight += len(item.value) + (_AT_ONCE if _is_wide(item) else _EACH)
             if weight > _AT_ONCE:
-                return asyncio.to_thread(lambda: self._verdict(list(_strings(call, self.ignore))))
+                return in_thread(lambda: self._verdict(list(_strings(call, self.ignore))))
             found.append(item)
         return self._verdict(found)
 

@@ -5,7 +5,6 @@ CallIds(shape)               tool call ids in the shape the target accepts, the 
 is_own(message, model)       whether the thinking in a message may be sent back to this model
 """
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -32,6 +31,7 @@ from swink.messages import (
     UrlSource,
 )
 from swink.stream import ToolSpec
+from swink.threads import in_thread
 
 NO_OUTPUT = "(no output)"
 INTERRUPTED = "error: no result; the call was interrupted"
@@ -241,7 +241,7 @@ async def load_file(block: Any) -> Any:
     if not isinstance(block, Image) or not isinstance(block.source, FileSource):
         return block
     try:
-        return Image(await asyncio.to_thread(read_source, block.source))
+        return Image(await in_thread(read_source, block.source))
     except InvalidInput as error:
         return Text(f"[image not shown: {error}]")
 

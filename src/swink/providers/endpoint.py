@@ -5,7 +5,6 @@ environment names for it, or to this machine, and nowhere else. A stored key goe
 base URL alone. No key travels over plain http, except to this machine.
 """
 
-import asyncio
 import hashlib
 import os
 import re
@@ -21,6 +20,7 @@ from swink.hosts import is_local, is_loopback, is_private, is_secret_header
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import is_read, stored_key
 from swink.stream import StreamOptions
+from swink.threads import in_thread
 
 _NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
 
@@ -80,7 +80,7 @@ class Endpoint(Struct, frozen=True):
         """Read the stored key that `key` may need in a thread: a keychain may have to ask its owner."""
         given = override is not None or self.api_key is not None or self._from_environment()
         if not given and self._may_be_stored and not is_read(self.key_name):
-            await asyncio.to_thread(stored_key, self.key_name)
+            await in_thread(stored_key, self.key_name)
 
     def found_key(self) -> str:
         """The key that the environment or the key store has for this address; empty if there is none."""

@@ -1,11 +1,11 @@
 """Which models a client may ask for: those the server was set up to serve, and no paths or downloads."""
 
-import asyncio
 import re
 
 from swink.errors import UnknownModel
 from swink.messages import ModelSpec
 from swink.stream import StreamFn
+from swink.threads import in_thread
 
 _PROVIDER = re.compile(r"[\w.-]{1,64}")
 _MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")
@@ -29,7 +29,7 @@ async def is_served(stream_fn: StreamFn, model: ModelSpec, listed: bool) -> bool
     in_process = type(stream_fn).__module__.startswith("swink.local")
     if model.provider != "local" and not in_process:
         return True
-    return await asyncio.to_thread(_is_local_model, model.model_id, listed, in_process)
+    return await in_thread(_is_local_model, model.model_id, listed, in_process)
 
 
 def _is_local_model(name: str, listed: bool, must_be_here: bool) -> bool:

@@ -34,6 +34,7 @@ from swink.stream import (
     StreamOptions,
     UsageUpdate,
 )
+from swink.threads import in_thread
 
 logger = logging.getLogger("swink.serve")
 
@@ -165,7 +166,7 @@ class _Proxy:
 
     async def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
         try:
-            request = await asyncio.to_thread(decode_request, body)
+            request = await in_thread(decode_request, body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _Refused(400, f"not a proxy request: {error}") from None
         except StreamError as error:

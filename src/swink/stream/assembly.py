@@ -79,8 +79,8 @@ class Assembly:
 
     @property
     def size(self) -> int:
-        """How much content has arrived, counted in blocks and deltas."""
-        return len(self._blocks) + sum(len(block.parts) for block in self._blocks)
+        """How much content has arrived, counted in deltas, calls and signatures; what is empty is none."""
+        return sum([sum(map(bool, block.parts)) + _has_more(block) for block in self._blocks])
 
     def spent(self, error: AgentError | None = None) -> tuple[Usage, Cost | None]:
         """What it has used, as far as anybody said, and the cost where the stream gave one.
@@ -215,6 +215,11 @@ class Assembly:
         Error: _terminate,
     }
     """A table, because it is faster than a `match`."""
+
+
+def _has_more(block: _Block) -> bool:
+    """Whether a block has content besides its text."""
+    return block.takes is ToolCallDelta or (block.end is not None and bool(block.end.signature))
 
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}

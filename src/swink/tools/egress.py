@@ -18,6 +18,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from swink.engine.waiting import resolve
+from swink.threads import in_thread
 from swink.tools.addresses import Network, Resolve, is_allowed, parse_address, resolve_host
 from swink.tools.domains import PORTS, Domains, canonicalize
 from swink.tools.logs import log
@@ -69,7 +70,7 @@ class DomainApproval:
         try:
             if inspect.iscoroutinefunction(approve):
                 return await approve(name) is True
-            answer = await asyncio.to_thread(approve, name)  # it may wait for a person
+            answer = await in_thread(approve, name)  # it may wait for a person
             return await resolve(answer) is True
         except Exception:  # somebody else's code: a failure is no approval
             log.warning("approve_domain failed, so %s is not reached", name, exc_info=True)

@@ -27,6 +27,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from swink.engine.waiting import outlast
+from swink.threads import in_thread
 from swink.tool import ToolError
 from swink.tools.strays import end_marked, make_mark
 
@@ -243,7 +244,7 @@ class _Supervisor:
         finally:
             try:
                 if not self._is_complete() and self._mark:
-                    await outlast(self._loop.run_in_executor(None, end_marked, self._mark), timeout=MARGIN)
+                    await outlast(asyncio.ensure_future(in_thread(end_marked, self._mark)), timeout=MARGIN)
             finally:
                 self._close()
 

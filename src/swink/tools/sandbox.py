@@ -8,7 +8,6 @@ On Linux bubblewrap enforces the two upper levels, or, with a warning in the log
 does not work. Where neither works the level is refused with the reasons.
 """
 
-import asyncio
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput
+from swink.threads import in_thread
 from swink.tool import ToolError
 from swink.tools import bubblewrap
 from swink.tools.addresses import parse_networks
@@ -98,16 +98,16 @@ class Sandbox:
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
-        return (await self._choose(await asyncio.to_thread(self._look))).backend
+        return (await self._choose(await in_thread(self._look))).backend
 
     async def launch(
         self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()
     ) -> Launch:
         """A command as this sandbox runs it."""
         since = self._commands.started
-        scene = await asyncio.to_thread(self._look)
+        scene = await in_thread(self._look)
         verdict = await self._choose(scene)
-        scene = await asyncio.to_thread(self._settle, scene, verdict.backend, since)
+        scene = await in_thread(self._settle, scene, verdict.backend, since)
         plain = Launch(
             tuple(argv),
             str(cwd or self.root),

@@ -29,6 +29,7 @@ from typing import Any, cast, overload
 from msgspec import Struct
 
 from swink.errors import InvalidTool
+from swink.threads import in_thread
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
 from swink.tools.logs import warn_once
@@ -80,7 +81,7 @@ class ScriptTools(Sequence[Tool]):
         """The tools, now and again whenever a file changes; looks every so many seconds."""
         last = None
         while True:
-            tools = await asyncio.to_thread(self.refresh)
+            tools = await in_thread(self.refresh)
             if tools is not last:
                 yield tools
             last = tools

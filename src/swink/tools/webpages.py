@@ -20,6 +20,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Meta, Struct
 
 from swink.messages import Base64Source, Image, Text
+from swink.threads import in_thread
 from swink.tool import Tool, ToolError, ToolResult, tool
 from swink.tools.addresses import (
     Network,
@@ -83,7 +84,7 @@ def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) 
         try:
             async with asyncio.timeout(timeout):
                 page = await fetcher.fetch(url)
-                return await asyncio.to_thread(_build_result, page, stopped)
+                return await in_thread(_build_result, page, stopped)
         except TimeoutError:
             raise ToolError(f"{url} did not answer within {timeout:g} s") from None
         finally:

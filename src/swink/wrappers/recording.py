@@ -1,6 +1,5 @@
 """Recording: exchanges with a model kept on a cassette, and answers taken from one."""
 
-import asyncio
 import difflib
 import logging
 from collections import deque
@@ -25,6 +24,7 @@ from swink.stream import (
     StreamOptions,
     UsageUpdate,
 )
+from swink.threads import in_thread
 from swink.wrappers.cassette import Cassette, CassetteRequest, Recording, identify
 from swink.wrappers.traits import Events, asker_of, copy_traits
 
@@ -46,11 +46,11 @@ def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
                     # An exchange that was cut off by the caller is no recording.
                     if asked is not None and not ended and isinstance(event, Done | Error):
                         ended = True
-                        await asyncio.to_thread(cassette.keep, asked, list(events))
+                        await in_thread(cassette.keep, asked, list(events))
                     yield event
         except ModelError as error:
             if asked is not None and not ended:
-                await asyncio.to_thread(cassette.keep, asked, events, error)
+                await in_thread(cassette.keep, asked, events, error)
             raise
 
     return copy_traits(stream_fn, stream)
@@ -66,12 +66,10 @@ def replayed(path: str | Path) -> StreamFn:
         waiting.setdefault(recording.key, deque()).append(recording)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        asked = await asyncio.to_thread(identify, model, context, options)
+        asked = await in_thread(identify, model, context, options)
         queue = waiting.get(asked.key)
         if not queue:
-            difference = await asyncio.to_thread(
-                _difference, asked.shown, recordings, asked_before=queue is not None
-            )
+            difference = await in_thread(_difference, asked.shown, recordings, asked_before=queue is not None)
             raise CacheMiss(difference, model=str(model))
         recording = queue.popleft()
         for event in recording.events:
@@ -97,7 +95,7 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         asked = await _identify(model, context, options, server, asker_of(stream_fn))
-        exact = None if asked is None else await asyncio.to_thread(asked.exact)
+        exact = None if asked is None else await in_thread(asked.exact)
         for event in _free(known.get(exact or "", ())):
             yield event
         if exact in known:
@@ -108,7 +106,7 @@ def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
                 events.append(event)
                 if asked is not None and exact is not None and isinstance(event, Done):
                     known[exact] = list(events)
-                    await asyncio.to_thread(cassette.keep, asked, known[exact], exact=exact)
+                    await in_thread(cassette.keep, asked, known[exact], exact=exact)
                 yield event
 
     return copy_traits(stream_fn, stream)
@@ -127,7 +125,7 @@ async def _identify(
 ) -> CassetteRequest | None:
     """What the request is known by; None for one that no cassette can hold."""
     try:
-        return await asyncio.to_thread(identify, model, context, options, server, asker)
+        return await in_thread(identify, model, context, options, server, asker)
     except (TypeError, ValueError, NotImplementedError) as error:
         logger.warning("a request to %s is not recorded: %s", model, describe_error(error))
         return None

@@ -1,12 +1,8 @@
 """Sending: which stream function gets a request, and when."""
 
-import asyncio
-import time
-from contextlib import nullcontext
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -25,6 +21,7 @@ from swink.stream import (
     StreamOptions,
     UsageUpdate,
 )
+from swink.wrappers.gate import Gate
 from swink.wrappers.traits import Events, asker_of, copy_traits, server_of
 
 E = TypeVar("E", bound=AssistantMessageEvent)
@@ -96,29 +93,20 @@ def _beside(event: E, spent: UsageUpdate) -> E:
 def rate_limited(
     stream_fn: StreamFn, *, per_minute: float | None = None, concurrent: int | None = None
 ) -> StreamFn:
-    """At most `per_minute` requests a minute, and `concurrent` at once; the others wait their turn."""
+    """At most `per_minute` requests a minute, and `concurrent` at once, of all threads and event loops.
+
+    The others wait their turn, first come, first served; the time limits of a reply begin when it has come.
+    """
     if per_minute is not None and not (_is_number(per_minute) and per_minute > 0):
         raise InvalidInput(f"per_minute={per_minute!r}: pass a number above 0, or None for no limit")
     if concurrent is not None and not (_is_number(concurrent) and concurrent >= 1 and concurrent % 1 == 0):
         raise InvalidInput(f"concurrent={concurrent!r}: pass a whole number from 1 on, or None for no limit")
-    gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-    interval = 60.0 / per_minute if per_minute else 0.0
-    next_start = 0.0
+    gate = Gate(inf if concurrent is None else concurrent, 60.0 / per_minute if per_minute else 0.0)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
-        nonlocal next_start
-        loop = asyncio.get_running_loop()
-        async with (
-            nullcontext() if concurrent is None else gates.setdefault(loop, asyncio.Semaphore(concurrent))
-        ):
-            if interval:
-                now = time.monotonic()
-                start = max(now, next_start)
-                next_start = start + interval
-                await asyncio.sleep(start - now)
-            async with closing(stream_fn(model, context, options)) as events:
-                async for event in events:
-                    yield event
+        async with gate.inside(), closing(stream_fn(model, context, options)) as events:
+            async for event in events:
+                yield event
 
     return copy_traits(stream_fn, stream)
 

@@ -1,0 +1,49 @@
+"""Nothing hangs: wherever a run is stuck, each way to end it ends it, and the program exits (A10, S6)."""
+
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+from tests.counts import MORE
+from tests.stuck_places import PLACES
+
+PROGRAM = Path(__file__).with_name("stuck_places.py")
+WITHIN = 600 if MORE else 100
+"""Seconds that only bound a hang."""
+
+
+def play(folder: Path, way: str, *names: str) -> None:
+    """Get stuck in these places, or in all, in a program of its own, and see each ended and the program exit."""
+    command = [sys.executable, str(PROGRAM), way, *names]
+    with subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True) as program:
+        try:
+            out, err = program.communicate(timeout=WITHIN)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            out, err = program.communicate()
+            pytest.fail(f"did not exit; ended: {out.split()[1::2]}\n{err}")
+    assert sorted(out.split()[1::2]) == sorted(names or PLACES), err
+    assert program.returncode == 0
+
+
+@pytest.mark.parametrize("way", ["deadline", "aborted", "waited_for", "left", "closed"])
+def test_each_way_out_ends_a_run_wherever_it_is_stuck_and_the_program_exits(tmp_path: Path, way: str) -> None:
+    play(tmp_path, way)
+
+
+OFTEN_INTERRUPTED = ["tool_blocks", "stream_waits", "session_blocks", "post_run_swallows", "audit_locked"]
+
+
+@pytest.mark.parametrize("way", ["interrupted", "interrupted_twice"])
+def test_ctrl_c_ends_the_program_wherever_it_is_stuck(tmp_path: Path, way: str) -> None:
+    play(tmp_path, way, *OFTEN_INTERRUPTED)
+
+
+@pytest.mark.more
+@pytest.mark.skipif(not MORE, reason="takes a minute; make test-more does it")
+@pytest.mark.parametrize("way", ["interrupted", "interrupted_twice"])
+def test_ctrl_c_ends_the_program_in_every_place(tmp_path: Path, way: str) -> None:
+    play(tmp_path, way)
