@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.isolation import leave_the_user_out
+
+leave_the_user_out()
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a script: what the tests start must hear Ctrl-C all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)

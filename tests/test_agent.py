@@ -259,7 +259,7 @@ async def test_a_stream_never_entered_leaves_the_agent_idle():
 @pytest.mark.parametrize("how", ["wait_for", "task_group", "anyio"])
 @pytest.mark.parametrize("face", ["run", "stream", "bare"])
 async def test_cancellation_from_outside_stops_the_run_like_any_coroutine(how: str, face: str):
-    agent = agent_on(["par", Pause(10), "is"])
+    agent = agent_on(["par", Pause(600), "is"])
 
     async def consume() -> None:
         if face == "run":
@@ -293,7 +293,7 @@ async def test_cancellation_from_outside_stops_the_run_like_any_coroutine(how: s
             async with asyncio.TaskGroup() as group:
                 group.create_task(consume())
                 group.create_task(fail())
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 60
     assert not agent.is_running
     assert agent.messages[-1].stop_reason == "aborted"
     assert history_problems(agent.messages) == []
@@ -390,7 +390,7 @@ async def test_a_deadline_bounds_model_tool_hook_approval_and_back_off():
     for agent in cases:
         began = time.monotonic()
         result = await agent.run("hi", deadline=0.05)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 25
         assert result.stop_reason == "aborted"
         assert "deadline of 0.05 s passed" in (result.error or "")
         assert history_problems(agent.messages) == []

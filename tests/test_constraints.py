@@ -291,9 +291,9 @@ def test_what_fails_deep_inside_fails_in_no_time():
     value: dict[str, Any] = {"n": 0.0}
     for _ in range(60):
         value = {"n": 1.0, "below": value}
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert not accepts(Node, value)
-    assert time.perf_counter() - begun < 5, "twice the time for each level would be years"
+    assert time.process_time() - begun < 20, "twice the time for each level would be years"
 
 
 # Unions

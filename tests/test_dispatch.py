@@ -275,14 +275,12 @@ async def test_a_tool_that_ignores_cancellation_cannot_hold_the_run():
     async def stubborn() -> str:
         while not released.is_set():
             try:
-                await asyncio.wait_for(released.wait(), 5)
+                await asyncio.wait_for(released.wait(), 600)
             except asyncio.CancelledError:
                 continue
         return "finally"
 
-    began = time.monotonic()
     results, _, _ = await dispatch([ToolCall("1", "stubborn")], [stubborn])
-    assert time.monotonic() - began < 1
     assert "abandoned" in results[0].text
     assert "unknown" in results[0].text
     released.set()
@@ -305,18 +303,18 @@ async def test_a_sync_tool_that_ignores_cancellation_is_reported_as_abandoned():
 
 
 async def test_a_cooperative_sync_tool_sees_cancellation_at_once():
-    saw: list[float] = []
+    saw: list[bool] = []
 
     @tool(timeout=0.02)
     def patient(ctx: ToolContext) -> str:
         began = time.monotonic()
-        while not ctx.cancelled and time.monotonic() - began < 5:
+        while not ctx.cancelled and time.monotonic() - began < 60:
             time.sleep(0.002)
-        saw.append(time.monotonic() - began)
+        saw.append(ctx.cancelled)
         return "stopped early"
 
     results, _, _ = await dispatch([ToolCall("1", "patient")], [patient])
-    assert saw[0] < 1
+    assert saw == [True]
     assert results[0].text == "stopped early"
 
 

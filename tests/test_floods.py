@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -13,10 +13,19 @@ from swink.stream import Done, Start, ToolCallDelta, ToolCallEnd, ToolCallStart
 from swink.testing import ScriptedModel, history_problems
 
 
-async def seconds(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    await work()
-    return time.perf_counter() - started
+async def grows_with_its_square(work: Callable[[int], Awaitable[Any]], size: int) -> bool:
+    """Whether four times as much takes far more than four times the processor time, each time we look."""
+    for _ in range(3):
+        once, more = await _spent(work, size), await _spent(work, 4 * size)
+        if more < 9 * once:
+            return False
+    return True
+
+
+async def _spent(work: Callable[[int], Awaitable[Any]], size: int) -> float:
+    started = time.process_time()
+    await work(size)
+    return time.process_time() - started
 
 
 async def test_a_thousand_calls_of_one_id_are_told_apart_in_time() -> None:
@@ -25,12 +34,15 @@ async def test_a_thousand_calls_of_one_id_are_told_apart_in_time() -> None:
         """Look."""
         return "seen"
 
-    model = ScriptedModel([[ToolCall("", "look", {})] * 4_000, "done"])
-    agent = Agent("test:model", stream_fn=model, tools=[look])
-    assert await seconds(lambda: agent.run("go")) < 1.5
-    assert history_problems(agent.messages) == []
-    ids = [getattr(message, "tool_call_id", None) for message in agent.messages[2:5]]
-    assert ids == ["", "_2", "_3"]
+    async def ask(number: int) -> None:
+        model = ScriptedModel([[ToolCall("", "look", {})] * number, "done"])
+        agent = Agent("test:model", stream_fn=model, tools=[look])
+        await agent.run("go")
+        assert history_problems(agent.messages) == []
+        ids = [getattr(message, "tool_call_id", None) for message in agent.messages[2:5]]
+        assert ids == ["", "_2", "_3"]
+
+    assert not await grows_with_its_square(ask, 1_000)
 
 
 async def test_an_id_made_unique_is_no_id_of_another_call() -> None:
@@ -47,30 +59,28 @@ async def test_an_id_made_unique_is_no_id_of_another_call() -> None:
 
 
 async def test_ten_thousand_steering_messages_enter_in_time() -> None:
-    agent = Agent("test:model", stream_fn=ScriptedModel(["one"]), steering_mode="all")
-    for number in range(20_000):
-        agent.steer(str(number))
-    assert await seconds(lambda: agent.run("go")) < 0.8
-    assert len(agent.messages) == 20_002
+    async def steer(number: int) -> None:
+        agent = Agent("test:model", stream_fn=ScriptedModel(["one"]), steering_mode="all")
+        for each in range(number):
+            agent.steer(str(each))
+        await agent.run("go")
+        assert len(agent.messages) == number + 2
+
+    assert not await grows_with_its_square(steer, 5_000)
 
 
 async def test_a_long_output_grows_in_time_whatever_its_pieces() -> None:
-    text = msgspec.json.encode({"value": ["word"] * 60_000}).decode()
-    pieces = [ToolCallDelta(0, text[start : start + 8]) for start in range(0, len(text), 8)]
-    events = [Start(), ToolCallStart(0, "1", "final_output"), *pieces, ToolCallEnd(0), Done("tool_use")]
-    agent = Agent("test:model", stream_fn=ScriptedModel([events]))
-    shown = 0
-
-    async def read() -> None:
-        nonlocal shown
+    async def read(words: int) -> None:
+        text = msgspec.json.encode({"value": ["word"] * words}).decode()
+        pieces = [ToolCallDelta(0, text[start : start + 8]) for start in range(0, len(text), 8)]
+        events = [Start(), ToolCallStart(0, "1", "final_output"), *pieces, ToolCallEnd(0), Done("tool_use")]
+        agent = Agent("test:model", stream_fn=ScriptedModel([events]))
         async with agent.stream("go", output=list[str]) as run:
-            async for value in run.output():
-                shown += 1
-                last = value
-            assert len(last) == 60_000
+            shown = [len(value) async for value in run.output()]
+        assert shown[-1] == words
+        assert len(shown) > 50
 
-    assert await seconds(read) < 4
-    assert shown > 50
+    assert not await grows_with_its_square(read, 15_000)
 
 
 async def test_a_delta_that_is_no_text_fails_the_run_and_not_the_reader() -> None:

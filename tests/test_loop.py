@@ -275,12 +275,10 @@ async def test_usage_of_discarded_attempts_is_counted_too():
 
 async def test_a_stalled_stream_is_given_up_and_retried():
     agent, _, _ = make(
-        [["par", Pause(5)], "whole"], options=StreamOptions(timeout=Timeout(idle=0.05, first=0.05))
+        [["par", Pause(600)], "whole"], options=StreamOptions(timeout=Timeout(idle=0.05, first=0.05))
     )
-    began = time.monotonic()
     result = await agent.run("hi")
     assert result.text == "whole"
-    assert time.monotonic() - began < 2
 
 
 async def test_a_stream_that_never_gives_content_is_given_up_after_its_own_limit():

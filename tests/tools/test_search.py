@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -241,13 +240,12 @@ async def test_a_pattern_that_takes_forever_neither_hangs_nor_blocks_the_loop(
     task = asyncio.create_task(
         complaint(search_tools(Workspace(tmp_path), ripgrep="")[0], pattern=r"^(a+)+$")
     )
-    longest = 0.0
+    beats = 0
     while not task.done():
-        before = time.monotonic()
         await asyncio.sleep(0.01)
-        longest = max(longest, time.monotonic() - before)
+        beats += 1
     assert "takes too long" in await task
-    assert longest < 0.3
+    assert beats > 2, "the event loop stood still"
 
 
 async def test_cancellation_stops_a_search(tmp_path: Path):

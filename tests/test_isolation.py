@@ -1,0 +1,51 @@
+"""Tests see nothing of the user's: neither home nor keys nor proxies, in this process and in what it starts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.isolation import FOREIGN
+
+LOOK = """
+import subprocess, sys
+from tests.isolation import leave_the_user_out
+leave_the_user_out()
+child = "import json, os; from pathlib import Path; print(json.dumps([str(Path.home()), dict(os.environ)]))"
+print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout)
+"""
+ROOT = Path(__file__).parents[1]
+
+
+def test_no_test_sees_what_belongs_to_the_user(tmp_path: Path):
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text("[default]\n")
+    users = {
+        "OPENAI_API_KEY": "sk-user",
+        "AWS_PROFILE": "work",
+        "https_proxy": "http://proxy:3128",
+        "ALL_PROXY": "socks5://proxy",
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "SWINK_MODEL": "openai:gpt",
+        "OLLAMA_HOST": "elsewhere",
+    }
+    start = {name: value for name, value in os.environ.items() if name != "SWINK_TEST_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        env={**start, **users, "HOME": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    home, seen = json.loads(done.stdout)
+    assert home not in ("", str(tmp_path))
+    assert not users.keys() & seen.keys()
+    assert seen["PIP_PROXY"] == "http://proxy:3128", "the package index is still found"
+    assert not Path(home).exists(), "nothing is left behind"
+
+
+def test_this_run_is_isolated():
+    assert str(Path.home()) == os.environ["SWINK_TEST_HOME"]
+    assert [name for name in os.environ if FOREIGN.fullmatch(name)] == ["AWS_EC2_METADATA_DISABLED"]
