@@ -458,7 +458,7 @@ async def test_a_tool_that_closes_its_own_agent_ends_the_run_without_hanging():
         return "unreachable"
 
     agent = agent_on([ToolCall("1", "shut")], "later", tools=[shut])
-    result = await asyncio.wait_for(agent.run("q"), 5)
+    result = await asyncio.wait_for(agent.run("q"), 20)
     assert result.stop_reason == "aborted"
     assert history_problems(agent.messages) == []
     assert (await agent.run("q")).text == "later"

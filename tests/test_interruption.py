@@ -411,7 +411,7 @@ def interrupt_by_cancel(scene: Scene, caller: "asyncio.Task[None]") -> None:
 async def check_after(scene: Scene) -> None:
     """All that must hold after any interruption."""
     agent = scene.agent
-    await asyncio.wait_for(agent.wait_for_idle(), 5)
+    await asyncio.wait_for(agent.wait_for_idle(), 20)
     assert not agent.is_running
     assert history_problems(agent.messages) == []
     scene.collector.check()
@@ -441,7 +441,7 @@ async def check_after(scene: Scene) -> None:
 
 async def finish(caller: "asyncio.Task[None]") -> BaseException | None:
     try:
-        await asyncio.wait_for(asyncio.shield(caller), 5)
+        await asyncio.wait_for(asyncio.shield(caller), 20)
     except (asyncio.CancelledError, HookFailure) as error:
         return error
     return None

@@ -349,7 +349,7 @@ async def test_back_off_is_cut_short_by_abort():
     while not seen.of(RetryScheduled):
         await asyncio.sleep(0)
     agent.abort()
-    assert (await asyncio.wait_for(task, 1)).stop_reason == "aborted"
+    assert (await asyncio.wait_for(task, 20)).stop_reason == "aborted"
 
 
 async def test_fallback_models_are_tried_in_order_each_with_its_own_key_and_budget():
@@ -530,13 +530,13 @@ async def test_steering_interrupts_the_rest_of_the_batch_and_is_heard_next_turn(
 
     @tool
     async def slow() -> str:
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
         return "never"
 
     agent, model, seen = make(
         [[ToolCall("1", "first"), ToolCall("2", "slow"), ToolCall("3", "slow")], "heard"], tools=[first, slow]
     )
-    await asyncio.wait_for(agent.run("hi"), 2)
+    await asyncio.wait_for(agent.run("hi"), 20)
     results = [message for message in agent.messages if isinstance(message, ToolResultMessage)]
     assert [result.text for result in results] == ["one"] + [
         "tool call cancelled: user requested steering interrupt"

@@ -69,7 +69,7 @@ def agent_on(*script: Any, **options: Any) -> Agent:
 async def nothing_left(agent: Agent) -> None:
     """The agent is idle and works, and no task is left."""
     gc.collect()
-    await asyncio.wait_for(agent.wait_for_idle(), 5)
+    await asyncio.wait_for(agent.wait_for_idle(), 20)
     for _ in range(5):
         await asyncio.sleep(0)
     assert history_problems(agent.messages) == []

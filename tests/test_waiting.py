@@ -397,7 +397,7 @@ async def test_whoever_waits_goes_on_when_it_is_free_and_at_once_if_it_is():
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiters)
     gate.leave()
-    await asyncio.wait_for(asyncio.gather(*waiters), 1)
+    await asyncio.wait_for(asyncio.gather(*waiters), 20)
 
 
 async def test_a_waiter_is_woken_though_somebody_else_enters_first():
@@ -407,7 +407,7 @@ async def test_a_waiter_is_woken_though_somebody_else_enters_first():
     await asyncio.sleep(0)
     gate.leave()
     assert gate.enter()
-    await asyncio.wait_for(waiter, 1)
+    await asyncio.wait_for(waiter, 20)
     assert gate.is_taken, "waiting takes nothing"
 
 
@@ -419,7 +419,7 @@ async def test_a_cancelled_waiter_does_not_keep_the_others_waiting():
     gone.cancel()
     await asyncio.wait([gone])
     gate.leave()
-    await asyncio.wait_for(stays, 1)
+    await asyncio.wait_for(stays, 20)
     assert gone.cancelled()
 
 
@@ -501,7 +501,7 @@ async def test_a_timer_runs_in_the_callers_context_with_its_values():
 
     call_later(asyncio.get_running_loop(), 0.001, note, 1, 2)
     variable.set("changed since")
-    await asyncio.wait_for(done.wait(), 1)
+    await asyncio.wait_for(done.wait(), 20)
     assert seen == [("mine", 1, 2)]
 
 

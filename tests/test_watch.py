@@ -87,7 +87,7 @@ async def test_a_stuck_stream_is_given_up_whatever_it_does_about_it(
 ):
     monkeypatch.setattr("swink.engine.watch.AGAIN", 0.05)
     agent = stuck_on(stream_fn)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         result = await agent.run("hi")
     if stream_fn is hangs_after_its_end:
         assert (result.stop_reason, result.text) == ("stop", "whole")
@@ -119,7 +119,7 @@ async def test_the_pause_between_words_is_watched_from_the_first_word_on():
 async def test_a_short_limit_begun_after_a_long_one_is_kept():
     patient = asyncio.create_task(stuck_on(hangs, 60.0).run("hi"))
     await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert (await stuck_on(hangs).run("hi")).error_kind == "network"
     assert not patient.done()
     patient.cancel()
@@ -129,7 +129,7 @@ async def test_a_short_limit_begun_after_a_long_one_is_kept():
 async def test_many_at_once_each_keep_their_own_limit():
     agents = [stuck_on(hangs, 0.05 + number % 5 / 20) for number in range(50)]
     alive = [Agent("test:m", stream_fn=ScriptedModel(["fine"])) for _ in range(50)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         ended = await asyncio.gather(*(agent.run("hi") for agent in [*agents, *alive]))
     assert [result.error_kind for result in ended[:50]] == ["network"] * 50
     assert [result.text for result in ended[50:]] == ["fine"] * 50
@@ -144,7 +144,7 @@ async def test_limits_that_are_none_fail_their_own_run_alone(limits: Any):
             return hangs(*call)
 
     odd, other = Agent("test:m", stream_fn=Odd(), retry=ONCE), stuck_on(hangs)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         first, second = await asyncio.gather(odd.run("hi"), other.run("hi"))
     assert first.stop_reason == "error"
     assert (second.stop_reason, second.error_kind) == ("error", "network")
@@ -157,7 +157,7 @@ async def test_a_number_of_seconds_on_the_stream_function_is_a_limit():
         def __call__(self, *call: Any) -> Any:
             return hangs(*call)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert (await Agent("test:m", stream_fn=Slow(), retry=ONCE).run("hi")).error_kind == "network"
 
 

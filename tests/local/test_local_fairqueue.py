@@ -43,9 +43,9 @@ async def test_a_place_that_comes_with_a_cancellation_goes_to_the_next():
     await asyncio.sleep(0)
     turns.give_back()
     waiting[0].cancel()
-    await asyncio.wait_for(waiting[1], 1)
+    await asyncio.wait_for(waiting[1], 20)
     turns.give_back()
-    await asyncio.wait_for(turns.take("d"), 1)
+    await asyncio.wait_for(turns.take("d"), 20)
 
 
 async def test_someone_in_a_closed_event_loop_is_passed_over():
@@ -56,7 +56,7 @@ async def test_someone_in_a_closed_event_loop_is_passed_over():
     waiting = asyncio.create_task(turns.take("c"))
     await asyncio.sleep(0)
     turns.give_back()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 20)
     abandoned.close()
 
 

@@ -80,7 +80,7 @@ async def test_cancelling_a_load_wakes_everybody_who_waits(
             await asyncio.sleep(0.01)
         assert isinstance(model.state, Downloading)
         model.cancel_load()
-        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
+        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 20)
     assert [type(result) for result in results] == [LoadCancelled] * 3
     assert isinstance(model.state, Failed)
     assert model.state.retryable
@@ -288,7 +288,7 @@ async def test_the_interpreter_exits_quietly_in_the_middle_of_a_reply(weights: P
 async def test_an_interrupt_from_the_keyboard_ends_it_like_any_program(weights: Path):
     ending = """
 try:
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), 20))
     os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     sys.exit(130)

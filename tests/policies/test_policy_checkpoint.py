@@ -86,7 +86,7 @@ async def test_a_plain_store_that_blocks_holds_neither_the_event_loop_nor_the_ru
     ticking = asyncio.create_task(tick())
     with caplog.at_level(logging.ERROR):
         scene = Scene(Checkpoint(slow, timeout=0.2), [call(1), call(2), "done"])
-        assert (await asyncio.wait_for(scene.run(), 10)).text == "done"
+        assert (await asyncio.wait_for(scene.run(), 20)).text == "done"
     ticking.cancel()
     released.set()
     assert ticks > 10
@@ -125,7 +125,7 @@ async def test_an_async_store_that_ignores_its_cancellation_does_not_hold_the_ru
 
     with caplog.at_level(logging.ERROR):
         assert (
-            await asyncio.wait_for(Scene(Checkpoint(stubborn, timeout=0.05), [call(1), "done"]).run(), 5)
+            await asyncio.wait_for(Scene(Checkpoint(stubborn, timeout=0.05), [call(1), "done"]).run(), 20)
         ).text == "done"
     assert "did not save within" in caplog.text
     released.set()

@@ -90,7 +90,7 @@ class Stalling:
 async def cancel_while_waiting(reading, client: Stalling) -> None:
     """Cancel a reply that waits for bytes; it must stop at once and give its connection back."""
     task = asyncio.ensure_future(reading)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await client.waiting.wait()
         task.cancel()
         await asyncio.wait([task])

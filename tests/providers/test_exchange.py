@@ -76,7 +76,7 @@ async def serving(talk: Talk) -> AsyncIterator[tuple[OpenAIStreamFn, Server]]:
         yield fn, talker
         await fn.aclose()
         server.close()
-        await asyncio.wait_for(talker.closed.wait(), 5)
+        await asyncio.wait_for(talker.closed.wait(), 20)
 
 
 async def collect(fn: OpenAIStreamFn) -> Read:

@@ -160,7 +160,7 @@ async def test_cancelling_a_request_closes_its_connection(client: AiohttpClient)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(closed.wait(), 2)
+        await asyncio.wait_for(closed.wait(), 20)
 
 
 async def test_closing_waits_for_answers_still_being_read(server: LoopbackServer):

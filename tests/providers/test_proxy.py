@@ -233,7 +233,7 @@ async def test_a_client_that_leaves_stops_the_stream_function(serve, fn_type):
             async for event in stream:
                 if isinstance(event, TextDelta):
                     break
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await fn.stopped.wait()
 
 
@@ -247,7 +247,7 @@ async def test_stopping_the_server_stops_the_stream_function_and_is_a_network_er
             events.append(event)
             if isinstance(event, TextDelta):
                 break
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await fn.stopped.wait()
         events += [event async for event in stream]
     assert isinstance(events[-1], Error)
@@ -650,7 +650,7 @@ async def test_a_client_that_does_not_read_is_dropped(monkeypatch):
             b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
             % (TOKEN.encode(), len(body), body)
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             await fn.stopped.wait()
         writer.close()
 
@@ -663,7 +663,7 @@ async def test_a_body_that_is_never_finished_is_given_up(serve, monkeypatch):
             b"POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 999\r\n\r\n{"
             % TOKEN.encode()
         )
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             assert b"408" in await reader.readline()
         writer.close()
 

@@ -74,7 +74,7 @@ async def interrupt(make: Callable[[], tuple[Any, list[Agent]]], step: int, how:
         runnable.abort()
     (outcome,) = await asyncio.gather(running, return_exceptions=True)
     for item in agents:
-        await asyncio.wait_for(item.wait_for_idle(), 5)
+        await asyncio.wait_for(item.wait_for_idle(), 20)
     check_idle(*agents)
     assert not runnable.is_running
     if isinstance(outcome, BaseException):

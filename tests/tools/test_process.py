@@ -187,7 +187,7 @@ async def test_a_writer_out_of_reach_does_not_hang_the_run(tmp_path: Path):
 
         taking = asyncio.create_task(take())
         hand_over = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('socket'); socket.send_fds(s, [b'x'], [1])"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             ending, output = await run_shell(
                 Sandbox(tmp_path, "none"), f'echo out; {sys.executable} -c "{hand_over}"'
             )

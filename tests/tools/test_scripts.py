@@ -261,7 +261,7 @@ async def test_changes_can_be_waited_for(tmp_path: Path):
     await asyncio.sleep(0.05)
     assert not waiting.done()
     write(tmp_path, "two", 'description = "x"\ncommand = "true"')
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(20):
         assert [tool.name for tool in await waiting] == ["one", "two"]
     await changes.aclose()
 

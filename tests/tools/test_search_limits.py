@@ -71,7 +71,7 @@ async def test_pipes_sockets_and_devices_are_not_opened(tmp_path: Path, ripgrep:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "b-socket"))
         tool = search_tools(Workspace(tmp_path), ripgrep=ripgrep)[0]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             assert (await call(tool, pattern="needle")).text == "file:1: needle"
             assert "a pipe" in await complaint(tool, pattern="needle", path="a-pipe")
     names = (await call(named(list_tools(Workspace(tmp_path)), "list_files"))).text.split()
@@ -115,7 +115,7 @@ async def test_a_search_that_takes_too_long_says_so_and_leaves_nothing(
     root = tmp_path / "root"
     root.mkdir()
     (root / "file").write_text("needle\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         result = await call(
             search_tools(Workspace(root), ripgrep=str(Stuck(tmp_path).program))[0], pattern="needle"
         )
@@ -373,7 +373,7 @@ async def test_links_in_a_circle_end(tmp_path: Path):
 
 async def test_a_pipe_for_an_ignore_file_blocks_nothing(tmp_path: Path):
     os.mkfifo(tmp_path / ".gitignore")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert [entry.path for entry in await asyncio.to_thread(lambda: list(walk(Workspace(tmp_path))))] == [
             ".gitignore"
         ]

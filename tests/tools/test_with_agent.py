@@ -35,7 +35,7 @@ def agent_with(root: Path, level: Level, replies: list, **options) -> Agent:
 
 
 async def started(root: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while not all((root / name).exists() and (root / name).read_text() for name in ("shell", "daemon")):
             await asyncio.sleep(0.01)
 
