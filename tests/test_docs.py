@@ -106,7 +106,8 @@ def test_no_page_names_a_path_of_one_machine(page: str):
 
 
 def test_the_page_on_concepts_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/concepts.md")
+    program, cost = blocks_of("docs/concepts.md")
+    assert run_program(cost, tmp_path) == ("1001 True 0.003015\n", "")
     fails = 'logging.getLogger("swink.providers").warning("an option is ignored")\n'
     assert run_program(program + fails, tmp_path) == ("", "")
     assert run_program("import logging\n" + fails, tmp_path)[1], "without configuration it is on stderr"
