@@ -116,7 +116,7 @@ def test_every_stream_event_round_trips_exactly(cls, data):
 @pytest.mark.parametrize(
     ("module", "union", "others"),
     [
-        (events, AgentEvent, {"CompactionReport"}),
+        (events, AgentEvent, {"CompactionReport", "NestedEvent"}),
         (protocol, AssistantMessageEvent, {"Timeout", "StreamOptions", "LlmContext"}),
     ],
 )

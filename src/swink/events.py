@@ -20,10 +20,12 @@ Every start has exactly one end, properly nested, in every outcome.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from swink.jsondata import decode_with, encode
 from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason
@@ -98,6 +100,14 @@ class ToolExecutionUpdate(Struct, frozen=True, tag="tool_execution_update", tag_
     call_id: str
     name: str
     update: Any
+
+    def __post_init__(self) -> None:
+        match self.update:
+            case {"type": "nested_event"}:
+                with suppress(msgspec.ValidationError):
+                    force_setattr(self, "update", msgspec.convert(self.update, NestedEvent))
+            case _:
+                pass
 
 
 class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field="type"):
@@ -190,6 +200,17 @@ AgentEvent = (
     | StateChanged
     | CustomEvent
 )
+
+
+class NestedEvent(Struct, frozen=True, tag="nested_event", tag_field="type"):
+    """An event of an agent inside another one, and whose it is: `path` names the agents from the outside in.
+
+    `calls` has, for each of them, the id of the tool call that started it, or nothing where no call did.
+    """
+
+    path: tuple[str, ...]
+    event: AgentEvent
+    calls: tuple[str, ...] = ()
 
 
 def encode_agent_event(event: AgentEvent) -> bytes:

@@ -30,8 +30,8 @@ Note = Callable[[str], str]
 
 _MOST_ITEMS = 100_000
 """Of an array of numbers; a larger one is no message."""
-_MOST_BITS = 10_000
-"""Of an integer; Python and other readers refuse to read much longer ones."""
+_MOST_BITS = 14_280
+"""Of an integer; Python reads and writes at most 4300 digits."""
 _SIMPLE: tuple[Any, ...] = (str, int, bool, str | None, int | None)
 _TAG = re.compile(r"\$+number")
 
@@ -81,7 +81,7 @@ def encode(value: Any, note: Note = str) -> bytes:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         return msgspec.json.encode(as_data(value, note))
     suspect = b"null" in data or b"$number" in data
-    if (suspect and not _is_ordinary(value)) or not _is_shallow_json(data):
+    if not _is_shallow_json(data) or (suspect and not _is_ordinary(value)):
         return msgspec.json.encode(as_data(value, note))
     return data
 
@@ -248,8 +248,12 @@ def _fields(value: Struct) -> Iterable[tuple[str, Any]]:
     config, names = value.__struct_config__, value.__struct_encode_fields__
     if config.tag is not None:
         yield str(config.tag_field), config.tag
-    for attribute, name in zip(value.__struct_fields__, names, strict=True):
-        if (item := getattr(value, attribute)) is not msgspec.UNSET:
+    required = len(names) - len(value.__struct_defaults__)
+    defaults = (msgspec.NODEFAULT,) * required + value.__struct_defaults__
+    for attribute, name, default in zip(value.__struct_fields__, names, defaults, strict=True):
+        item: Any = getattr(value, attribute)
+        omitted = config.omit_defaults and (item is default or item == default or item == {})
+        if item is not msgspec.UNSET and not omitted:
             yield name, item
 
 

@@ -12,7 +12,6 @@ import msgspec
 from swink.cli.asking import format_call
 from swink.cli.explain import strip_advice
 from swink.cli.terminal import add_style, say, shorten, strip_controls
-from swink.codec import plain
 from swink.config import AgentResult
 from swink.events import (
     AgentEvent,
@@ -24,6 +23,7 @@ from swink.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from swink.jsondata import encode
 from swink.messages import AssistantMessage, Cost, StopReason, Usage
 from swink.stream import TextDelta, ThinkingDelta
 
@@ -142,13 +142,5 @@ class JsonTranscript:
         )
 
     def _line(self, value: Any) -> None:
-        self._stream.write(msgspec.json.encode(value, enc_hook=_plain_or_text).decode() + "\n")
+        self._stream.write(encode(value).decode() + "\n")
         self._stream.flush()
-
-
-def _plain_or_text(value: Any) -> Any:
-    """For JSON: a tool's details may be of any type; what has no JSON form is shown as text."""
-    try:
-        return plain(value)
-    except NotImplementedError:
-        return repr(value)

@@ -7,6 +7,7 @@ from swink.engine.ledger import Call
 from swink.engine.run import Run
 from swink.engine.waiting import is_async, resolve
 from swink.events import ApprovalRequested, ApprovalResolved
+from swink.jsondata import encode
 from swink.policy import Answer, ApprovalRequest, Approve, Approved, Rejected
 from swink.redact import MARK, describe_traceback
 from swink.threads import in_thread
@@ -55,7 +56,7 @@ async def _request(run: Run, call: Call, tool: Tool) -> ApprovalRequest:
 
     arguments = call.arguments
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
-    is_long = len(repr(arguments)) > _AT_ONCE
+    is_long = len(encode(arguments)) > _AT_ONCE
     shown = await in_thread(show_arguments, arguments) if is_long else show_arguments(arguments)
     wanted = tool.needs_approval(arguments)
     return ApprovalRequest(call.call.id, tool.name, copy_json(arguments), shown, wanted, run.policy_context())
@@ -80,8 +81,8 @@ def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
     if isinstance(answer, Rejected):
         return answer
     if isinstance(answer, Approved):
-        given, asked = repr(answer.arguments), repr(request.arguments)
-        if given.count(MARK) <= asked.count(MARK):
+        given, asked = encode(answer.arguments), encode(request.arguments)
+        if given.count(MARK.encode()) <= asked.count(MARK.encode()):
             return answer
         text = "the approval of %s gave back the redacted view; edit the request's arguments instead"
         log.warning(text, request.name)

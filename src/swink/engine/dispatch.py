@@ -8,6 +8,7 @@ interrupt, or an abort.
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,11 +17,14 @@ from swink.engine.approval import ask_approval, needs_approval
 from swink.engine.ledger import Call, CallContext, Ledger
 from swink.engine.run import End, Run
 from swink.engine.waiting import call_later, resolve
+from swink.errors import InvalidInput
 from swink.events import ToolExecutionStart
+from swink.jsondata import DEEPEST
 from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
+from swink.readonly import freeze
 from swink.redact import describe_error, describe_traceback
-from swink.tool import InvalidArguments, ToolError, Transfer, as_result, copy_json, cut_result, failure
+from swink.tool import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.workers import GRACE, Abandoned
 
 log = logging.getLogger("swink.tool")
@@ -98,7 +102,8 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
                 ledger.settle(call, failure(text))
                 return None
             case Rewrite(arguments):
-                call.arguments = arguments
+                if not _take_arguments(run, call, arguments):
+                    return None
             case _:
                 pass
     return None
@@ -116,13 +121,26 @@ async def _ask_person(run: Run, call: Call) -> Outcome | None:
             return None
         if verdict.arguments is None:
             return None
-        approved = call.arguments = copy_json(verdict.arguments)
+        if not _take_arguments(run, call, verdict.arguments):
+            return None
+        approved = call.arguments
         stopped = await _ask_policies(run, call)
         if stopped is not None or call.arguments == approved:
             return stopped
     text = f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"
     run.ledger.settle(call, failure(text))
     return None
+
+
+def _take_arguments(run: Run, call: Call, arguments: dict[str, Any]) -> bool:
+    """Let a call run with other arguments; one with arguments that are no JSON is settled instead."""
+    try:
+        call.arguments = freeze(arguments, "the rewritten arguments")
+    except InvalidInput as error:
+        log.error("tool %r is not run: %s", call.call.name, error)
+        run.ledger.settle(call, failure(f"tool call not run: {error}"))
+        return False
+    return True
 
 
 class _Batch:
@@ -327,15 +345,16 @@ def _open(ledger: Ledger) -> list[Call]:
 
 
 def _as_it_will_run(call: Call) -> ToolCall:
-    """The call for others to see: a copy, since it may still be changed only by a verdict."""
-    return ToolCall(call.call.id, call.call.name, copy_json(call.arguments), None, call.call.signature)
+    """The call for others to see."""
+    return ToolCall(call.call.id, call.call.name, call.arguments, None, call.call.signature)
 
 
 def _unparsed(call: ToolCall, ledger: Ledger) -> str:
     if ledger.reply is not None and ledger.reply.stop_reason == "length":
         return INCOMPLETE
-    shown = (call.partial_json or "")[:2_000]
-    return f"error: the arguments are not a JSON object; repair them and call again. What arrived:\n{shown}"
+    text = call.partial_json or ""
+    wrong = f"are not a JSON object of at most {DEEPEST} levels"
+    return f"error: the arguments {wrong}; repair them and call again. What arrived:\n{text[:2_000]}"
 
 
 def _result_of(error: BaseException, call: Call) -> ToolResult:

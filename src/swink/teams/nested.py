@@ -3,21 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
 from swink.events import AgentEvent, ToolExecutionUpdate
-
-
-class NestedEvent(Struct, frozen=True, tag="nested_event", tag_field="type"):
-    """An event, and whose it is: `path` names the agents from the outside in.
-
-    `calls` has, for each of them, the id of the tool call that started it, or nothing where no call did.
-    """
-
-    path: tuple[str, ...]
-    event: AgentEvent
-    calls: tuple[str, ...] = ()
-
+from swink.events import NestedEvent as NestedEvent
 
 Emit = Callable[[Any], None]
 """Takes an `AgentEvent` or a `NestedEvent`."""

@@ -1,0 +1,98 @@
+"""Image files: read when a message is made, whatever becomes of them later."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swink import Agent, tool
+from swink.blocks import FileSource, Image
+from swink.codec import decode_messages, encode_messages
+from swink.errors import InvalidInput
+from swink.imagefiles import LARGEST
+from swink.messages import Base64Source, ToolCall, UserMessage
+from swink.providers.convert import prepare
+from swink.testing import ScriptedModel
+
+PNG = b"\x89PNG\r\n\x1a\n rest"
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "cat.jpg"
+    path.write_bytes(PNG)
+    return path
+
+
+def source_of(message: Any) -> Any:
+    return next(block.source for block in message.content if isinstance(block, Image))
+
+
+def test_a_file_is_read_when_the_block_is_made(picture: Path):
+    image = Image.from_file(picture)
+    picture.unlink()
+    assert image == Image.from_bytes(PNG), "its bytes say what it is, not its name"
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda image: image, lambda image: ["look", image], lambda image: UserMessage([image])]
+)
+async def test_a_file_in_a_prompt_is_read_when_the_run_is_asked_for(picture: Path, wrap: Any):
+    model = ScriptedModel(["a cat"])
+    agent = Agent("test:m", stream_fn=model)
+    await agent.run(wrap(Image(FileSource(str(picture)))))
+    assert isinstance(source_of(agent.messages[0]), Base64Source)
+
+
+async def test_a_file_that_a_tool_returns_is_read_then(picture: Path):
+    @tool
+    async def shoot() -> Image:
+        return Image(FileSource(str(picture)))
+
+    model = ScriptedModel([ToolCall("1", "shoot"), "a cat"])
+    agent = Agent("test:m", stream_fn=model, tools=[shoot])
+    await agent.run("go")
+    assert isinstance(source_of(agent.messages[2]), Base64Source)
+
+
+async def test_a_prompt_with_a_file_that_is_not_there_is_refused(tmp_path: Path):
+    agent = Agent("test:m", stream_fn=ScriptedModel(["x"]))
+    with pytest.raises(InvalidInput, match=r"cannot read image .*gone\.png: No such file"):
+        await agent.run([Image(FileSource(str(tmp_path / "gone.png")))])
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_other_end(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(InvalidInput, match="it is not a file"):
+        Image.from_file(tmp_path / "pipe.png")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/", "~nobody-of-that-name/x.png", "a\0b.png"])
+def test_what_is_no_file_is_refused(path: str):
+    with pytest.raises(InvalidInput, match="cannot read image"):
+        Image.from_file(path)
+
+
+def test_a_file_too_large_for_any_provider_is_refused(tmp_path: Path):
+    with (tmp_path / "large.png").open("wb") as file:
+        file.truncate(LARGEST + 1)
+    with pytest.raises(InvalidInput, match="more than 50,000,000 bytes"):
+        Image.from_file(tmp_path / "large.png")
+
+
+def test_a_name_that_is_no_text_can_be_read(tmp_path: Path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png")
+    Path(path).write_bytes(PNG)
+    assert Image.from_file(path) == Image.from_bytes(PNG)
+
+
+def test_a_message_from_elsewhere_does_not_say_which_files_are_read(picture: Path):
+    saved = encode_messages([UserMessage([Image(FileSource(str(picture)))])])
+    assert source_of(decode_messages(saved)[0]) == FileSource(str(picture))
+
+
+async def test_a_restored_message_whose_file_is_gone_can_be_sent(tmp_path: Path):
+    saved = encode_messages([UserMessage(["look", Image(FileSource(str(tmp_path / "gone.png")))])])
+    (sent,) = await prepare(decode_messages(saved))  # pyright: ignore
+    assert "gone.png: No such file" in sent.text
