@@ -440,7 +440,7 @@ async def test_tool_choice(choice, wanted):
         (
             ModelSpec("bedrock", "anthropic.claude-opus-4-6-v1", "extra_high"),
             {},
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}},
             None,
         ),
         (

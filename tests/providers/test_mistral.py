@@ -197,6 +197,7 @@ async def test_a_whole_conversation_is_sent_exactly_so():
             {"role": "assistant", "content": "OK."},
             {"role": "user", "content": "Thanks."},
         ],
+        "reasoning_effort": "none",
         "stream": True,
         "max_tokens": 9,
         "temperature": 0.1,
@@ -234,7 +235,9 @@ async def test_ids_are_mapped_the_same_way_each_time_and_stay_apart():
     [
         ("magistral-medium-latest", "low", {"prompt_mode": "reasoning"}),
         ("mistral-small-latest", "high", {"reasoning_effort": "high"}),
-        ("mistral-small-latest", "off", {}),
+        ("mistral-small-latest", "off", {"reasoning_effort": "none"}),
+        ("mistral-large-latest", "off", {}),
+        ("mistral-large-latest", "high", {}),
     ],
 )
 async def test_thinking_is_asked_for_in_the_models_own_way(

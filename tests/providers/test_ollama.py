@@ -242,7 +242,7 @@ async def test_an_image_on_the_web_is_a_clear_error():
     [
         ("qwen3:8b", "off", False),
         ("qwen3:8b", "low", True),
-        ("gpt-oss:20b", "off", False),
+        ("gpt-oss:20b", "off", "low"),
         ("gpt-oss:20b", "minimal", "low"),
         ("gpt-oss:20b", "medium", "medium"),
         ("gpt-oss:120b", "extra_high", "high"),

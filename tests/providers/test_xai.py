@@ -159,6 +159,7 @@ async def test_the_session_is_a_header_and_the_rest_is_chat_completions():
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_completion_tokens": 9,
+        "reasoning_effort": "low",
         "temperature": 0.1,
         "tools": [
             {

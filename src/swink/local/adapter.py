@@ -123,6 +123,8 @@ class LocalStreamFn:
         }
         if model.thinking_level != "off" and not head.knows_thinking:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
+        if model.thinking_level in model.thinking_budgets:
+            ignored["thinking_budgets"] = "a local model takes no number of tokens"
         for name in options.extra:
             if name in _OPTIONS:
                 ignored[f"extra[{name!r}]"] = f"set StreamOptions.{_OPTIONS[name]} instead"

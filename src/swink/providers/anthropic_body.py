@@ -20,7 +20,8 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
-from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own, thinking_level
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own
+from swink.providers.efforts import asked_level, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -70,34 +71,43 @@ def claude_version(model_id: str) -> tuple[int, int]:
 
 
 def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
-    level = thinking_level(model)
+    level = asked_level(model, notices)
     version = claude_version(model.model_id)
     limit = options.max_tokens or model.max_output or DEFAULT_MAX_TOKENS
-    if level != "off" and options.tool_choice not in (None, "auto", "none"):
-        notices.report("thinking_level", "this provider does not think when a tool call is forced")
+    if level not in (None, "off") and options.tool_choice not in (None, "auto", "none"):
+        refuse(model, notices, "this provider does not think when a tool call is forced")
         level = "off"
-    if level == "off":
-        fields: dict[str, Any] = {"max_tokens": limit}
+    if level is None or level == "off":
+        fields: dict[str, Any] = {
+            "max_tokens": limit,
+            **(without_thinking(model, version, notices) if level else {}),
+        }
     elif version >= (4, 6):
         fields = {
             "max_tokens": limit,
             "thinking": {"type": "adaptive"},
-            "output_config": {"effort": _effort(level, version, model.model_id)},
+            "output_config": {"effort": claude_effort(level, version, model.model_id)},
         }
         if version >= (4, 7):
             fields["thinking"]["display"] = "summarized"
-        if level in model.thinking_budgets:
-            notices.report("thinking_budgets", f"{model.model_id} takes an effort instead")
+        refuse_budget(model, notices)
     else:
         fields = _budget_fields(model.thinking_budgets.get(level, BUDGETS[level]), limit, model.max_output)
     if options.temperature is not None:
-        if level != "off":
+        if level not in (None, "off"):
             notices.report("temperature", "this provider takes none with thinking")
         elif version >= (4, 7):
             notices.report("temperature", f"{model.model_id} takes none")
         else:
             fields["temperature"] = options.temperature
     return fields
+
+
+def without_thinking(model: ModelSpec, version: tuple[int, int], notices: Notices) -> dict[str, Any]:
+    """What turns thinking off: nothing before Claude 5, which thinks unless it is told not to."""
+    if any(name in model.model_id.lower() for name in ("fable", "mythos")):
+        return refuse(model, notices, "")
+    return {"thinking": {"type": "disabled"}} if version >= (5, 0) else {}
 
 
 def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
@@ -110,7 +120,7 @@ def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
     return {"max_tokens": max(limit, budget + 1), "thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _effort(level: str, version: tuple[int, int], model_id: str) -> str:
+def claude_effort(level: str, version: tuple[int, int], model_id: str) -> str:
     if level == "extra_high":
         return "xhigh" if version >= (4, 7) else "max" if "opus" in model_id else "high"
     return "low" if level == "minimal" else level

@@ -26,8 +26,8 @@ from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 TokenProvider = Callable[[], str | Awaitable[str]]
-DEPLOYMENTS = Dialect("azure", limit_field="max_completion_tokens")
-V1 = Dialect("azure", limit_field="max_completion_tokens", session_field="prompt_cache_key")
+DEPLOYMENTS = Dialect("azure", limit_field="max_completion_tokens", thinking="azure")
+V1 = Dialect("azure", limit_field="max_completion_tokens", thinking="azure", session_field="prompt_cache_key")
 
 
 class AzureStreamFn:

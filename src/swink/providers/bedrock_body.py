@@ -22,8 +22,15 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
-from swink.providers.anthropic_body import BUDGETS, LEAST_ANSWER, claude_version
-from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own, thinking_level
+from swink.providers.anthropic_body import (
+    BUDGETS,
+    LEAST_ANSWER,
+    claude_effort,
+    claude_version,
+    without_thinking,
+)
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own
+from swink.providers.efforts import asked_level, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -82,15 +89,17 @@ def _thinking(
     model: ModelSpec, options: StreamOptions, limits: dict[str, Any], notices: Notices
 ) -> dict[str, Any]:
     """The fields with which each family of models is asked to think."""
-    level, name, version = thinking_level(model), model.model_id.lower(), claude_version(model.model_id)
-    if level == "off":
+    level, name, version = asked_level(model, notices), model.model_id.lower(), claude_version(model.model_id)
+    if level is None:
         return {}
-    effort = {"minimal": "low", "extra_high": "high"}.get(level, level)
     if version > (0, 0):
+        if level == "off":
+            return without_thinking(model, version, notices)
         if options.tool_choice not in (None, "auto", "none"):
-            notices.report("thinking_level", "this model does not think when a tool call is forced")
-            return {}
+            return refuse(model, notices, "this model does not think when a tool call is forced")
         if version >= (4, 6):
+            refuse_budget(model, notices)
+            effort = claude_effort(level, version, model.model_id)
             return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
         budget = model.thinking_budgets.get(level, BUDGETS[level])
         if "maxTokens" in limits and limits["maxTokens"] < budget + LEAST_ANSWER:
@@ -99,12 +108,14 @@ def _thinking(
             )
             budget = max(1024, min(budget, limits["maxTokens"] - LEAST_ANSWER))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    refuse_budget(model, notices)
+    effort = nearest(level, ("low", "medium", "high"))
     if "nova-2" in name:
-        return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
+        enabled = {"type": "enabled", "maxReasoningEffort": effort}
+        return {"reasoningConfig": enabled if level != "off" else {"type": "disabled"}}
     if "gpt-oss" in name:
         return {"reasoning_effort": effort}
-    notices.report("thinking_level", f"no way is known to ask {model.model_id} for it")
-    return {}
+    return refuse(model, notices, f"no way is known to ask {model.model_id} for it")
 
 
 def _tool_config(context: LlmContext, turns: list[dict[str, Any]], choice: str | None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Tool results carry text only in most dialects, so their images follow in one use
 batch.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -30,16 +29,13 @@ from swink.providers.convert import (
     input_schema,
     is_own,
     joined_text,
-    thinking_level,
 )
+from swink.providers.efforts import Style, chat_thinking, is_reasoning_model
 from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.stream import LlmContext, StreamOptions
 
 _EPHEMERAL = {"type": "ephemeral"}
-_REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-(?:[5-9]|\d\d)|codex|computer-use)(?!.*-chat)")
-_FIXED_GROK = re.compile(r"grok-(?:2|3(?!-mini)|4(?:-\d{4}|-fast|-latest|$)|code)")
-_GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class Dialect(Struct, frozen=True):
@@ -49,7 +45,7 @@ class Dialect(Struct, frozen=True):
     limit_field: str = "max_tokens"
     sends_limit: bool = True
     """Whether the model's own limit is sent by default: not to servers that count it against the window."""
-    reasoning: Literal["effort", "openai", "openrouter", "deepseek", "mistral", "xai"] = "effort"
+    thinking: Style = "plain"
     replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
     """How thinking goes back to the model that wrote it."""
     session_field: str = ""
@@ -84,11 +80,16 @@ def request_body(
     if limit := options.max_tokens or (model.max_output if dialect.sends_limit else None):
         body[dialect.limit_field] = limit
     if options.temperature is not None:
-        if dialect.reasoning == "openai" and is_reasoning_model(model.model_id):
+        if dialect.thinking in ("openai", "azure") and is_reasoning_model(model.model_id):
             notices.report("temperature", f"{model.model_id} takes none")
         else:
             body["temperature"] = options.temperature
-    body |= _reasoning(model, dialect, notices)
+    body |= chat_thinking(model, dialect.thinking, notices)
+    if "chat_template_kwargs" in body and "chat_template_kwargs" in options.extra:
+        body["chat_template_kwargs"] = {
+            **options.extra["chat_template_kwargs"],
+            **body["chat_template_kwargs"],
+        }
     if context.tools:
         body["tools"] = [
             {
@@ -110,26 +111,6 @@ def request_body(
     return body
 
 
-def is_reasoning_model(model_id: str) -> bool:
-    """Whether an OpenAI model reasons, and so takes an effort and no temperature."""
-    return _REASONING_MODEL.search(model_id) is not None
-
-
-def openai_effort(model_id: str, level: str) -> str:
-    """The effort nearest to a thinking level that an OpenAI model takes."""
-    version = _gpt_version(model_id)
-    if level == "minimal":
-        return "minimal" if version == (5, 0) else "low"
-    if level == "extra_high":
-        return "xhigh" if version >= (5, 2) or "codex-max" in model_id else "high"
-    return level
-
-
-def _gpt_version(model_id: str) -> tuple[int, int]:
-    found = _GPT_VERSION.search(model_id)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
-
-
 def tool_choice(choice: str) -> Any:
     """`tool_choice` of chat completions."""
     return (
@@ -137,36 +118,6 @@ def tool_choice(choice: str) -> Any:
         if choice in ("auto", "none", "required")
         else {"type": "function", "function": {"name": choice}}
     )
-
-
-def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str, Any]:
-    level = thinking_level(model)
-    if level == "off":
-        return {}
-    effort = {"extra_high": "xhigh"}.get(level, level)
-    plain = {"minimal": "low", "extra_high": "high"}.get(level, level)
-    match dialect.reasoning:
-        case "openai" if is_reasoning_model(model.model_id):
-            return {"reasoning_effort": openai_effort(model.model_id, level)}
-        case "xai" if not _FIXED_GROK.search(model.model_id):
-            return {"reasoning_effort": "low" if plain == "low" else "high"}
-        case "effort":
-            only_on = dialect.provider == "groq" and "qwen" in model.model_id
-            return {"reasoning_effort": "default" if only_on else plain}
-        case "openrouter":
-            budget = model.thinking_budgets.get(level)
-            return {"reasoning": {"max_tokens": budget} if budget else {"effort": effort}}
-        case "deepseek":
-            return {"thinking": {"type": "enabled"}}
-        case "mistral":
-            return (
-                {"prompt_mode": "reasoning"}
-                if "magistral" in model.model_id
-                else {"reasoning_effort": effort}
-            )
-        case "openai" | "xai":
-            notices.report("thinking_level", f"{model.model_id} takes none")
-            return {}
 
 
 def _messages(

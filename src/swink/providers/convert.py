@@ -25,7 +25,6 @@ from swink.messages import (
     LlmMessage,
     ModelSpec,
     Text,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UrlSource,
@@ -174,13 +173,6 @@ class CallIds:
 @lru_cache(4096)
 def _fits(shape: re.Pattern[str], id: str) -> bool:
     return shape.fullmatch(id) is not None
-
-
-def thinking_level(model: ModelSpec) -> ThinkingLevel:
-    """How hard to think: off for a model that is known not to."""
-    return (
-        "off" if model.capabilities is not None and not model.capabilities.thinking else model.thinking_level
-    )
 
 
 def input_schema(tool: ToolSpec) -> dict[str, Any]:

@@ -74,7 +74,9 @@ class GeminiStreamFn:
 
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
-            body = request_body(model, context, await prepare(context.messages, model), options)
+            body = request_body(
+                model, context, await prepare(context.messages, model), options, self._notices
+            )
             extra = dict(options.extra)
             if "tools" in extra:  # Google's own tools stand beside ours
                 body["tools"] = [*body.get("tools", ()), *extra.pop("tools")]

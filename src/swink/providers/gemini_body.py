@@ -23,7 +23,9 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
-from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text, thinking_level
+from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text
+from swink.providers.efforts import asked_level, refuse
+from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
 OWN_ID = "swink-"
@@ -35,10 +37,15 @@ SKIP_VALIDATION = "skip_thought_signature_validator"
 
 _BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 16_384, "extra_high": 24_576}
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_LATEST = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest")
 
 
 def request_body(
-    model: ModelSpec, context: LlmContext, messages: Sequence[LlmMessage], options: StreamOptions
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[LlmMessage],
+    options: StreamOptions,
+    notices: Notices,
 ) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are the context's, prepared."""
     body: dict[str, Any] = {"contents": _contents(messages, model)}
@@ -48,7 +55,7 @@ def request_body(
         body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in context.tools]}]
         if options.tool_choice is not None:
             body["toolConfig"] = {"functionCallingConfig": _tool_choice(options.tool_choice)}
-    if config := _generation_config(model, options):
+    if config := _generation_config(model, options, notices):
         body["generationConfig"] = config
     return body
 
@@ -59,22 +66,26 @@ def gemini_version(model_id: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
-def _generation_config(model: ModelSpec, options: StreamOptions) -> dict[str, Any]:
+def _generation_config(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if options.temperature is not None:
         config["temperature"] = options.temperature
     if options.max_tokens is not None:
         config["maxOutputTokens"] = options.max_tokens
-    if thinking := _thinking_config(model, options.max_tokens):
+    if thinking := _thinking_config(model, options.max_tokens, notices):
         config["thinkingConfig"] = thinking
     return config
 
 
-def _thinking_config(model: ModelSpec, max_tokens: int | None) -> dict[str, Any]:
+def _thinking_config(model: ModelSpec, max_tokens: int | None, notices: Notices) -> dict[str, Any]:
     """A level for Gemini 3, a budget for 2.5, none for older ones; `off` is the least a model can do."""
-    version, name, level = gemini_version(model.model_id), model.model_id.lower(), thinking_level(model)
-    if version < (2, 5) or any(word in name for word in ("image", "tts", "audio", "live", "embedding")):
+    name, level = model.model_id.lower(), asked_level(model, notices)
+    if level is None:
         return {}
+    # Whatever the newest is, it takes a budget, as all do that think.
+    version = gemini_version(f"gemini-2.5-{name}" if _LATEST.search(name) else name)
+    if version < (2, 5) or any(word in name for word in ("image", "tts", "audio", "live", "embedding")):
+        return refuse(model, notices, f"{model.model_id} takes none")
     shown = {"includeThoughts": True} if level != "off" else {}
     if level in model.thinking_budgets:
         return {**shown, "thinkingBudget": model.thinking_budgets[level]}

@@ -14,7 +14,7 @@ from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeo
 
 MISTRAL = Dialect(
     "mistral",
-    reasoning="mistral",
+    thinking="mistral",
     replay="parts",
     session_field="prompt_cache_key",
     usage_option=False,

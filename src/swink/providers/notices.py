@@ -17,7 +17,7 @@ class Notices:
     def __init__(self, provider: str, honoured: Iterable[str]) -> None:
         self._provider = provider
         self._unhonoured = tuple(sorted(ALL_OPTIONS - set(honoured)))
-        self._reported: set[str] = set()
+        self._reported: set[tuple[str, int]] = set()
 
     def check(self, options: StreamOptions) -> None:
         """Report the options that are set but that this adapter does not know."""
@@ -27,8 +27,8 @@ class Notices:
         if options.transport == "websocket":
             self.report("transport", "replies are streamed over HTTP")
 
-    def report(self, name: str, why: str) -> None:
+    def report(self, name: str, why: str, level: int = logging.WARNING) -> None:
         """Report one option, the first time it comes up."""
-        if name not in self._reported:
-            self._reported.add(name)
-            logger.warning("%s: option %r is ignored: %s", self._provider, name, why)
+        if (name, level) not in self._reported:
+            self._reported.add((name, level))
+            logger.log(level, "%s: option %r is ignored: %s", self._provider, name, why)

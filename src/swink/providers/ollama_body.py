@@ -10,7 +10,8 @@ from typing import Any
 
 from swink.errors import StreamError
 from swink.messages import AssistantMessage, Base64Source, Image, LlmMessage, ModelSpec, ToolResultMessage
-from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text, thinking_level
+from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text
+from swink.providers.efforts import asked_level, nearest, refuse_budget
 from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
@@ -37,7 +38,7 @@ def request_body(
         "messages": _messages(context.system_prompt, messages, model),
         "stream": True,
         "truncate": False,
-        "think": _think(model),
+        "think": _think(model, notices),
         "options": settings,
     }
     if context.tools and options.tool_choice != "none":
@@ -66,11 +67,13 @@ def context_size(estimate: int, options: StreamOptions, model: ModelSpec) -> int
     return min(size, model.context_window) if model.context_window else size
 
 
-def _think(model: ModelSpec) -> bool | str:
-    level = thinking_level(model)
-    if level == "off" or "gpt-oss" not in model.model_id:
-        return level != "off"
-    return {"minimal": "low", "extra_high": "high"}.get(level, level)
+def _think(model: ModelSpec, notices: Notices) -> bool | str:
+    """Whether to think; gpt-oss takes a level alone, and always thinks."""
+    level = asked_level(model, notices)
+    refuse_budget(model, notices)
+    if level is None or "gpt-oss" not in model.model_id:
+        return level not in (None, "off")
+    return nearest(level, ("low", "medium", "high"))
 
 
 def _tool(tool: Any) -> dict[str, Any]:

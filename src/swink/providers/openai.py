@@ -21,24 +21,24 @@ from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 OPENAI = Dialect(
-    "openai", limit_field="max_completion_tokens", reasoning="openai", session_field="prompt_cache_key"
+    "openai", limit_field="max_completion_tokens", thinking="openai", session_field="prompt_cache_key"
 )
 
 
 PRESETS: dict[str, Dialect] = {
     "openai": OPENAI,
-    "groq": Dialect("groq", limit_field="max_completion_tokens"),
-    "together": Dialect("together"),
+    "groq": Dialect("groq", limit_field="max_completion_tokens", thinking="groq"),
+    "together": Dialect("together", thinking="together"),
     "openrouter": Dialect(
         "openrouter",
         sends_limit=False,
-        reasoning="openrouter",
+        thinking="openrouter",
         replay="reasoning_details",
         session_field="session_id",
     ),
-    "deepseek": Dialect("deepseek", reasoning="deepseek", replay="reasoning_content"),
+    "deepseek": Dialect("deepseek", thinking="deepseek", replay="reasoning_content"),
     "vllm": Dialect("vllm", sends_limit=False),
-    "llamacpp": Dialect("llamacpp", sends_limit=False),
+    "llamacpp": Dialect("llamacpp", sends_limit=False, thinking="template"),
     "lmstudio": Dialect("lmstudio", sends_limit=False),
 }
 """Well-known servers; `swink.keys.accounts` has their addresses and keys."""

@@ -6,6 +6,7 @@ import msgspec
 
 from swink.errors import StreamError
 from swink.messages import ModelSpec
+from swink.providers.efforts import refuse
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, exchange, malformed
 from swink.providers.http import Request, client_for
@@ -68,6 +69,8 @@ class ProxyStreamFn:
         self._notices.check(options)
         if self._version == 1 and context.tools:
             self._notices.report("tools", "version 1 of the proxy protocol has none")
+        if self._version == 1 and (model.thinking_level != "off" or model.thinking_budgets):
+            refuse(model, self._notices, "version 1 of the proxy protocol has none")
 
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)

@@ -21,7 +21,6 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.providers.chat_body import is_reasoning_model, openai_effort
 from swink.providers.convert import (
     NO_OUTPUT,
     CallIds,
@@ -29,7 +28,14 @@ from swink.providers.convert import (
     input_schema,
     is_own,
     joined_text,
-    thinking_level,
+)
+from swink.providers.efforts import (
+    asked_level,
+    is_reasoning_model,
+    nearest,
+    openai_efforts,
+    refuse,
+    refuse_budget,
 )
 from swink.providers.exchange import encode_body
 from swink.providers.notices import Notices
@@ -54,18 +60,19 @@ def request_body(
         body["instructions"] = context.system_prompt
     if limit := options.max_tokens or model.max_output:
         body["max_output_tokens"] = limit
-    level = thinking_level(model)
+    level = asked_level(model, notices)
     if is_reasoning_model(model.model_id):
         body["include"] = ["reasoning.encrypted_content"]
-        if level != "off":
-            body["reasoning"] = {"effort": openai_effort(model.model_id, level), "summary": "auto"}
-        if options.temperature is not None:
-            notices.report("temperature", f"{model.model_id} takes none")
-    else:
-        if level != "off":
-            notices.report("thinking_level", f"{model.model_id} takes none")
-        if options.temperature is not None:
-            body["temperature"] = options.temperature
+    if level is not None and (efforts := openai_efforts(model.model_id)):
+        shown = {"summary": "auto"} if level != "off" else {}
+        body["reasoning"] = {"effort": nearest(level, efforts), **shown}
+        refuse_budget(model, notices)
+    elif level is not None:
+        refuse(model, notices, f"{model.model_id} takes none")
+    if options.temperature is not None and is_reasoning_model(model.model_id):
+        notices.report("temperature", f"{model.model_id} takes none")
+    elif options.temperature is not None:
+        body["temperature"] = options.temperature
     if context.tools:
         # Strict schemas are the default here, and refuse optional parameters.
         body["tools"] = [

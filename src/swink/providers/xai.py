@@ -12,7 +12,7 @@ from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
-XAI = Dialect("xai", limit_field="max_completion_tokens", reasoning="xai", session_field="x-grok-conv-id")
+XAI = Dialect("xai", limit_field="max_completion_tokens", thinking="xai", session_field="x-grok-conv-id")
 
 
 class XAIStreamFn:
