@@ -121,6 +121,7 @@ def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
 
 
 def claude_effort(level: str, version: tuple[int, int], model_id: str) -> str:
+    """The effort nearest to a thinking level that a Claude model takes."""
     if level == "extra_high":
         return "xhigh" if version >= (4, 7) else "max" if "opus" in model_id else "high"
     return "low" if level == "minimal" else level
