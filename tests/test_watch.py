@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from swink import Agent, ExponentialBackoff, ToolCall, tool
-from swink.stream import Done, Start, StreamOptions, TextDelta, TextEnd, TextStart, Timeout
+from swink.stream import (
+    Done,
+    Start,
+    StreamOptions,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingStart,
+    Timeout,
+    ToolCallDelta,
+    ToolCallStart,
+)
 from swink.testing import ScriptedModel, history_problems
 
 SOON = 0.15
@@ -208,3 +220,36 @@ async def test_the_context_of_a_finished_run_is_not_kept_by_any_timer(options: d
     await asyncio.sleep(0.01)
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize(
+    "event", [TextDelta(0, ""), ThinkingDelta(1, ""), ToolCallDelta(2, "")], ids=["text", "thinking", "call"]
+)
+async def test_an_event_without_content_does_not_feed_the_watchdog(event: Any) -> None:
+    async def empty(*call: Any) -> Any:
+        yield Start()
+        yield TextStart(0)
+        yield ThinkingStart(1)
+        yield ToolCallStart(2, "1", "look")
+        while True:
+            yield event
+            await asyncio.sleep(0.01)
+
+    agent = Agent("test:model", stream_fn=empty, retry=ONCE, options=StreamOptions(timeout=SOON))
+    async with asyncio.timeout(60):
+        result = await agent.run("go")
+    assert "no content" in (result.error or "")
+
+
+async def test_blocks_that_open_and_close_empty_do_not_feed_the_watchdog() -> None:
+    async def empty(*call: Any) -> Any:
+        yield Start()
+        for index in range(100_000):
+            yield TextStart(index)
+            yield TextEnd(index)
+            await asyncio.sleep(0.01)
+
+    agent = Agent("test:model", stream_fn=empty, retry=ONCE, options=StreamOptions(timeout=SOON))
+    async with asyncio.timeout(60):
+        result = await agent.run("go")
+    assert "no content" in (result.error or "")

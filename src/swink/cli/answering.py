@@ -1,7 +1,6 @@
 """`swink run`: one prompt, one answer, an exit code."""
 
 import argparse
-import asyncio
 import sys
 import threading
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.messages import AssistantMessage
+from swink.threads import run_to_end
 
 _PATIENCE = 2.0
 """Seconds of silence on standard input after which it is said what is being waited for."""
@@ -30,7 +30,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.output == "json":
             transcript.end(AgentResult((), "error", error=str(error), error_kind=error.kind))
         raise
-    return asyncio.run(answer(agent, prompt, transcript))
+    return run_to_end(answer(agent, prompt, transcript))
 
 
 async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:

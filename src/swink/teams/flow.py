@@ -4,7 +4,6 @@ A run of it is a task that goes through its members. Aborting it aborts whoever 
 ends its own run in its own way; nobody starts after that.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from swink.stream import Delta
 from swink.teams.member import Member, perform, start_over
 from swink.teams.nested import Emit, NestedEvent, inside
 from swink.teams.sums import failed
+from swink.threads import run_to_end
 
 Body = Callable[["Flow", Input, Emit], Awaitable[AgentResult]]
 NestedStream = EventStream[None, NestedEvent]
@@ -46,7 +46,7 @@ class Flow:
         """`run` for code without an event loop."""
         if is_loop_running():
             raise SyncInAsyncContext
-        return asyncio.run(self.run(input, deadline=deadline))
+        return run_to_end(self.run(input, deadline=deadline))
 
     def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
         """A run as a stream of events, each with the path of the agent it comes from."""
