@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from swink.catalog import parse_model, price_of, stream_fn_for
+from swink.catalog import parse_model, stream_fn_for
+from swink.engine.account import Account
 from swink.engine.waiting import closing, resolve
 from swink.errors import AgentError, InvalidInput
 from swink.messages import Cost, ModelSpec, Usage, UserMessage
@@ -38,8 +39,7 @@ class InjectionJudge:
     def __init__(self, model: JudgeModel, timeout: float, *, required: bool) -> None:
         self.timeout = timeout
         self.required = required
-        self.usage = Usage()
-        self.cost: Cost | None = Cost()
+        self._account = Account(None)
         self._ask: Callable[[str], Any]
         match model:
             case str() | ModelSpec():
@@ -51,6 +51,16 @@ class InjectionJudge:
                 self._ask = cast("Callable[[str], Any]", model)
             case _:
                 raise InvalidInput("a judge is a model, a pair of model and stream function, or a function")
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens it has used."""
+        return self._account.totals[0]
+
+    @property
+    def cost(self) -> Cost | None:
+        """What they cost; None if unknown."""
+        return self._account.totals[1]
 
     async def __call__(self, text: str) -> bool:
         """Whether the judge takes the text for an injection; False if it fails, unless it is required."""
@@ -69,23 +79,26 @@ class InjectionJudge:
         async def ask(text: str) -> bool:
             mark = f"=== {secrets.token_hex(8)} ==="
             context = LlmContext(_PROMPT, (UserMessage(f"{mark}\n{_excerpt(text)}\n{mark}"),), ())
-            assembly = Assembly()
-            async with closing(stream_fn(spec, context, StreamOptions(max_tokens=300))) as stream:
-                async for event in stream:
-                    assembly.feed(event)
-            return self._verdict(spec, assembly)
+            assembly, failure = Assembly(), None
+            try:
+                async with closing(stream_fn(spec, context, StreamOptions(max_tokens=300))) as stream:
+                    async for event in stream:
+                        assembly.feed(event)
+            except AgentError as error:
+                failure = error
+                raise
+            finally:
+                self._account.charge(*self._account.attempt(spec, assembly, failure))
+            return _verdict(spec, assembly)
 
         return ask
 
-    def _verdict(self, spec: ModelSpec, assembly: Assembly) -> bool:
-        usage = assembly.terminal.usage if assembly.terminal is not None else Usage()
-        price = spec.price or price_of(spec)
-        self.usage += usage
-        self.cost = self.cost + price.cost(usage) if self.cost is not None and price is not None else None
-        answer = _ANSWER.match(assembly.message(spec, "stop", usage=usage).text)
-        if answer is None:
-            raise JudgeFailed("the judge answered neither INJECTION nor SAFE")
-        return answer[1].lower() == "injection"
+
+def _verdict(spec: ModelSpec, assembly: Assembly) -> bool:
+    answer = _ANSWER.match(assembly.message(spec, "stop", usage=Usage()).text)
+    if answer is None:
+        raise JudgeFailed("the judge answered neither INJECTION nor SAFE")
+    return answer[1].lower() == "injection"
 
 
 def _excerpt(text: str) -> str:
