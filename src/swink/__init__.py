@@ -1,5 +1,6 @@
 """swink: a harness for LLM agents."""
 
+from swink import startup as startup  # first: the command may be interrupted while the rest is imported
 from swink.agent import Agent
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
 from swink.context import SlidingWindow

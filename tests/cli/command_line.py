@@ -6,15 +6,17 @@ Screen      the command in a pseudo-terminal: type, wait for what it shows
 Provider    an OpenAI-compatible server on loopback that answers from a script
 """
 
+import codecs
+import fcntl
 import importlib
 import json
 import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -139,23 +141,34 @@ def call(*argv: str) -> int:
 class Screen:
     """The command in a pseudo-terminal of its own."""
 
-    def __init__(self, place: Place, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "swink"),
+    ) -> None:
         self.text = ""
         self._read_up_to = 0
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            os.chdir(place.here)
-            os.execve(
-                sys.executable,
-                [sys.executable, "-m", "swink", *arguments],
-                {**place.environ, "TERM": "xterm", **(env or {})},
-            )
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # We hold the other end too: the terminal's modes can be looked at when the command has ended.
+        self.fd, self._hold = pty.openpty()
+        self.process = subprocess.Popen(
+            [*command, *arguments],
+            stdin=self._hold,
+            stdout=self._hold,
+            stderr=self._hold,
+            cwd=place.here,
+            env={**place.environ, "TERM": "xterm", **(env or {})},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
 
     def wait_for(self, wanted: str) -> str:
         """Everything shown up to a text, counted from the last one waited for."""
         deadline = time.monotonic() + SECONDS
         while (found := self.text.find(wanted, self._read_up_to)) < 0:
-            if not self._read(deadline):
+            if not self._read(deadline) and self.process.poll() is not None and not self._read(deadline):
                 raise AssertionError(f"{wanted!r} did not come; the screen shows:\n{self.text}")
         shown = self.text[self._read_up_to : found + len(wanted)]
         self._read_up_to = found + len(wanted)
@@ -172,28 +185,42 @@ class Screen:
 
     def type(self, text: str) -> None:
         """Press keys."""
-        os.write(self._fd, text.encode())
+        os.write(self.fd, text.encode())
+
+    def press_until_it_ends(self, key: str) -> None:
+        """Press a key again and again, until the command has ended."""
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None:
+            self.type(key)
+            pause = time.monotonic() + 0.5
+            while self.process.poll() is None and time.monotonic() < pause:
+                self._read(deadline)
+
+    def wait_for_end(self) -> None:
+        """Wait for the command's end; the terminal stays."""
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None:
+            self._read(deadline)
 
     def end(self) -> int:
         """Wait for the command's end; its exit code."""
-        deadline = time.monotonic() + SECONDS
-        while self._read(deadline):
+        self.wait_for_end()
+        while self._read(time.monotonic() + SECONDS):
             pass
-        os.close(self._fd)
-        _, status = os.waitpid(self._pid, 0)
+        os.close(self._hold)
+        os.close(self.fd)
         assert "Traceback" not in self.text, self.text
-        return os.waitstatus_to_exitcode(status)
+        return self.process.wait()
 
     def _read(self, deadline: float) -> bool:
-        if not select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            os.kill(self._pid, signal.SIGKILL)
+        """Take what is shown within a moment; False if there is nothing."""
+        if time.monotonic() > deadline:
+            self.process.kill()
             raise AssertionError(f"too slow; the screen shows:\n{self.text}")
-        try:
-            piece = os.read(self._fd, 4096)
-        except OSError:  # how Linux says that nobody is left on the other side
+        if not select.select([self.fd], [], [], 0.05)[0]:
             return False
-        self.text += piece.decode("utf-8", "replace").replace("\r\n", "\n")
-        return bool(piece)
+        self.text += self._decoder.decode(os.read(self.fd, 4096)).replace("\r\n", "\n")
+        return True
 
 
 def without_styles(text: str) -> str:

@@ -1,77 +1,65 @@
 """The `swink` command: `main` reads the arguments, runs one command and turns its outcome into an exit code.
 
 0    done
-1    a model or the run failed
+1    a model or the run failed, or the output cannot be written
 2    the command line cannot work as written
-130  interrupted
+130  interrupted (129 by SIGHUP, 143 by SIGTERM)
 141  the reader closed the pipe
 """
 
-import argparse
 import importlib
 import logging
-import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from swink.cli.arguments import parse_arguments
-from swink.cli.terminal import prepare_streams, say
+from swink.cli.interrupts import Terminated
+from swink.cli.output import OutputFailed, finish_output, install_output
+from swink.cli.terminal import say
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
+from swink.startup import leave_at_signals
 
 __all__ = ["main"]
 
-_DONE, _FAILED, _USAGE, _INTERRUPTED, _UNREAD = 0, 1, 2, 130, 141
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Nothing but `--debug` shows a traceback."""
-    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
-    try:
-        return _run(arguments)
-    finally:
-        if argv is None:
-            # Only the interpreter's clean-up is left: another Ctrl-C ends it at once, without a traceback.
-            signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
+    install_output()
+    code = _run(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        leave_at_signals()  # only the interpreter's clean-up is left
+    return finish_output(code)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    prepare_streams()
-    _log_to_stderr(debug=arguments.debug)
-    if not arguments.debug:
-        sys.excepthook = _in_one_line
+def _run(argv: Sequence[str]) -> int:
+    debug = False
     try:
+        arguments = parse_arguments(argv)
+        debug = arguments.debug
+        _log_to_stderr(debug=debug)
         module, _, name = arguments.command.partition(":")
         command: Callable[..., int] = getattr(importlib.import_module(module), name)
-        code = command(arguments)
-        sys.stdout.flush()
+        return command(arguments)
+    except SystemExit as ended:  # what argparse does after --help, or after a usage error
+        return ended.code if isinstance(ended.code, int) else _FAILED
+    except OutputFailed:
+        return _FAILED
+    except KeyboardInterrupt as interrupt:
+        return 128 + interrupt.number if isinstance(interrupt, Terminated) else _INTERRUPTED
     except AgentError as error:
-        if arguments.debug:
+        if debug:
             traceback.print_exception(error)
         say(str(error), "error")
         return _USAGE if isinstance(error, MisuseError) else _FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()
-        return _UNREAD
-    return code
-
-
-def _drop_output() -> None:
-    """The reader closed the pipe: the interpreter must not raise again when it flushes what is buffered."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
-def _in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if issubclass(kind, KeyboardInterrupt):
-        return
-    say(f"this should not happen: {kind.__name__}: {error}; --debug shows where", "error")
+    except Exception as error:  # what nobody foresaw
+        if debug:
+            traceback.print_exception(error)
+        say(f"this should not happen: {type(error).__name__}: {error}; --debug shows where", "error")
+        return _FAILED
 
 
 def _log_to_stderr(*, debug: bool) -> None:

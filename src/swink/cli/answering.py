@@ -5,10 +5,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from swink import startup
 from swink.agent import Agent
 from swink.cli.conversation import make_agent
 from swink.cli.explain import explain
 from swink.cli.interrupts import interruptible
+from swink.cli.output import OutputFailed, check_output, claim_stdout
 from swink.cli.terminal import say
 from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
@@ -22,32 +24,45 @@ _PATIENCE = 2.0
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer the prompt."""
-    transcript = JsonTranscript() if arguments.output == "json" else TextTranscript()
+    check_output()
+    if arguments.output == "text":
+        return _answer(arguments, TextTranscript())
+    transcript = JsonTranscript(claim_stdout())
+    startup.last_words = transcript.give_up
     try:
-        prompt = read_prompt(arguments.prompt)
-        agent = make_agent(arguments)
-    except AgentError as error:
-        if arguments.output == "json":
-            transcript.end(AgentResult((), "error", error=str(error), error_kind=error.kind))
+        return _answer(arguments, transcript)
+    except OutputFailed:
         raise
-    return run_to_end(answer(agent, prompt, transcript))
+    except Exception as error:  # whatever it is: a reader of JSON waits for its last line
+        kind = error.kind if isinstance(error, AgentError) else "other"
+        transcript.end(AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind))
+        raise
+    finally:
+        transcript.give_up()  # without effect where there is a result
+        startup.last_words = None
 
 
-async def answer(agent: Agent, prompt: str, transcript: Transcript) -> int:
+def _answer(arguments: argparse.Namespace, transcript: Transcript) -> int:
+    prompt = read_prompt(arguments.prompt)
+    agent = make_agent(arguments)
+    return run_to_end(answer(agent, prompt, transcript, arguments.deadline))
+
+
+async def answer(agent: Agent, prompt: str, transcript: Transcript, deadline: float | None = None) -> int:
     """Show a run from its start to its end; the exit code."""
     with interruptible(agent.abort) as interruption:
         try:
-            async with agent.stream(prompt) as run:
+            async with agent.stream(prompt, deadline=deadline) as run:
                 async for event in run:
                     transcript.show(event)
                 result = await run.result()
         except MissingKey as error:  # raised before the run starts
             result = AgentResult((), "error", error=str(error), error_kind=error.kind)
         transcript.end(result)
-    if result.stop_reason == "aborted":
+    if result.stop_reason == "aborted" and interruption.signal is not None:
         say("interrupted")
         return interruption.exit_code
-    if result.stop_reason == "error" or result.reason is not None:
+    if result.stop_reason in ("error", "aborted") or result.reason is not None:
         say(explain(result, agent.model), "error")
         return 2 if result.error_kind == "misuse" else 1
     last = result.messages[-1] if result.messages else None

@@ -1,6 +1,7 @@
 """The arguments of every command, and the name of its function, whose module is imported when it is used."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,10 @@ class CommandParser(argparse.ArgumentParser):
         """The options, arguments and commands of this parser."""
         return self._actions
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write help or usage; argparse ignores that this fails."""
+        (file or sys.stderr).write(message)
+
     def parse_known_args(self, *args: Any, **keywords: Any) -> Any:
         """The arguments; an unknown one is reported before one that is missing."""
         required = [action for action in self._actions if action.required]
@@ -75,6 +80,7 @@ def _add_run(commands: Any) -> None:
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it"
     )
     _add_conversation(run)
+    run.add_argument("--deadline", metavar="SECONDS", type=_seconds, help="end the run after so long")
     run.add_argument(
         "--output",
         choices=("text", "json"),
@@ -122,7 +128,7 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_models(commands: Any) -> None:
-    actions = _group(commands, "models", "list, fetch and delete models")
+    actions = _group(commands, "models", "list, fetch and delete models", "swink.cli.models:list_command")
     listing = _command(
         actions,
         "list",
@@ -137,7 +143,12 @@ def _add_models(commands: Any) -> None:
 
 
 def _add_keys(commands: Any) -> None:
-    actions = _group(commands, "keys", "store API keys, in the keychain if there is one")
+    actions = _group(
+        commands,
+        "keys",
+        "store API keys, in the keychain if there is one",
+        "swink.cli.key_commands:list_command",
+    )
     keep = _command(
         actions,
         "set",
@@ -175,7 +186,12 @@ def _add_servers(commands: Any) -> None:
     model.add_argument("--port", type=_port, default=8080, help="0 takes a free one (default: %(default)s)")
     model.add_argument("--context", metavar="N", type=_count, help="context window in tokens")
     model.add_argument("--threads", metavar="N", type=_count, help="threads that generate")
-    actions = _group(commands, "proxy", "share models by token without sharing API keys")
+    actions = _group(
+        commands,
+        "proxy",
+        "share models by token without sharing API keys",
+        "swink.cli.serving:proxy_command",
+    )
     proxy = _command(
         actions, "serve", "swink.cli.serving:serve_proxy_command", "answer clients that hold a token"
     )
@@ -216,8 +232,11 @@ def _command(commands: Any, name: str, function: str, summary: str) -> argparse.
     return parser
 
 
-def _group(commands: Any, name: str, summary: str) -> Any:
-    return _parser(commands, name, summary).add_subparsers(title="commands", metavar="COMMAND", required=True)
+def _group(commands: Any, name: str, summary: str, alone: str) -> Any:
+    """A command with commands of its own; `alone` is the function that runs without any of them."""
+    parser = _parser(commands, name, summary)
+    parser.set_defaults(command=alone, provider=None, debug=False)
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
 
 
 def _parser(commands: Any, name: str, summary: str) -> CommandParser:
@@ -231,6 +250,13 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = _amount(text)
+    if seconds == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return seconds
 
 
 def _approval(text: str) -> str:

@@ -15,6 +15,7 @@ from swink.cli.answering import answer
 from swink.cli.asking import Approver
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import approval_word, make_agent
+from swink.cli.interrupts import Terminated, raise_interrupts
 from swink.cli.terminal import add_style, say
 from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError, MisuseError
@@ -38,6 +39,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
     print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
+    raise_interrupts()
     with asyncio.Runner() as runner:
         return _talk(agent, approver, runner)
 
@@ -51,6 +53,8 @@ def _talk(agent: Agent, approver: Approver, runner: asyncio.Runner) -> int:
         except EOFError:
             print()
             return 0
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             if interrupted:
                 print()

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from swink import __version__
 from swink.cli.choice import choose_model
+from swink.cli.interrupts import raise_interrupts
 from swink.cli.settings import KNOWN, load_settings
 from swink.cli.terminal import Style, add_style, strip_controls
 from swink.errors import AgentError, MisuseError, NetworkError
@@ -36,6 +37,7 @@ class Finding(Struct, frozen=True):
 
 def doctor_command(arguments: argparse.Namespace) -> int:
     """Look at everything and report."""
+    raise_interrupts()
     findings = asyncio.run(_findings())
     for finding in findings:
         level = add_style(finding.level.ljust(8), _STYLES[finding.level], sys.stdout)

@@ -4,6 +4,7 @@ import argparse
 import getpass
 import sys
 
+from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import say, table
 from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS, account_for
@@ -18,6 +19,7 @@ def set_command(arguments: argparse.Namespace) -> int:
             "a key is no argument: others see it, and your shell remembers it. "
             f"Change that key, then: swink keys set {account.provider}"
         )
+    raise_interrupts()
     key = _read_key(account.provider)
     place = store_key(account.provider, key)
     where = "your keychain" if place == "keychain" else keys_file()

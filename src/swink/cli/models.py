@@ -6,6 +6,7 @@ from pathlib import Path
 
 from swink import catalog
 from swink.cli.choice import unknown_provider
+from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
 from swink.keys.accounts import ACCOUNTS
@@ -43,6 +44,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
         say(f"local:{name} is already here" if found.exists() else f"{found} is no file that could be pulled")
         print(found)
         return 0 if found.exists() else 1
+    raise_interrupts()
     hear = say_on_stderr()
     try:
         path = pull(name, progress=hear)

@@ -3,16 +3,14 @@
 import argparse
 import asyncio
 import os
-import signal
 import ssl
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 
 from swink import catalog
 from swink.cli.choice import unknown_provider
-from swink.cli.interrupts import interruptible
+from swink.cli.interrupts import interruptible, raise_interrupts
 from swink.cli.models import parse_local_name
 from swink.cli.terminal import say
 from swink.errors import MisuseError
@@ -36,7 +34,7 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
             f"serving on {arguments.host} lets the whole network use the model; "
             f"set {_MODEL_KEY} to a key that clients must send"
         )
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    raise_interrupts()
     try:
         with serve_model(
             name,
@@ -53,6 +51,15 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         say("stopped")
     return 0
+
+
+def proxy_command(arguments: argparse.Namespace) -> int:
+    """Say what comes next to somebody who wrote `swink proxy` alone."""
+    say(
+        "proxy serve shares models by token; start it with: swink proxy serve --tokens FILE "
+        "(lines such as: SECRET anthropic:* openai:gpt-5); swink proxy serve --help shows the rest"
+    )
+    return 2
 
 
 def serve_proxy_command(arguments: argparse.Namespace) -> int:
@@ -184,7 +191,3 @@ def _tls(files: list[str] | None) -> ssl.SSLContext | None:
             f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}"
         ) from error
     return context
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

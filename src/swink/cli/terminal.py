@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from io import TextIOWrapper
 from typing import Literal, TextIO
 
 from swink.redact import redact_text
@@ -15,20 +14,6 @@ _CODES: dict[Style, str] = {"error": "31", "warning": "33", "ok": "32", "dim": "
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 _passing = ""
-
-
-def prepare_streams() -> None:
-    """Make the standard streams usable, however this process was started.
-
-    A closed one reads as empty and writes nowhere; characters that the encoding lacks are replaced.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def say(text: str, style: Style | None = None) -> None:

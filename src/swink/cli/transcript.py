@@ -5,12 +5,14 @@ json    one event a line on stdout; the last line is of type "result"
 """
 
 import sys
-from typing import Any, Protocol, TextIO
+from collections.abc import Callable
+from typing import Protocol, TextIO
 
 import msgspec
 
 from swink.cli.asking import format_call
 from swink.cli.explain import strip_advice
+from swink.cli.jsonline import encode_line
 from swink.cli.terminal import add_style, say, shorten, strip_controls
 from swink.config import AgentResult
 from swink.events import (
@@ -23,7 +25,6 @@ from swink.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from swink.jsondata import encode
 from swink.messages import AssistantMessage, Cost, StopReason, Usage
 from swink.stream import TextDelta, ThinkingDelta
 
@@ -118,29 +119,35 @@ class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
 
 
 class JsonTranscript:
-    """Every event as a line of JSON, and the result as the last one."""
+    """Every event as a line of JSON, and one result as the last one, however the run ends."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._ended = False
 
     def show(self, event: AgentEvent) -> None:
         """Take the next event."""
-        self._line(event)
+        self._write(encode_line(event))
 
     def end(self, result: AgentResult) -> None:
-        """The run is over."""
-        self._line(
-            RunResult(
-                result.text,
-                result.stop_reason,
-                result.usage,
-                result.cost,
-                result.error,
-                result.error_kind,
-                result.reason,
+        """The run is over; only the first result counts."""
+        if self._ended:
+            return
+        self._ended = True
+        self._write(
+            encode_line(
+                RunResult(
+                    result.text,
+                    result.stop_reason,
+                    result.usage,
+                    result.cost,
+                    result.error,
+                    result.error_kind,
+                    result.reason,
+                )
             )
         )
 
-    def _line(self, value: Any) -> None:
-        self._stream.write(encode(value).decode() + "\n")
-        self._stream.flush()
+    def give_up(self) -> None:
+        """The process ends at once."""
+        self.end(AgentResult((), "aborted"))
