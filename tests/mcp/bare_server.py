@@ -38,6 +38,13 @@ TOOLS = {
     ],
 }
 
+BREAK = {
+    "no-utf8": lambda line: line.replace("[]", '[{"type": "text", "text": "\udcff"}]'),
+    "no-json": lambda line: line[:-3],
+    "no-protocol": lambda line: line.replace('"result"', '"outcome"'),
+    "no-id": lambda line: line[:8],
+}
+
 
 def answer(message: dict[str, object]) -> object:
     method = message["method"]
@@ -118,7 +125,11 @@ def main() -> None:
             if HOW == "old":
                 sys.exit("what is that?")
             reply["error"] = {"code": -32601, "message": f"unknown method {error}"}
-        print(json.dumps(reply), flush=True)
+        line = json.dumps(reply)
+        if message["method"] == "tools/call" and HOW in BREAK:
+            line = BREAK[HOW](line)
+        sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.buffer.flush()
     while HOW == "stubborn":
         time.sleep(1)
 

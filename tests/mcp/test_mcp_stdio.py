@@ -21,6 +21,7 @@ from swink import Agent, Image
 from swink.errors import InvalidInput, MisuseError
 from swink.events import ToolExecutionUpdate
 from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_from
+from swink.mcp.lines import broken_reply
 from swink.mcp.naming import tool_names
 from swink.messages import Base64Source, Text
 from swink.testing import EventCollector, ScriptedModel
@@ -390,3 +391,64 @@ async def test_a_tool_is_an_ordinary_tool():
         assert all(isinstance(tool, Tool) for tool in servers.tools)
         assert servers.tools[0].description == "does fine"
         assert servers.tools[0].label == "bare: fine"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("no-utf8", "no valid UTF-8"),
+        ("no-json", "no valid JSON"),
+        ("no-protocol", "no message of the protocol"),
+        ("no-id", "was lost"),
+    ],
+)
+async def test_a_reply_that_cannot_be_read_ends_its_call_at_once(how: str, reason: str):
+    async with McpServers([bare(how, timeout=None)]) as servers:
+        async with asyncio.timeout(60):
+            first, second = await results(servers, call("bare_fine", 1), call("bare_fine", 2))
+            (again,) = await results(servers, call("bare_fine"))
+    assert first.is_error
+    assert reason in first.text
+    assert second.is_error
+    assert again.is_error
+    assert leftovers() == []
+
+
+async def test_a_broken_reply_is_no_other_calls_error():
+    async with McpServers([bare("no-utf8", timeout=None)]) as servers:
+        async with asyncio.timeout(60):
+            broken, whole = await results(servers, call("bare_fine", 1), call("bare_count", 2))
+    assert "no valid UTF-8" in broken.text
+    assert whole.text.startswith("call ")
+
+
+@given(st.text(), st.integers(0, 2**31), st.integers(0, 60))
+def test_a_reply_cut_anywhere_is_no_reply_of_another_call(text: str, number: int, cut: int):
+    line = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"id": -1, "text": text}})[: cut + 10]
+    try:
+        json.loads(line)
+    except ValueError:
+        broken = broken_reply(_Unread(line))
+        assert broken is not None
+        assert broken.call_id is None or str(number).startswith(str(broken.call_id))
+
+
+class _Unread(Exception):
+    """As pydantic says what it could not read."""
+
+    def errors(self) -> list[dict[str, str]]:
+        return [{"input": str(self)}]
+
+
+async def test_a_disabled_server_is_not_started(tmp_path: Path):
+    mark = tmp_path / "started"
+    config = {
+        "off": {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"], "disabled": True},
+        "on": {"command": sys.executable, "args": bare().args, "disabled": False},
+    }
+    async with McpServers(servers_from({"mcpServers": config})) as servers:
+        assert {tool.name.partition("_")[0] for tool in servers.tools} == {"on"}
+        assert servers.disabled == ("off",)
+        assert servers.problems == ()
+        await servers.refresh()
+    assert not mark.exists()

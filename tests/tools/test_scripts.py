@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from calling import call, complaint
 
+from swink import Agent, ToolCall
+from swink.testing import ScriptedModel
 from swink.tool import Tool, as_tools
 from swink.tools import coding_tools
 from swink.tools.sandbox import Sandbox
@@ -271,3 +273,41 @@ async def test_the_example_of_the_documentation_works(tmp_path: Path):
     write(tmp_path, "example", text.split("```toml\n")[1].split("```")[0])
     (tmp_path / "-three").write_text("1\n2\n3\n")
     assert (await call(only(script_tools(tmp_path)), path="-three")).text == "3 -three\n[exit code 0]"
+
+
+async def test_an_agent_sees_new_changed_and_removed_files_at_its_next_turn(tmp_path: Path):
+    keep = 'command = "true"\nrequires_approval = false'
+    write(tmp_path, "old", f'description = "first"\n{keep}')
+
+    def change() -> str:
+        """Change the files while a turn runs."""
+        write(tmp_path, "old", f'description = "second"\n{keep}')
+        write(tmp_path, "new", f'description = "new"\n{keep}')
+        write(tmp_path, "broken", "description = ")
+        return "changed"
+
+    def remove() -> str:
+        """Remove a file."""
+        (tmp_path / "old.toml").unlink()
+        return "removed"
+
+    reported: list[BadScript] = []
+    model = ScriptedModel([[ToolCall("1", "change")], [ToolCall("2", "remove")], "done"])
+    scripts = script_tools(tmp_path, on_bad=reported.append)
+    agent = Agent("test:m", stream_fn=model, tools=[change, remove, scripts])
+    (await agent.run("Go.")).raise_for_error()
+    offered = [
+        {tool.name: tool.description for tool in request.tools if tool.name in ("old", "new", "broken")}
+        for request in model.calls
+    ]
+    assert offered == [{"old": "first"}, {"old": "second", "new": "new"}, {"new": "new"}]
+    assert [Path(bad.path).name for bad in reported] == ["broken.toml"], "reported once"
+
+
+async def test_scripts_may_be_all_the_tools_of_an_agent(tmp_path: Path):
+    model = ScriptedModel(["one", "two"])
+    agent = Agent("test:m", stream_fn=model, tools=script_tools(tmp_path))
+    await agent.run("Go.")
+    write(tmp_path, "new", 'description = "new"\ncommand = "true"')
+    await agent.run("Go.")
+    assert [[tool.name for tool in request.tools] for request in model.calls] == [[], ["new"]]

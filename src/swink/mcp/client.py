@@ -38,14 +38,20 @@ class McpServers:
         self.problems: tuple[str, ...] = ()
         """What was left out, and why: tools whose schemas cannot be used, servers that are not required."""
 
+    @property
+    def disabled(self) -> tuple[str, ...]:
+        """The names of the servers that are switched off."""
+        return tuple(server.name for server in self.servers if server.disabled)
+
     async def __aenter__(self) -> "McpServers":
         if self._connections:
             raise MisuseError("these MCP servers are open already")
-        if not self.servers:
+        enabled = [server for server in self.servers if not server.disabled]
+        if not enabled:
             self._tools = ()
             return self
         sdk = await load_sdk()
-        self._connections = [Connection(server, sdk) for server in self.servers]
+        self._connections = [Connection(server, sdk) for server in enabled]
         try:
             await self._collect()
         except BaseException:

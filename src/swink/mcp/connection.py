@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from swink.engine.waiting import outlast
+from swink.mcp.lines import broken_reply
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer
 from swink.mcp.stderr import Stderr
@@ -194,7 +195,7 @@ class McpSession:
         """Open, wait for the end, close."""
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._server.connect_timeout):
-                transport = _Watched(await self._transport(stack), self._ended)
+                transport = _Watched(await self._transport(stack), self._ended, self._sdk)
                 us = self._sdk.Implementation(name="swink", version="1")
                 self.client = await stack.enter_async_context(
                     self._sdk.Client(transport, mode=mode, cache=None, client_info=us)
@@ -245,13 +246,14 @@ class McpSession:
 class _Watched:
     """A transport that sets an event when the server has closed its end."""
 
-    def __init__(self, transport: Any, ended: asyncio.Event) -> None:
+    def __init__(self, transport: Any, ended: asyncio.Event, sdk: Sdk) -> None:
         self._transport = transport
         self._ended = ended
+        self._sdk = sdk
 
     async def __aenter__(self) -> tuple[Any, Any]:
         read, write = await self._transport.__aenter__()
-        return _WatchedStream(read, self._ended), write
+        return _WatchedStream(read, self._ended, self._sdk), write
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -260,11 +262,12 @@ class _Watched:
 
 
 class _WatchedStream:
-    """The reading end of a transport."""
+    """The reading end of a transport; a reply that cannot be read is an error of the call it was for."""
 
-    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+    def __init__(self, stream: Any, ended: asyncio.Event, sdk: Sdk) -> None:
         self._stream = stream
         self._ended = ended
+        self._sdk = sdk
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -274,10 +277,18 @@ class _WatchedStream:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            item = await self._stream.__anext__()
         except StopAsyncIteration:
             self._ended.set()
             raise
+        broken = broken_reply(item) if isinstance(item, Exception) else None
+        if broken is None:
+            return item
+        if broken.call_id is None:  # any of the calls under way may wait for it: a new connection is needed
+            log.warning("an MCP server is left: %s", broken.reason)
+            self._ended.set()
+            raise StopAsyncIteration
+        return self._sdk.error_reply(broken.call_id, broken.reason)
 
     async def __aenter__(self) -> "_WatchedStream":
         await self._stream.__aenter__()
@@ -298,15 +309,11 @@ def _parameters(server: StdioServer, sdk: Sdk) -> Any:
     if command is None:
         raise FileNotFoundError(f"there is no command {server.command!r} in its PATH")
     if os.name != "posix":
-        return sdk.Parameters(command=command, args=list(server.args), env=env, cwd=server.cwd)
+        return sdk.parameters(command, list(server.args), env, server.cwd)
     # The SDK adds HOME and others to what it is given; env(1) takes them out again before the server starts.
     unwanted = [f"-u{name}" for name in sdk.inherited if name not in env]
-    return sdk.Parameters(
-        command=shutil.which("env") or "/usr/bin/env",
-        args=[*unwanted, command, *server.args],
-        env=env,
-        cwd=server.cwd,
-    )
+    starter = shutil.which("env") or "/usr/bin/env"
+    return sdk.parameters(starter, [*unwanted, command, *server.args], env, server.cwd)
 
 
 def _retrieve(future: "asyncio.Future[None]") -> None:

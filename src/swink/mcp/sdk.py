@@ -19,7 +19,9 @@ class Sdk:
         self.httpx: Any = _module("httpx2")
         self.Client: Any = mcp.Client
         self.McpFailure: type[Exception] = mcp.MCPError
-        self.Parameters: Any = mcp.StdioServerParameters
+        self._parameters: Any = mcp.StdioServerParameters
+        self._types = types
+        self._session_message: Any = _module("mcp.shared.message").SessionMessage
         self.Implementation: Any = types.Implementation
         self.stdio_client: Any = mcp.stdio_client
         self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
@@ -38,6 +40,17 @@ class Sdk:
             anyio.EndOfStream,
             ExceptionGroup,
         )
+
+    def parameters(self, command: str, args: list[str], env: dict[str, str], cwd: str | None) -> Any:
+        """How to start a stdio server; bytes of its that are no UTF-8 arrive as lone surrogates."""
+        parameters = self._parameters(command=command, args=args, env=env, cwd=cwd)
+        parameters.encoding_error_handler = "surrogateescape"
+        return parameters
+
+    def error_reply(self, call_id: int | str, text: str) -> Any:
+        """A server's answer that a request failed."""
+        error = self._types.ErrorData(code=self._types.PARSE_ERROR, message=text)
+        return self._session_message(self._types.JSONRPCError(jsonrpc="2.0", id=call_id, error=error))
 
 
 async def load_sdk() -> Sdk:

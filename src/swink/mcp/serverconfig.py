@@ -30,6 +30,9 @@ class _Server(Struct, frozen=True, kw_only=True):
     required: bool = True
     """Whether a server that cannot be reached at the start is an error; otherwise it is left out."""
 
+    disabled: bool = False
+    """Whether it is neither started nor connected to."""
+
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is wanted."""
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from swink.checks import check_list
 from swink.errors import InvalidTool
@@ -23,7 +23,12 @@ class ToolSource(Protocol):
 
 
 def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
-    """All as tools, except sources, which stay what they are; two tools of one name are refused."""
+    """All as tools, except sources, which stay what they are; two tools of one name are refused.
+
+    A sequence that is a source itself is the only one.
+    """
+    if _is_source(values):
+        return (cast(ToolSource, values),)
     offers = tuple(
         [value if _is_source(value) else as_tool(value) for value in check_list("tools", values, "tools")]
     )

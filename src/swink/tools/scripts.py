@@ -52,7 +52,8 @@ class ScriptTools(Sequence[Tool]):
     """The tools of a directory, as a sequence that follows it; `bad` says which files were skipped.
 
     `on_bad` is called once for each of those; by default a warning is logged.
-    `Agent(tools=scripts)` takes the tools as they are now; assign `agent.tools = scripts` after a change.
+    It is a `ToolSource`: `Agent(tools=scripts)` and `Agent(tools=[other, scripts])` offer the tools as the
+    files are at the start of every turn.
     """
 
     def __init__(
@@ -64,6 +65,10 @@ class ScriptTools(Sequence[Tool]):
         self._on_bad = on_bad or _warn
         self._seen: dict[str, tuple[int, int, int]] | None = None
         self._tools: tuple[Tool, ...] = ()
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools as the files are now; agents ask for them once a turn."""
+        return self.refresh()
 
     def refresh(self) -> tuple[Tool, ...]:
         """The tools as the files are now; the same objects if no file changed."""
