@@ -6,6 +6,6 @@ import sys
 if sys.path[:1] in ([""], [os.getcwd()]):
     del sys.path[0]  # where `python -m` puts the working directory: before the library and every package
 
-from swink.startup import main
+from swink.cli import main
 
 sys.exit(main())

@@ -15,14 +15,6 @@ last_words = None
 """A function that writes what a process which ends at once still has to say, or None."""
 
 
-def main() -> int:
-    """Run the command of `sys.argv`; its exit code."""
-    begin()
-    from swink.cli import main  # here, since it takes a while
-
-    return main()
-
-
 def begin() -> None:
     """Make the standard streams safe, and let signals end the process."""
     for descriptor, way in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_RDWR)):

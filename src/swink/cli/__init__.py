@@ -19,7 +19,7 @@ from swink.cli.output import OutputFailed, finish_output, install_output
 from swink.cli.terminal import say
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
-from swink.startup import leave_at_signals
+from swink.startup import begin, leave_at_signals
 
 __all__ = ["main"]
 
@@ -28,6 +28,8 @@ _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Nothing but `--debug` shows a traceback."""
+    if argv is None:
+        begin()  # again, for a script that was not recognized as the command
     install_output()
     code = _run(sys.argv[1:] if argv is None else argv)
     if argv is None:
