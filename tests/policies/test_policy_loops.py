@@ -230,21 +230,6 @@ async def test_another_indentation_is_another_attempt():
     assert (await Scene(LoopDetection(3, action="stop"), [*turns, "done"]).run()).text == "done"
 
 
-async def test_arguments_that_are_no_json_are_counted_and_do_not_break_it():
-    context = PolicyContext(1, None, "", [], (), None, None, {})  # type: ignore[arg-type]
-    messages: list[Any] = [UserMessage("go")]
-    for number in range(3):
-        messages += [
-            AssistantMessage([ToolCall(f"c{number}", "act", {"v": object()})]),
-            ToolResultMessage(f"c{number}", "act", "ok"),
-        ]
-    verdict = LoopDetection(3).post_turn(
-        msgspec.structs.replace(context, messages=messages),
-        Turn(messages[-2], (messages[-1],), "tools_executed"),
-    )
-    assert isinstance(verdict, Inject)
-
-
 async def test_polling_is_let_pass_while_the_answers_change():
     answers = iter(range(100))
     turns = [call(number, q="status") for number in range(6)]
