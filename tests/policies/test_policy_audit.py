@@ -618,13 +618,12 @@ async def test_nothing_that_json_cannot_hold_costs_a_turn(tmp_path: Path):
         "path": Path("a"),
     }
     logger = AuditLogger(path)
-    message = AssistantMessage([ToolCall("1", "act", odd)], stop_reason="tool_use")
+    called = {key: value for key, value in odd.items() if key not in ("deep", "object")}  # refused in a call
+    message = AssistantMessage([ToolCall("1", "act", called)], stop_reason="tool_use")
     context = PolicyContext(1, PRICED, "", (), (UserMessage((Text("half \ud800"),)),), Usage(), None, {})
     await logger.post_turn(
         context,
-        Turn(
-            message, (ToolResultMessage("1", "act", (Text("\udfff"),), details=object()),), "tools_executed"
-        ),
+        Turn(message, (ToolResultMessage("1", "act", (Text("\udfff"),), details=odd),), "tools_executed"),
     )
     await logger.write({"event": "own", "details": object(), "text": "\ud800"})
     assert events(path) == ["turn", "own"]
