@@ -25,6 +25,7 @@ fix: .venv/.ready-to-test
 
 bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/window.py
 	$(BIN)/python benchmarks/guards.py
 
 clean:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swink import context
-from swink.context import SlidingWindow, _Measure
+from swink.context import SlidingWindow, room_in
 from swink.engine.history import History, violations
 from swink.messages import (
     AssistantMessage,
@@ -15,6 +15,7 @@ from swink.messages import (
     CustomMessage,
     Extension,
     Image,
+    ModelSpec,
     Text,
     Thinking,
     ToolCall,
@@ -129,17 +130,96 @@ def groups_of(messages):
     return groups
 
 
-@given(st.lists(strategies.messages, max_size=12), st.lists(st.integers(1, 4), max_size=12))
-@tried(60, 1_200)
-def test_measuring_bit_by_bit_equals_measuring_afresh(messages, steps):
-    grown, fresh = _Measure(), _Measure()
-    size = 0
-    for step in [*steps, len(messages)]:
-        size = min(size + step, len(messages))
-        grown.extend(messages[:size])
-    fresh.extend(messages)
-    assert grown.sums == fresh.sums
-    assert fresh.sums == [sum(map(estimate_tokens, messages[:index])) for index in range(len(messages) + 1)]
+class Reference:
+    """The window told from the whole history every time: where it is cut, and the prompt that stays before."""
+
+    def __init__(self, budget, anchor):
+        self.budget, self.anchor, self.cut = budget, anchor, 0
+        self.pinned = None
+
+    def window(self, messages, overflow):
+        start = self.boundary(messages, self.anchor)
+        kept = weigh(self.kept(messages, start, max(self.cut, start), self.pinned))
+        if overflow:
+            self.move(messages, start, min(self.budget // 2, kept) * 3 // 4)
+        elif kept > self.budget:
+            self.move(messages, start, self.budget * 3 // 4)
+        return self.kept(messages, start, max(self.cut, start), self.pinned)
+
+    def move(self, messages, start, target):
+        places = [index for index, message in enumerate(messages) if message.role in ("user", "assistant")]
+        last = max(places, default=0)
+        asked = max((index for index in places if messages[index].role == "user"), default=-1)
+        cut = max(self.cut, start)
+        pinned = asked if start <= asked < cut else None
+        while cut < last and weigh(self.kept(messages, start, cut, pinned)) > target:
+            cut = min(self.boundary(messages, cut + 1), last)
+            pinned = asked if start <= asked < cut else None
+        self.cut, self.pinned = cut, pinned
+
+    def kept(self, messages, start, cut, pinned):
+        return [*messages[:start], *([] if pinned is None else [messages[pinned]]), *messages[cut:]]
+
+    def boundary(self, messages, index):
+        while index < len(messages) and messages[index].role not in ("user", "assistant"):
+            index += 1
+        return min(index, len(messages))
+
+
+@given(paired_histories(), budgets, anchors, st.data())
+@tried(150, 3_000)
+def test_a_window_that_grows_along_equals_one_told_from_the_whole_history(messages, budget, anchor, data):
+    window, reference = SlidingWindow(budget, anchor=anchor), Reference(budget, anchor)
+    history, snapshots = History(), []
+    for group in groups_of(messages):
+        for message in group:
+            history.append(message)
+        overflow = data.draw(st.integers(0, 7)) == 0
+        kept = window(history.snapshot(), overflow)
+        expected = reference.window(list(history.items), overflow)
+        assert [id(message) for message in kept] == [id(message) for message in expected]
+        check(list(history.items), kept, anchor)
+        snapshots.append((kept, list(kept)))
+    for kept, before in snapshots:
+        assert list(kept) == before, "a window that was sent never changes (D8)"
+
+
+def test_a_turn_costs_what_it_adds_once_the_window_is_cut(monkeypatch):
+    measured = []
+
+    def counting(message):
+        measured.append(message)
+        return estimate_tokens(message)
+
+    monkeypatch.setattr(context, "estimate_tokens", counting)
+    window, history = SlidingWindow(10_000), History(talk(400))
+    window(history.snapshot(), False)
+    measured.clear()
+    for message in talk(5):
+        history.append(message)
+        window(history.snapshot(), False)
+    assert len(measured) == 10
+
+
+def test_the_window_without_custom_messages_grows_along():
+    history = History([*talk(2), CustomMessage("x")])
+    first = history.snapshot().plain
+    history.append(UserMessage("more"))
+    second = history.snapshot().plain
+    assert [message.role for message in second] == ["user", "assistant", "user", "assistant", "user"]
+    assert len(first) == 4
+    assert first.history is second.history
+
+
+def test_a_window_without_a_budget_is_sized_for_the_model():
+    window = SlidingWindow()
+    small = window.sized_for(ModelSpec("a", "small", context_window=1_000))
+    assert small.budget == room_in(ModelSpec("a", "small", context_window=1_000)) == 825
+    assert window.sized_for(ModelSpec("b", "small", context_window=1_000)) is small
+    assert (
+        window.sized_for(ModelSpec("a", "big", context_window=1_000_000, max_output=50_000)).budget == 900_000
+    )
+    assert SlidingWindow(500).sized_for(ModelSpec("a", "small", context_window=1_000)).budget == 500
 
 
 @given(paired_histories(), budgets, st.data())
@@ -247,7 +327,7 @@ def test_a_finished_history_is_forgotten():
     window = SlidingWindow(500)
     kept = window(History(talk(20)).snapshot(), False)
     assert len(kept) < 40
-    assert len(window._measures) == 0
+    assert len(window._kept) == 0
 
 
 # The estimate

@@ -19,6 +19,7 @@ from swink import (
     UserMessage,
     tool,
 )
+from swink.context import sized
 from swink.errors import AlreadyRunning, InvalidInput
 from swink.events import MessageUpdate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
@@ -231,7 +232,7 @@ async def test_a_model_nobody_knows_comes_with_its_stream_function(monkeypatch: 
 async def test_the_window_follows_the_model_unless_it_was_chosen():
     agent = agent_on("a")
     small = agent.copy(model=ModelSpec("test", "small", context_window=1000))
-    assert small._config.transform_context.budget < 1000  # type: ignore[union-attr]
+    assert sized(small._config.transform_context, small.model).budget < 1000  # type: ignore[arg-type,union-attr]
 
     def chosen(messages: Any, overflow: bool) -> Any:
         return messages

@@ -30,7 +30,7 @@ from swink.config import (
     check_policies,
     check_session,
 )
-from swink.context import DEFAULT_WINDOW, SlidingWindow, TransformFn, in_order
+from swink.context import SlidingWindow, TransformFn, in_order, sized
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.engine.history import History, Snapshot, violations
 from swink.engine.loop import check_continue, take_turns
@@ -80,6 +80,7 @@ _SETTINGS = (
     "policies",
     "approve",
     "approval_mode",
+    "transform_context",
     "convert_to_llm",
     "get_api_key",
     "tool_execution",
@@ -155,7 +156,6 @@ class Agent:
         "_history",
         "_initial",
         "_overflow",
-        "_own_window",
         "_steering",
         "_subscribers",
         "_turnstile",
@@ -190,7 +190,6 @@ class Agent:
         spec = catalog.parse_model(model)
         if session is not None:
             check_session(session)
-        self._own_window = transform_context is None
         check_word("steering_mode", steering_mode, QUEUE_MODES)
         check_word("follow_up_mode", follow_up_mode, QUEUE_MODES)
         self._steering, self._follow_up = MessageQueue(steering_mode), MessageQueue(follow_up_mode)
@@ -204,7 +203,7 @@ class Agent:
             policies=tuple(check_list("policies", policies, "policy objects")),
             approve=approve,
             approval_mode=approval_mode,
-            transform_context=_window(spec) if transform_context is None else transform_context,
+            transform_context=SlidingWindow() if transform_context is None else transform_context,
             convert_to_llm=convert_to_llm,
             get_api_key=get_api_key,
             get_steering=self._steering,
@@ -394,7 +393,6 @@ class Agent:
             "tools": self.tools,
             "messages": self.messages,
             "fallback_models": config.fallbacks,
-            "transform_context": None if self._own_window else config.transform_context,
             "steering_mode": self.steering_mode,
             "follow_up_mode": self.follow_up_mode,
             "state": copy_state(config.state),
@@ -421,7 +419,7 @@ class Agent:
         before = history.snapshot()
         after: Sequence[Message] = before
         for function in in_order(self._config.transform_context):
-            after = await resolve(function(after, True))
+            after = await resolve(sized(function, self.model)(after, True))
         self._idle_only("compact")
         if self._history is not history or len(history) != len(before):
             raise MisuseError("the history changed while it was being compacted; call compact() again")
@@ -468,9 +466,7 @@ class Agent:
     @model.setter
     def model(self, model: Model) -> None:
         # One assignment: a turn that begins meanwhile, in another thread, has the old model or the new one.
-        self._config.model, _ = spec, _ = self._config.route_to(model)
-        if self._own_window:
-            self._config.transform_context = _window(spec)
+        self._config.model, _ = self._config.route_to(model)
 
     @property
     def thinking_level(self) -> ThinkingLevel:
@@ -709,12 +705,6 @@ class Agent:
 
 def _result(structured: StructuredOutput | None, run: Run) -> AgentResult[Any]:
     return run.result() if structured is None else structured.complete(run.result())
-
-
-def _window(spec: ModelSpec) -> SlidingWindow:
-    """A window that leaves room for the reply, the system prompt and the tools."""
-    window = spec.context_window or DEFAULT_WINDOW
-    return SlidingWindow(window - min(spec.max_output or window // 8, window // 4) - window // 20)
 
 
 def _vetted(messages: Sequence[Message], policies: Sequence[Policy]) -> Sequence[Message]:

@@ -1,13 +1,12 @@
-"""Context: how many tokens messages take, and the window that keeps them within the model's."""
+"""Context: what turns a history into what is sent, and the window that keeps it within the model's."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import accumulate, islice
 from weakref import WeakKeyDictionary
 
 from swink.engine.history import History, Snapshot
 from swink.engine.waiting import is_async
 from swink.errors import InvalidInput
-from swink.messages import AssistantMessage, Message, UserMessage
+from swink.messages import AssistantMessage, Message, ModelSpec, UserMessage
 from swink.tokens import estimate_tokens
 
 TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
@@ -24,113 +23,115 @@ def in_order(transform: TransformFn | Sequence[TransformFn]) -> Sequence[Transfo
     return transform if len(transform) < 2 else sorted(transform, key=lambda function: not is_async(function))
 
 
+def sized(function: TransformFn, model: ModelSpec) -> TransformFn:
+    """The transformer for this model: what its `sized_for(model)` returns, if it has one."""
+    sized_for = getattr(function, "sized_for", None)
+    return function if sized_for is None else sized_for(model)
+
+
 class SlidingWindow:
     """Keep the first messages and the newest ones that fit.
 
     Calls stay with their results; the newest user message and the turn in progress are never dropped. When
     the budget is passed the window is cut down to three quarters of it, so that the prefix a provider has
-    cached stays the same for many turns.
+    cached stays the same for many turns. Without a budget it is sized for the model that is asked.
     """
 
     def __init__(
-        self, budget: int = DEFAULT_WINDOW, overflow_budget: int | None = None, anchor: int = 1
+        self, budget: int | None = None, overflow_budget: int | None = None, anchor: int = 1
     ) -> None:
-        self.budget = budget
-        self.overflow_budget = budget // 2 if overflow_budget is None else overflow_budget
+        self.budget = DEFAULT_WINDOW if budget is None else budget
+        self.overflow_budget = self.budget // 2 if overflow_budget is None else overflow_budget
         self.anchor = anchor
-        self._measures: WeakKeyDictionary[History, _Measure] | None = None
+        self._kept: WeakKeyDictionary[History, _Kept] | None = None
+        self._sizes: dict[int, SlidingWindow] | None = {} if budget is None else None
+        self._settings = overflow_budget, anchor
+
+    def sized_for(self, model: ModelSpec) -> "SlidingWindow":
+        """The window for this model: itself if it was made with a budget."""
+        if self._sizes is None:
+            return self
+        budget = room_in(model)
+        sized = self._sizes.get(budget)
+        if sized is None:
+            sized = self._sizes[budget] = SlidingWindow(budget, *self._settings)
+        return sized
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
         """The messages to send."""
-        if (
-            self._measures is None
-            and not overflow
-            and isinstance(messages, Snapshot)
-            and messages.history.most_tokens() <= self.budget
-        ):
-            return messages
-        measure = self._measure(messages)
-        measure.extend(messages)
-        if not overflow and not measure.cut and measure.total <= self.budget:
-            return messages
-        start = _boundary(messages, self.anchor)
-        kept = measure.kept(start)
+        if not isinstance(messages, Snapshot):
+            return self._fit(messages, sum(map(estimate_tokens, messages)), overflow)
+        history = messages.history
+        kept = self._kept.get(history) if self._kept is not None else None
+        if kept is None:
+            if not overflow and history.most_tokens() <= self.budget:
+                return messages
+            if self._kept is None:
+                self._kept = WeakKeyDictionary()
+            kept = self._kept[history] = _Kept()
+        elif kept.seen > len(messages):
+            kept = _Kept()  # an older snapshot is looked at by itself
+        kept.follow(messages)
+        sent = messages if kept.window is None else kept.window.snapshot()
+        fitting = self._fit(sent, kept.tokens, overflow)
+        if fitting is sent:
+            return sent
+        kept.window, kept.tokens = History.of(fitting), sum(map(estimate_tokens, fitting))
+        return kept.window.snapshot()
+
+    def _fit(self, messages: Sequence[Message], tokens: int, overflow: bool) -> Sequence[Message]:
         if overflow:
             # What was sent did not fit, whatever the estimate says: it has to become less.
-            measure.move_cut(messages, start, min(self.overflow_budget, kept) * 3 // 4)
-        elif kept > self.budget:
-            measure.move_cut(messages, start, self.budget * 3 // 4)
-        if measure.cut <= start:
-            return messages
-        pinned = [] if measure.pinned is None else [messages[measure.pinned]]
-        return [*messages[:start], *pinned, *messages[measure.cut :]]
-
-    def _measure(self, messages: Sequence[Message]) -> "_Measure":
-        if not isinstance(messages, Snapshot):
-            return _Measure()
-        if self._measures is None:
-            self._measures = WeakKeyDictionary()
-        measure = self._measures.get(messages.history)
-        if measure is None:
-            measure = self._measures[messages.history] = _Measure()
-        # An older snapshot than the one measured last is measured by itself.
-        return measure if measure.count <= len(messages) else _Measure()
+            return _cut(messages, self.anchor, min(self.overflow_budget, tokens) * 3 // 4)
+        return messages if tokens <= self.budget else _cut(messages, self.anchor, self.budget * 3 // 4)
 
 
-class _Measure:
-    """Running token sums of one history, and where the window is cut; no message is read twice.
+class _Kept:
+    """What is kept of one history: all of it until the first cut, then a history of its own that grows along.
 
-    `pinned` is the user message before the cut that was the newest when it was made.
+    A turn adds its new messages to it; only a cut reads it as a whole.
     """
 
-    __slots__ = ("_sizes", "_sums", "cut", "pinned", "total")
+    __slots__ = ("seen", "tokens", "window")
 
     def __init__(self) -> None:
-        self.total = 0
-        self.cut = 0
-        self.pinned: int | None = None
-        self._sizes: list[int] = []
-        self._sums = [0]
+        self.window: History | None = None
+        self.seen = 0
+        self.tokens = 0
 
-    @property
-    def count(self) -> int:
-        """How many messages are measured."""
-        return len(self._sizes)
-
-    @property
-    def sums(self) -> list[int]:
-        """The tokens before each message; only a window that must be cut asks for them."""
-        known = len(self._sums) - 1
-        if known < len(self._sizes):
-            self._sums.extend(islice(accumulate(self._sizes[known:], initial=self._sums[-1]), 1, None))
-        return self._sums
-
-    def extend(self, messages: Sequence[Message]) -> None:
-        known = len(self._sizes)
-        if known == len(messages):
+    def follow(self, messages: Snapshot) -> None:
+        """Add what is new."""
+        if self.seen == len(messages):
             return
-        sizes = [estimate_tokens(message) for message in messages[known:]]
-        self._sizes += sizes
-        self.total += sum(sizes)
+        new = messages[self.seen :]
+        self.seen = len(messages)
+        self.tokens += sum(map(estimate_tokens, new))
+        if self.window is not None:
+            for message in new:
+                self.window.append(message)
 
-    def kept(self, start: int) -> int:
-        """Tokens of the window, whose first messages end at `start`."""
-        return self._kept(start, max(self.cut, start), self.pinned)
 
-    def move_cut(self, messages: Sequence[Message], start: int, target: int) -> None:
-        """Cut at the first boundary at which the rest fits; the turn in progress stays, whatever its size."""
-        cut, last = max(self.cut, start), _current_turn(messages)
-        asked = _newest_user(messages)
-        pinned = asked if start <= asked < cut else None
-        while cut < last and self._kept(start, cut, pinned) > target:
-            cut = min(_boundary(messages, cut + 1), last)
-            pinned = asked if start <= asked < cut else None
-        self.cut, self.pinned = cut, pinned
+def room_in(model: ModelSpec) -> int:
+    """Tokens for messages in a model's context window, beside the reply, the system prompt and the tools."""
+    window = model.context_window or DEFAULT_WINDOW
+    return window - min(model.max_output or window // 8, window // 4) - window // 20
 
-    def _kept(self, start: int, cut: int, pinned: int | None) -> int:
-        sums = self.sums
-        weight = 0 if pinned is None else sums[pinned + 1] - sums[pinned]
-        return sums[start] + weight + sums[-1] - sums[cut]
+
+def _cut(messages: Sequence[Message], anchor: int, target: int) -> Sequence[Message]:
+    """Cut at the first boundary at which the rest fits; the turn in progress stays, whatever its size."""
+    items = list(messages)
+    start = cut = _boundary(items, anchor)
+    last, asked = _current_turn(items), _newest_user(items)
+    sizes = [estimate_tokens(message) for message in items]
+    left = sum(sizes)
+    while cut < last and left > target:
+        following = min(_boundary(items, cut + 1), last)
+        left -= sum(sizes[cut:following])
+        if cut <= asked < following:
+            left += sizes[asked]
+        cut = following
+    pinned = [items[asked]] if start <= asked < cut else []
+    return messages if cut - start == len(pinned) else [*items[:start], *pinned, *items[cut:]]
 
 
 def _boundary(messages: Sequence[Message], index: int) -> int:

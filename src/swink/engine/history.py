@@ -23,14 +23,23 @@ _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessag
 class History:
     """Messages in order; it only grows, so that its snapshots are prefixes of each other."""
 
-    __slots__ = ("__weakref__", "_measured", "_size", "has_custom", "items")
+    __slots__ = ("__weakref__", "_measured", "_plain", "_size", "has_custom", "items")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.items = list(messages)
         self.has_custom = False
         self._size = self._measured = 0
+        self._plain: tuple[History, int] | None = None
         if self.items:
             self._check()
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> "History":
+        """A history of messages whose calls are known to have their results."""
+        history = cls()
+        history.items = list(messages)
+        history.has_custom = any(type(message) is CustomMessage for message in history.items)
+        return history
 
     def __len__(self) -> int:
         return len(self.items)
@@ -47,8 +56,7 @@ class History:
 
     def replaced(self, old: Message, new: Message) -> "History":
         """Another history, with `new` where `old` is."""
-        history = History()
-        history.items, history.has_custom = self.items.copy(), self.has_custom
+        history = History.of(self.items)
         position = next(index for index in range(len(self.items) - 1, -1, -1) if self.items[index] is old)
         history.items[position] = new
         return history
@@ -60,6 +68,17 @@ class History:
             self._size += size_of(items[self._measured])
             self._measured += 1
         return (self._size + FRAME * len(items)) >> 2
+
+    def plain(self, length: int) -> "Sequence[Message]":
+        """The first messages without custom ones; each is looked at once."""
+        plain, seen = self._plain or (History(), 0)
+        if length < seen:  # an older snapshot is looked at by itself
+            return [message for message in self.items[:length] if type(message) is not CustomMessage]
+        for message in self.items[seen:length]:
+            if type(message) is not CustomMessage:
+                plain.append(message)
+        self._plain = plain, length
+        return plain.snapshot()
 
     def _check(self) -> None:
         """Pair calls with their results; a history of texts alone has none, and is measured at once."""
@@ -85,6 +104,11 @@ class Snapshot(Sequence[Message]):
         self._items = history.items
         self._length = len(history.items)
         self.has_custom = history.has_custom
+
+    @property
+    def plain(self) -> Sequence[Message]:
+        """The messages without custom ones."""
+        return self.history.plain(self._length) if self.has_custom else self
 
     def __len__(self) -> int:
         return self._length
@@ -126,27 +150,29 @@ def violations(messages: Iterable[Message]) -> list[str]:
     problems: list[str] = []
     waiting: list[ToolCall] = []
     for position, message in enumerate(messages):
-        match message:
-            case ToolResultMessage(tool_call_id=id):
-                if not waiting or waiting[0].id != id:
-                    expected = waiting[0].id if waiting else "none"
-                    problems.append(f"message {position}: result for {id!r}, expected {expected!r}")
-                else:
-                    waiting.pop(0)
-            case CustomMessage():
-                pass
-            case _:
-                problems.extend(
+        kind = type(message)
+        if isinstance(message, ToolResultMessage):
+            id = message.tool_call_id
+            if not waiting or waiting[0].id != id:
+                expected = waiting[0].id if waiting else "none"
+                problems.append(f"message {position}: result for {id!r}, expected {expected!r}")
+            else:
+                waiting.pop(0)
+        elif kind is not CustomMessage:
+            if waiting:
+                problems += [
                     f"message {position}: call {call.id!r} has no result before it" for call in waiting
-                )
-                waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
+                ]
+            waiting = list(message.tool_calls) if isinstance(message, AssistantMessage) else []
     return problems + [f"call {call.id!r} has no result" for call in waiting]
 
 
-def paired(messages: Iterable[Message]) -> list[Message]:
+def paired(
+    messages: Iterable[Message], *, missing: str = INTERRUPTED, drop_strays: bool = False
+) -> list[Message]:
     """The messages with every tool call followed by its result, in call order.
 
-    A call without a result gets one that says so; a result without its call is refused.
+    A call without a result gets one that says so; a result without its call is refused, or dropped.
     """
     result: list[Message] = []
     calls: dict[str, ToolCall] = {}
@@ -158,7 +184,7 @@ def paired(messages: Iterable[Message]) -> list[Message]:
             result.extend(since)
         else:
             result.extend(
-                answers.get(id) or ToolResultMessage(id, call.name, (Text(INTERRUPTED),), True)
+                answers.get(id) or ToolResultMessage(id, call.name, (Text(missing),), True)
                 for id, call in calls.items()
             )
             result.extend(message for message in since if type(message) is CustomMessage)
@@ -171,6 +197,8 @@ def paired(messages: Iterable[Message]) -> list[Message]:
             since.append(message)
         elif isinstance(message, ToolResultMessage):
             id = message.tool_call_id
+            if drop_strays and (id not in calls or id in answers):
+                continue
             if id not in calls:
                 text = f"message {position} is a result for {id!r}, but no call with that id is open there"
                 raise BrokenHistory(f"{text}; remove it or add the call")

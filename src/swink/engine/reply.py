@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from swink.engine.request import llm_messages, shrink_context
+from swink.engine.request import llm_messages, refit_context, shrink_context
 from swink.engine.run import End, Run
 from swink.engine.waiting import close, resolve
 from swink.errors import (
@@ -16,6 +16,7 @@ from swink.errors import (
     ContextWindowOverflow,
     ModelError,
     NetworkError,
+    NoMessages,
     StreamError,
     error_for,
 )
@@ -68,6 +69,8 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
             model, stream_fn = fallbacks[used]
             ledger.emit(ModelFallback(str(ledger.model), str(model)))
             ledger.model, used, attempt = model, used + 1, 0
+            messages = await refit_context(run, messages)
+            run.check()
 
 
 async def _refused(run: Run, error: AgentError) -> str | None:
@@ -93,6 +96,9 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     model, tools = ledger.model, run.tools
     offered = () if model.capabilities is not None and not model.capabilities.tools else tools
     context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
+    if not context.messages:
+        hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
+        return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
     options = run.config.options
     if options.api_key is not None or run.config.get_api_key is not None or run.tool_choice is not None:
         options = await _options(run, model, stream_fn)

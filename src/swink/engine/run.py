@@ -145,7 +145,7 @@ class Run:
         self._offers: Sequence[Any] | None = None
         self.tool_choice = tool_choice
         self.overflow = overflow
-        self.dropped: dict[int, int] | None = None
+        self.dropped: dict[int, tuple[History | None, int]] | None = None
         self.pausing = False
         self.ending: End | None = None
         self.system_prompt = ""

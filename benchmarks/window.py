@@ -1,0 +1,67 @@
+"""What a tool turn costs on a long history, while the default window cuts and while it does not."""
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from swink import Agent, AssistantMessage, ModelSpec, UserMessage, tool
+from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
+
+LENGTHS = (1_000, 5_000, 20_000, 50_000)
+WINDOWS = {"cutting": 32_000, "not cutting": 100_000_000}
+"""Context windows of the model asked, in tokens; 1,000 messages of 200 characters are 54,000."""
+TURNS = 400
+"""Of one run: enough for the window to be cut several times."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    print("| window | messages | least, ms | mean with cuts, ms |\n|---|---:|---:|---:|")
+    for name, window in WINDOWS.items():
+        for length in LENGTHS:
+            steps = [asyncio.run(measure(length, window)) for _ in range(rounds)]
+            least = min(min(each) for each in steps)
+            mean = min(statistics.fmean(each) for each in steps)
+            print(f"| {name} | {length:,} | {least * 1e3:.3f} | {mean * 1e3:.3f} |", flush=True)
+
+
+async def measure(length: int, window: int) -> list[float]:
+    """CPU seconds of each tool turn of one run, the first ones left out: they measure the history."""
+    marks: list[float] = []
+
+    async def reply(model: ModelSpec, context: Any, options: Any) -> AsyncIterator[Any]:
+        marks.append(time.process_time())
+        yield Start()
+        if len(marks) <= TURNS:
+            yield ToolCallStart(0, f"call_{len(marks)}", "noop")
+            yield ToolCallDelta(0, '{"x": "value"}')
+            yield ToolCallEnd(0)
+            yield Done("tool_use")
+        else:
+            yield TextStart(0)
+            yield TextDelta(0, "done")
+            yield TextEnd(0)
+            yield Done("stop")
+
+    @tool
+    async def noop(x: str) -> str:
+        """Do nothing."""
+        return "ok " * 66
+
+    text = "word " * 40
+    pairs = [kind(text) for _ in range(length // 2) for kind in (UserMessage, AssistantMessage)]
+    spec = ModelSpec("bench", "m", context_window=window)
+    agent = Agent(spec, stream_fn=reply, tools=[noop], messages=pairs)
+    result = await agent.run("go")
+    assert result.text == "done", result
+    return [later - earlier for earlier, later in itertools.pairwise(marks[2:])]
+
+
+if __name__ == "__main__":
+    main()
