@@ -26,6 +26,8 @@ from swink import (
     tool,
 )
 from swink.errors import InvalidInput, MisuseError
+from swink.events import AgentEnd
+from swink.modelspec import Capabilities, ModelSpec
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
 from tests.scripted import make
@@ -128,6 +130,33 @@ async def test_retries_end_at_the_configured_maximum_and_what_was_said_survives(
     assert "$.name" in (result.error or "")
     assert agent.error == result.error
     assert history_problems(agent.messages) == []
+
+
+async def test_events_result_and_log_agree_on_an_output_that_never_came(caplog: pytest.LogCaptureFixture):
+    agent = agent_on("words", "more words")
+    ends: list[Any] = []
+    agent.subscribe(lambda event: ends.append(event) if isinstance(event, AgentEnd) else None)
+    result = await agent.run("q", output=int, max_output_retries=1)
+    assert [(end.stop_reason, end.reason) for end in ends] == [("error", result.reason)]
+    assert isinstance(result.exception, StructuredOutputFailed)
+    assert result.error == result.reason == agent.error
+    assert [line.getMessage() for line in caplog.records] == [f"the run failed: {result.error}"]
+
+
+@pytest.mark.parametrize(
+    ("can", "lacks"),
+    [
+        (Capabilities(tools=False), "no tools"),
+        (Capabilities(structured_output=False), "no structured output"),
+    ],
+)
+async def test_a_model_that_cannot_give_an_output_is_not_asked_for_one(can: Capabilities, lacks: str):
+    model = ScriptedModel(["words"])
+    agent = Agent(ModelSpec("test", "m", capabilities=can), stream_fn=model)
+    with pytest.raises(InvalidInput, match=lacks):
+        await agent.run("q", output=int)
+    assert (len(model.calls), len(agent.messages)) == (0, 0)
+    assert (await agent.run("q")).text == "words"
 
 
 async def test_other_tools_may_be_used_on_the_way():

@@ -58,12 +58,11 @@ from swink.messages import (
     Usage,
     UserMessage,
     as_messages,
-    clean,
 )
 from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.structured import StructuredOutput, check_retries
+from swink.structured import StructuredOutput, check_capable, check_retries
 from swink.threads import run_to_end
 from swink.tokens import estimate_tokens
 from swink.tool import Tool, ToolSource, as_offers, as_tools
@@ -590,6 +589,8 @@ class Agent:
             own = self._config.policies
             added = [policy for policy in policies if not any(policy is known for known in own)]
         structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
+        if structured is not None:
+            check_capable(self.model)
         if structured is not None and any(
             isinstance(tool, Tool) and tool.name == structured.tool.name for tool in self.tools
         ):
@@ -630,7 +631,7 @@ class Agent:
                 self._context,
                 self._history,
                 buffer.push,
-                partial(self._release, buffer, structured),
+                partial(self._release, buffer),
                 tools=() if structured is None else (structured.tool,),
                 policies=order.policies if structured is None else (*order.policies, structured),
                 deps=order.deps,
@@ -659,15 +660,11 @@ class Agent:
             return follow_ups
         return ()
 
-    def _release(self, buffer: Buffer, structured: StructuredOutput | None, run: Run) -> None:
+    def _release(self, buffer: Buffer, run: Run) -> None:
         """The run is over: keep what it came to, let the next one in, and wake the reader."""
         self._history = run.ledger.history
         self._overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
         self.error = run.error_text
-        if structured is not None and self.error is None:
-            self.error = _result(structured, run).error
-            if self.error is not None:
-                log.warning("the run failed: %s", clean(self.error))
         self._active = None
         self._turnstile.leave()
         buffer.wake()

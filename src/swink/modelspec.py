@@ -93,7 +93,8 @@ class Capabilities(Struct, frozen=True, gc=False):
     tools: bool = True
     images: bool = True
     thinking: bool = True
-    structured_output: bool = True
+    structured_output: bool | None = None
+    """Whether it gives the output of a type that is asked for; None: unknown."""
 
 
 class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from swink.checks import check_type
 from swink.engine.history import paired
 from swink.engine.waiting import raise_soon, resolve
-from swink.errors import InvalidInput
+from swink.errors import AgentError, InvalidInput
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -36,12 +36,14 @@ log = logging.getLogger("swink.policy")
 
 
 class Stop(Struct, frozen=True):
-    """End the run; the reason is in `AgentEnd` and the result."""
+    """End the run; the reason is in `AgentEnd` and the result. With an error, the run has failed."""
 
     reason: str
+    error: AgentError | None = None
 
     def __post_init__(self) -> None:
         check_type("Stop(reason)", self.reason, str)
+        check_type("Stop(error)", self.error, (AgentError, NoneType))
 
 
 class Inject(Struct, frozen=True):

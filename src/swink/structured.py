@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from swink.config import AgentResult
 from swink.engine.run import Run
 from swink.errors import InvalidInput, StructuredOutputFailed
+from swink.messages import ModelSpec
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.schema import Shape, partial_json, partial_value
 from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, call_off_loop
@@ -77,7 +78,7 @@ class StructuredOutput(Policy):
             self.attempts += 1
             self.last_error = f"the model did not call {NAME!r}; it said: {turn.message.text[:500]!r}"
         if failure := self.failure:
-            return Stop(str(failure))
+            return Stop(str(failure), failure)
         return Inject(_NUDGE) if not turn.message.tool_calls else None
 
     def partial(self, text: str) -> Any:
@@ -111,14 +112,9 @@ class StructuredOutput(Policy):
 
     def complete(self, result: AgentResult[Any]) -> AgentResult[Any]:
         """The result of a run with its output, or with the reason why there is none."""
-        if result.stop_reason in ("aborted", "error"):
+        if not self.received or result.stop_reason in ("aborted", "error"):
             return replace(result, value=UNSET)
-        if self.received:
-            return replace(result, value=self.value, reason=None if result.reason == DONE else result.reason)
-        if (error := self.failure) is None:
-            return replace(result, value=UNSET)
-        failed = replace(result, stop_reason="error", error=str(error), error_kind=error.kind)
-        return replace(failed, exception=error, value=UNSET)
+        return replace(result, value=self.value, reason=None if result.reason == DONE else result.reason)
 
     def _check_validated(self, value: object) -> None:
         """Refuse what is no value of the output type, such as the True of a check that does not raise."""
@@ -147,6 +143,16 @@ class StructuredOutput(Policy):
         if not self.received:
             self.value, self.received = value, True
         return "received"
+
+
+def check_capable(model: ModelSpec) -> None:
+    """Refuse a model that is known to give no structured output, before it is asked."""
+    can = model.capabilities
+    if can is not None and not (can.tools and can.structured_output is not False):
+        lacks = "structured output" if can.tools else "tools, by which an output is given"
+        raise InvalidInput(
+            f"output= cannot be had from {model}: it has no {lacks}; ask another model, or for text"
+        )
 
 
 def check_retries(retries: int) -> None:

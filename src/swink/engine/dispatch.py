@@ -94,10 +94,10 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
         match verdict:
             case Inject(messages):
                 ledger.append(messages, by_policy=True)
-            case Stop(reason):
+            case Stop(reason) as stop:
                 for waiting in _open(ledger):
                     ledger.settle(waiting, failure(f"tool call not run: {reason}"))
-                return Outcome(end=End(reason=reason))
+                return Outcome(end=End.by(stop))
             case Skip(text):
                 ledger.settle(call, failure(text))
                 return None

@@ -146,8 +146,8 @@ async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End
     """Ask the policies of a slot; what they inject is pending, and the first stop ends the run."""
     for policy in run.slots.pre_turn if slot == "pre_turn" else run.slots.post_loop:
         match await consult(policy, slot, run.policy_context()):
-            case Stop(reason):
-                return End(reason=reason)
+            case Stop() as stop:
+                return End.by(stop)
             case Inject(messages):
                 run.ledger.inject(messages)
             case _:
@@ -162,8 +162,8 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
         assert ledger.reply is not None
         turn = Turn(ledger.reply, ledger.results, reason)
         match await consult(policy, "post_turn", run.policy_context(), turn):
-            case Stop(text):
-                return End(reason=text)
+            case Stop() as stop:
+                return End.by(stop)
             case Inject(messages):
                 ledger.inject(messages)
             case Replace(message):

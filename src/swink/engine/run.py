@@ -29,7 +29,7 @@ from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
-from swink.policy import Ending, Policy, PolicyContext, RunKey, consult
+from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, consult
 from swink.redact import describe_error, describe_traceback
 from swink.tool import Tool, as_offers, offered_tools
 
@@ -52,6 +52,11 @@ class End(Struct, frozen=True):
     stop_reason: StopReason | None = None
     reason: str | None = None
     error: AgentError | None = None
+
+    @classmethod
+    def by(cls, stop: Stop) -> "End":
+        """The end that a policy asked for."""
+        return cls(None if stop.error is None else "error", stop.reason, stop.error)
 
 
 class Lifetime:
