@@ -53,9 +53,11 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
     signature: str | None = None
 
     def __post_init__(self) -> None:
-        tidy_texts(self, "id", "name", optional=("partial_json", "signature"))
+        if not are_tidy(self.id, self.name) or self.partial_json is not None or self.signature is not None:
+            tidy_texts(self, "id", "name", optional=("partial_json", "signature"))
         if type(self.arguments) is not ReadOnlyDict:
-            check_type("ToolCall(arguments)", self.arguments, Mapping)
+            if type(self.arguments) is not dict:
+                check_type("ToolCall(arguments)", self.arguments, Mapping)
             force_setattr(self, "arguments", freeze(self.arguments, "ToolCall(arguments)"))
 
 
@@ -131,6 +133,11 @@ class Extension(Struct, frozen=True, tag="extension", tag_field="type"):
 
 
 ContentBlock = Text | Thinking | ToolCall | Image | Extension
+
+
+def are_tidy(one: object, other: object) -> bool:
+    """Whether two fields are text that needs no tidying, as nearly always."""
+    return type(one) is str and type(other) is str and one.isascii() and other.isascii()
 
 
 def tidy_texts(value: Any, *names: str, optional: tuple[str, ...] = ()) -> None:

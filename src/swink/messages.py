@@ -22,7 +22,7 @@ from swink.blocks import Text as Text
 from swink.blocks import Thinking as Thinking
 from swink.blocks import ToolCall as ToolCall
 from swink.blocks import UrlSource as UrlSource
-from swink.blocks import read_file, tidy_texts
+from swink.blocks import are_tidy, read_file, tidy_texts
 from swink.errors import InvalidInput
 from swink.jsondata import clean as clean
 from swink.modelspec import THINKING_LEVELS as THINKING_LEVELS
@@ -139,7 +139,8 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
 
     def __post_init__(self) -> None:
         _Content.__post_init__(self)
-        tidy_texts(self, "provider", "model", optional=("error_message", "error_kind"))
+        if self.error_message is not None or not are_tidy(self.provider, self.model):
+            tidy_texts(self, "provider", "model", optional=("error_message", "error_kind"))
         if self.stop_reason not in _STOP_REASONS:
             reasons = ", ".join(map(repr, get_args(StopReason)))
             raise InvalidInput(f"stop_reason is {reasons}, not {self.stop_reason!r}")
@@ -185,7 +186,8 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
 
     def __post_init__(self) -> None:
         _Content.__post_init__(self)
-        tidy_texts(self, "tool_call_id", "tool_name")
+        if not are_tidy(self.tool_call_id, self.tool_name):
+            tidy_texts(self, "tool_call_id", "tool_name")
 
 
 class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="role"):
