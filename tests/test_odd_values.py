@@ -2,7 +2,6 @@
 savable, restorable and sendable."""
 
 import dataclasses
-import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -149,12 +148,12 @@ async def converse(script: Sequence[Any], input: Any = "go", act: Any = nothing,
 
 def check_command_line(events: Sequence[AgentEvent], result: AgentResult[Any]) -> None:
     """What `swink run --output json` prints: a line of JSON for every event, and the result as the last."""
-    written = io.BytesIO()
-    transcript = JsonTranscript(io.TextIOWrapper(written, "utf-8", write_through=True))
+    written: list[bytes] = []
+    transcript = JsonTranscript(written.append)
     for event in events:
         transcript.show(event)
     transcript.end(result)
-    lines = [json.loads(line) for line in written.getvalue().decode().splitlines()]
+    lines = [json.loads(line) for line in b"".join(written).split(b"\n") if line]
     assert len(lines) == len(events) + 1
     assert lines[-1]["type"] == "result"
 
