@@ -319,7 +319,8 @@ async def test_an_error_inside_the_stream_is_typed_and_keeps_what_arrived(type: 
     result = await replay(
         start(), *text("partly")[:2], {"type": "error", "error": {"type": type, "message": "Oh"}}
     )
-    assert result.terminal == Error("Oh", kind, usage=Usage(5, 1, unknown=True))
+    advice = " (change the request, or use another model)" if kind == "stream" else ""
+    assert result.terminal == Error(f"Oh{advice}", kind, usage=Usage(5, 1, unknown=True))
     assert result.message.text == "partly"
 
 

@@ -325,3 +325,47 @@ async def test_the_error_of_a_model_that_is_not_deployed_is_model_retired(server
     result = await read(AzureStreamFn(base_url=server.url, api_key="k"), MODEL)
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "model_retired"
+
+
+# Content filters: `filtered` counts, whatever the finish reason says.
+
+CUT = {"hate": {"filtered": False, "severity": "safe"}, "violence": {"filtered": True, "severity": "high"}}
+PASSED = {"hate": {"filtered": False, "severity": "low"}, "jailbreak": {"filtered": False, "detected": True}}
+
+
+def filter_chunk(finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": {"content": "par"}, "finish_reason": finish, **more}
+    return {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [
+            {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": CUT}]},
+            filter_chunk("stop"),
+        ],
+        [filter_chunk(content_filter_results=CUT), filter_chunk("stop")],
+        [filter_chunk("stop"), {"choices": [{"index": 0, "content_filter_results": CUT}]}],
+        [filter_chunk("content_filter", content_filter_results=CUT)],
+        [filter_chunk(content_filter_results=CUT)],
+    ],
+    ids=["prompt", "completion", "late", "finish reason", "no finish reason"],
+)
+async def test_what_a_filter_cut_is_content_filtered(events: list[Any]):
+    body = sse(*events, "[DONE]")
+    fn = AzureStreamFn(base_url="https://a.example", api_key="k")
+    got = await read(fn, ModelSpec("azure", "gpt-4.1"), options=StreamOptions(http=MemoryClient(body)))
+    assert isinstance(got.terminal, Error)
+    assert got.terminal.kind == "content_filtered"
+    assert "violence" in got.terminal.message
+    assert "hate" not in got.terminal.message
+
+
+async def test_what_a_filter_only_annotates_is_a_reply():
+    prompt = {"choices": [], "prompt_filter_results": [{"content_filter_results": PASSED}, "odd", {}]}
+    body = sse(prompt, filter_chunk("stop", content_filter_results=PASSED), "[DONE]")
+    fn = AzureStreamFn(base_url="https://a.example", api_key="k")
+    got = await read(fn, ModelSpec("azure", "gpt-4.1"), options=StreamOptions(http=MemoryClient(body)))
+    assert got.message.text == "par"
+    assert got.terminal.stop_reason == "stop"

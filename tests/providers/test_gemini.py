@@ -675,6 +675,36 @@ async def test_a_malformed_call_comes_back_to_the_model_as_its_own_error():
     check_gemini(sent)
 
 
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("Malformed function call: print(default_api.weather(x) + default_api.now())", "weather"),
+        ("Malformed function call: print(default_api.now() + default_api.weather(x))", "now"),
+        ("Malformed function call: print(default_api.knowing())", "weather"),
+        ("", "weather"),
+    ],
+)
+async def test_a_malformed_call_among_several_tools_comes_back_to_the_model_too(message: str, name: str):
+    event = chunk(finish="MALFORMED_FUNCTION_CALL")
+    event["candidates"][0]["finishMessage"] = message
+    got = await replay(sse(event), tools=[WEATHER, NOW])
+    assert got.terminal.stop_reason == "tool_use"
+    assert [call.name for call in got.calls] == [name]
+    assert got.calls[0].partial_json
+
+
+async def test_a_malformed_call_after_a_good_one_leaves_the_good_one():
+    good = chunk({"functionCall": {"name": "now", "args": {}}})
+    event = chunk(finish="MALFORMED_FUNCTION_CALL")
+    event["candidates"][0]["finishMessage"] = "Malformed function call: weather(city='Oslo)"
+    got = await replay(sse(good, event), tools=[WEATHER, NOW])
+    assert got.terminal.stop_reason == "tool_use"
+    assert [(call.name, call.partial_json is None) for call in got.calls] == [
+        ("now", True),
+        ("weather", False),
+    ]
+
+
 async def test_a_call_cut_off_by_length_stays_incomplete():
     for pieces in ([], [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": True}]):
         start = chunk({"functionCall": {"name": "weather", "willContinue": True}})

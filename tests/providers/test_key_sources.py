@@ -311,10 +311,21 @@ async def test_a_keychain_that_asks_its_owner_does_not_stop_the_event_loop(
     assert turns, "the event loop turns while the keychain is asked"
 
 
+@pytest.mark.parametrize("provider", REMOTE)
+def test_a_keychain_is_not_opened_to_see_whether_there_is_a_key(
+    provider: str, keychain: Callable[..., Keychain]
+):
+    chain = keychain()
+    fn_of(provider).check_key(NONE)
+    assert chain.asked == 0
+
+
 def test_a_locked_keychain_is_a_warning_once_and_then_a_missing_key(
     keychain: Callable[..., Keychain], caplog: pytest.LogCaptureFixture
 ):
     chain = keychain(key=None)
+    fn_of("xai").check_key(NONE)
+    assert stored_key("xai") is None
     for _ in range(2):
         with pytest.raises(MissingKey, match="swink keys set xai"):
             fn_of("xai").check_key(NONE)

@@ -500,7 +500,8 @@ async def test_a_refusal_is_content_filtered():
 )
 async def test_an_error_inside_the_stream_is_typed(payload: dict[str, Any], message: str, kind: str):
     result = await replay(chunk({"content": "partly"}), payload)
-    assert result.terminal == Error(message, kind)
+    advice = " (change the request, or use another model)" if kind == "stream" else ""
+    assert result.terminal == Error(message + advice, kind)
     assert result.message.text == "partly"
 
 

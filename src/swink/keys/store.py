@@ -123,6 +123,17 @@ def is_read(provider: str) -> bool:
     return known is not None and known[0] == _version()
 
 
+def is_listed(provider: str) -> bool:
+    """Whether there is a stored key, as the file says; no keychain is opened."""
+    known = _found.get(provider)
+    if known is not None and known[0] == _version():
+        return known[1] is not None
+    try:
+        return provider in _load()
+    except KeyStoreError:
+        return False  # `stored_key` says why
+
+
 def open_to_others(path: Path) -> bool:
     """Whether somebody else on this machine may read a file."""
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)

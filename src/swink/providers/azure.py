@@ -91,7 +91,8 @@ class AzureStreamFn:
         given = options.api_key if options.api_key is not None else self._endpoint.api_key
         if given is None and (self._token_provider or self._client_credentials() or self._ad_token()):
             return
-        self._key(given)
+        if given is not None or not self._endpoint.has_key():
+            self._key(given)
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
@@ -141,7 +142,7 @@ class AzureStreamFn:
 
     def _client_credentials(self) -> ClientCredentials | None:
         """Those of the constructor, or of the environment if it has no key; kept, as they cache a token."""
-        if self._credentials is None and self._endpoint.takes_environment and not self._endpoint.found_key():
+        if self._credentials is None and self._endpoint.takes_environment and not self._endpoint.has_key():
             self._credentials = _credentials_from_environment()
         return self._credentials
 

@@ -84,7 +84,8 @@ class BedrockStreamFn:
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if there is neither an API key nor a pair of AWS keys; calls no function."""
         endpoint = self._endpoint()
-        if self._bearer(endpoint, options) is None and self._credentials is None:
+        given = options.api_key is not None or self._api_key is not None or self._credentials is not None
+        if not given and (self._profile is not None or not endpoint.has_key()):
             self._find_pair(endpoint)
 
     def asker(self) -> str:

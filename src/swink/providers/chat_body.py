@@ -106,7 +106,10 @@ def request_body(
             body["tool_choice"] = tool_choice(options.tool_choice)
     if dialect.session_field and options.session_id:
         body[dialect.session_field] = options.session_id
-    if dialect.provider == "openrouter" and options.cache and model.model_id.startswith("anthropic/"):
+    if dialect.provider == "openrouter" and not model.model_id.startswith("anthropic/"):
+        if not options.cache:
+            notices.report("cache", f"{model.model_id} is cached by its provider, or not at all")
+    elif dialect.provider == "openrouter" and options.cache:
         _mark_for_cache(body["messages"])
     return body
 

@@ -7,6 +7,7 @@ Tool calls are told apart by index, by id where a server repeats or omits the in
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -57,6 +58,7 @@ class _Chunk(Struct):
     error: Any = None
     id: Any = None
     object: Any = None
+    prompt_filter_results: list[Any] | None = None
     x_groq: dict[str, Any] | None = None
 
 
@@ -89,7 +91,7 @@ class ChatDecoder:
 
     def end(self) -> None:
         """The body ended: a finish reason before that makes it a whole reply."""
-        if not self._finish_reason:
+        if not self._finish_reason and not self._filtered:
             raise cut_short()
         self._finish()
 
@@ -97,6 +99,12 @@ class ChatDecoder:
         if chunk.error is not None or chunk.object == "error":
             message, code = describe_error(decode_json(data))
             raise failure(message, code=code)
+        for result in chunk.prompt_filter_results or ():
+            match result:
+                case {"content_filter_results": {**results}}:
+                    self._filtered |= _filtered_by(results)
+                case _:
+                    pass
         for choice in chunk.choices or ():
             if not choice.index:
                 self._choose(choice, chunk)
@@ -126,9 +134,7 @@ class ChatDecoder:
             if delta.function_call is not None:
                 self._calls.take(_CallDelta(0, None, delta.function_call), str(chunk.id))
         if choice.content_filter_results:
-            self._filtered |= {
-                name for name, result in choice.content_filter_results.items() if _is_filtered(result)
-            }
+            self._filtered |= _filtered_by(choice.content_filter_results)
         if choice.error is not None:
             message, code = describe_error({"error": choice.error})
             raise failure(message, code=code)
@@ -171,6 +177,8 @@ class ChatDecoder:
         reply.settle()
         if self._refusal:
             raise ContentFiltered("".join(self._refusal))
+        if self._filtered:  # whatever the finish reason says
+            reason = "content_filter"
         match reason:
             case "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn":
                 self._calls.check()
@@ -317,8 +325,13 @@ def count(counts: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _is_filtered(result: Any) -> bool:
-    return isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
+def _filtered_by(results: Mapping[str, Any]) -> set[str]:
+    """The filters that have cut something, of all that have an opinion."""
+    return {
+        name
+        for name, result in results.items()
+        if isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
+    }
 
 
 def _new_id(reply_id: str, number: int) -> str:

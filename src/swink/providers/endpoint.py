@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from swink.errors import AuthError, MissingKey, MisuseError, StreamError
 from swink.hosts import is_local, is_loopback, is_private, is_secret_header
 from swink.keys.accounts import ACCOUNTS
-from swink.keys.store import is_read, stored_key
+from swink.keys.store import is_listed, is_read, stored_key
 from swink.stream import StreamOptions
 from swink.threads import in_thread
 
@@ -75,6 +75,18 @@ class Endpoint(Struct, frozen=True):
         raise MissingKey(
             f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)"
         )
+
+    def check_key(self, override: str | None = None) -> None:
+        """Raise what `key` would, without opening a keychain, which may have to ask its owner."""
+        given = override is not None or self.api_key is not None or self._from_environment()
+        if given or not self.has_key():
+            self.key(override)
+
+    def has_key(self) -> bool:
+        """Whether the environment or the key store lists a key for this address."""
+        if self._from_environment():
+            return True
+        return self._may_be_stored and is_listed(self.key_name)
 
     async def prepare_key(self, override: str | None = None) -> None:
         """Read the stored key that `key` may need in a thread: a keychain may have to ask its owner."""

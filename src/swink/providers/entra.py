@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from swink.errors import AuthError, MisuseError, NetworkError
 from swink.hosts import is_loopback
+from swink.providers.echoes import shown
 from swink.providers.endpoint import check_base_url
 from swink.providers.failure import parse_error, read_capped, retry_after
 from swink.providers.http import HttpClient, Request
-from swink.redact import redact_text
 from swink.stream import Timeout
 
 AUTHORITY = "https://login.microsoftonline.com"
@@ -90,7 +90,7 @@ class ClientCredentials:
         if response.status != 200:
             message, _ = parse_error(body)
             raise AuthError(
-                f"Entra ID refused the client credentials: {redact_text(message, self._secret)[:500]}"
+                f"Entra ID refused the client credentials: {shown(message, [self._secret])[:500]}"
             )
         try:
             token = msgspec.json.decode(body, type=_Token, strict=False)

@@ -11,17 +11,17 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
 from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
-from swink.hosts import is_secret_header
 from swink.messages import clean
+from swink.providers.echoes import secrets_of, shown, without_echoes
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, Unsent, client_for, timeout_for
-from swink.redact import redact_text
-from swink.stream import AssistantMessageEvent, BlockWriter, Start, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, Error, Start, StreamOptions, Timeout
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ DRAIN_SECONDS = 0.05
 LOST = frozenset((408, 499, 502, 504, *range(520, 528)))
 """Statuses of gateways whose server may be answering all the same; any other refuses the request."""
 SHOWN_BYTES = 200
+_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 
 
 class Decoder(Protocol):
@@ -59,24 +60,23 @@ async def exchange(
     reply = BlockWriter()
     reply.settled = True  # nothing is sent yet
     response: Response | None = None
-    secrets: list[str] = []
+    asked: Request | None = None
     yield Start()
     try:
         sent: Request | None = await request()
-        secrets = secrets_of(sent)
+        asked = sent
         decode = decoder(reply)
         while sent is not None:
             reply.settled = False
             response = await client_for(options).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
-                if explain is None or response.status < 400:
-                    raise await refusal(response, *secrets)
-                raise explain(response, await read_capped(response))
+                body = await _body_of(response, asked)
+                raise (refusal if explain is None or response.status < 400 else explain)(response, body)
             doubted = _media_type(response) in refused_types
             async for chunk in response:
                 if doubted:
-                    await _refuse_unless_stream(response, chunk)
+                    await _refuse_unless_stream(response, chunk, asked)
                     doubted = False
                 decode.feed(chunk)
                 for event in reply.take():
@@ -88,7 +88,6 @@ async def exchange(
             await response.aclose()
     except ModelError as error:
         reply.settled = reply.settled or isinstance(error, Unsent)
-        error.message = redact_text(error.message, *secrets)
         reply.fail(error)
     finally:
         if response is not None:
@@ -98,18 +97,39 @@ async def exchange(
     for event in reply.take():
         yield event
     assert reply.terminal is not None
-    yield reply.terminal
+    yield _explained(reply.terminal, asked, response) if isinstance(reply.terminal, Error) else reply.terminal
+
+
+class HttpAnswer(Exception):
+    """What a server answered to a request that failed: the status, and the id by which its owner finds it."""
+
+    def __init__(self, host: str, status: int, request_id: str) -> None:
+        super().__init__(host, status, request_id)
+        self.status = status
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        named = f", request {self.args[2]}" if self.request_id else ""
+        return f"HTTP {self.status} from {self.args[0]}{named}"
+
+
+def _explained(error: Error, asked: Request | None, response: Response | None) -> Error:
+    """The error without what the server was sent, with what can be done about it, and with its cause."""
+    text = shown(error.message, secrets_of(asked) if asked is not None else ())
+    if error.kind == "stream" and asked is not None and "base_url" not in text:
+        text = f"{text} (change the request, or use another model)"
+    cause = error.cause
+    if cause is None and asked is not None and response is not None:
+        ids = [response.headers[name] for name in _REQUEST_IDS if name in response.headers]
+        cause = HttpAnswer(urlsplit(asked.url).netloc, response.status, shown("".join(ids[:1]), ()))
+    made = Error(text, error.kind, error.retry_after, error.usage)
+    vars(made)["cause"] = cause
+    return made
 
 
 def cut_short() -> NetworkError:
     """The error for a body that ended before the reply was complete."""
     return NetworkError("the stream ended before the reply was complete")
-
-
-def secrets_of(request: Request) -> list[str]:
-    """The keys in a request's headers, for redaction."""
-    values = [value for name, value in request.headers.items() if is_secret_header(name)]
-    return [value.split(" ", 1)[-1] for value in values]
 
 
 def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
@@ -167,8 +187,8 @@ def decode_known(decoder: "msgspec.json.Decoder[T]", known: Container[str], data
 
 def malformed(data: bytes, error: Exception) -> StreamError:
     """The error for an event that cannot be read, showing its first 200 bytes."""
-    shown = redact_text(data[:SHOWN_BYTES].decode("utf-8", "replace"))
-    return StreamError(f"the provider sent a malformed event ({error}): {shown}")
+    began = data[:SHOWN_BYTES].decode("utf-8", "replace")
+    return StreamError(f"the provider sent a malformed event ({error}); is base_url right? {began}")
 
 
 def _decode_leniently(data: bytes, error: Exception) -> Any:
@@ -197,20 +217,27 @@ def _media_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _refuse_unless_stream(response: Response, first: bytes) -> None:
+async def _body_of(response: Response, asked: Request | None, first: bytes = b"") -> bytes:
+    """What a refusal says, without what it repeats, before its markup or its escapes are removed."""
+    body = first + await read_capped(response)
+    secrets = secrets_of(asked) if asked is not None else ()
+    return without_echoes(body.decode("utf-8", "replace"), secrets).encode("utf-8", "replace")
+
+
+async def _refuse_unless_stream(response: Response, first: bytes, asked: Request | None) -> None:
     """Refuse an answer that is a page or one JSON document: the URL is wrong, or the server does not stream.
 
     Some servers stream under the name of JSON, so the first bytes decide.
     """
     if first.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         return
-    body = first + await read_capped(response)
+    body = await _body_of(response, asked, first)
     message, code = parse_error(body)
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
     kind = _media_type(response)
-    shown = redact_text(message[:SHOWN_BYTES])
-    raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {shown}")
+    began = message[:SHOWN_BYTES]
+    raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {began}")
 
 
 async def _drain(response: Response) -> None:

@@ -1,7 +1,7 @@
 """What a provider's failure means: status, code and wording → a typed error.
 
 failure(message, status=…, code=…, headers=…)   what was said, in an answer or inside a stream
-await refusal(response)                          the error of an answer with a bad status
+refusal(response, body)                          the error of an answer with a bad status
 """
 
 import asyncio
@@ -14,11 +14,9 @@ import msgspec
 
 from swink.errors import ErrorKind, ModelError, NetworkError, error_for, is_overflow
 from swink.providers.http import Response
-from swink.redact import redact_text
 
 READ_LIMIT = 64 * 1024
 SCANNED_LIMIT = 8 * 1024
-KEPT_LIMIT = 2 * 1024
 BODY_SECONDS = 10.0
 
 _CODES: dict[str, ErrorKind] = {
@@ -83,13 +81,10 @@ def failure(
     status: int | None = None,
     code: str = "",
     headers: Mapping[str, str] | None = None,
-    secrets: tuple[str | None, ...] = (),
 ) -> ModelError:
-    """The typed error for what a provider said; the text is redacted and capped."""
-    # Redaction looks a little further than what is kept, so that half of a key cannot remain at the end.
-    text = _cap(redact_text(_cap(message, KEPT_LIMIT + 512), *secrets), KEPT_LIMIT)
-    kind = kind_of(status, code, message[:SCANNED_LIMIT])
-    return error_for(kind, text, retry_after=retry_after(headers or {}))
+    """The typed error for what a provider said; `exchange` makes its text fit to be shown."""
+    text = message[:SCANNED_LIMIT]
+    return error_for(kind_of(status, code, text), text, retry_after=retry_after(headers or {}))
 
 
 def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
@@ -145,9 +140,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, seconds) if seconds == seconds and seconds != float("inf") else None
 
 
-async def refusal(response: Response, *secrets: str | None) -> ModelError:
-    """The error of an answer other than 2xx, read from at most 64 KiB of its body."""
-    body = await read_capped(response)
+def refusal(response: Response, body: bytes) -> ModelError:
+    """The error of an answer other than 2xx, read from its body."""
     status = response.status
     message, code = parse_error(body)
     if 300 <= status < 400:
@@ -155,9 +149,7 @@ async def refusal(response: Response, *secrets: str | None) -> ModelError:
             "stream",
             f"HTTP {status}: the server redirects; set base_url to the address it redirects to",
         )
-    error = failure(
-        message or "no details", status=status, code=code, headers=response.headers, secrets=secrets
-    )
+    error = failure(message or "no details", status=status, code=code, headers=response.headers)
     error.message = f"HTTP {status}: {error.message}"
     return error
 
@@ -212,8 +204,3 @@ def _code(error: Mapping[str, Any]) -> str:
         if value not in (None, "", "error"):
             return str(value)
     return ""
-
-
-def _cap(text: str, limit: int) -> str:
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore") + "…"

@@ -89,7 +89,7 @@ class GeminiStreamFn:
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""
-        self._endpoint.key(options.api_key)
+        self._endpoint.check_key(options.api_key)
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
@@ -269,15 +269,23 @@ class _Decoder:
             self._end_call()
 
     def _repair(self, message: str) -> None:
-        """An unreadable call goes out with what it said as arguments, so that the model sees its error."""
-        names = [name for name in self._tools if re.search(rf"\b{re.escape(name)}\b", message)] or self._tools
-        if self._calls or len(set(names)) != 1:
+        """An unreadable call goes out with what it said as arguments, so that the model sees its error.
+
+        It is a call of the tool that it names first; one that names none is of the first tool there is.
+        """
+        if not self._tools:
             raise StreamError(f"the model made a malformed function call: {message}".rstrip(": "))
+        named = [(found.start(), name) for name in self._tools if (found := _word(name).search(message))]
         self._end_call()
-        index = self._reply.begin_call(OWN_ID + uuid.uuid4().hex[:20], names[0])
+        name = min(named)[1] if named else self._tools[0]
+        index = self._reply.begin_call(OWN_ID + uuid.uuid4().hex[:20], name)
         self._reply.add(index, message or "malformed function call")
         self._reply.end(index)
         self._reply.done("tool_use")
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
 
 class _Call:

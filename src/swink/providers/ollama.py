@@ -102,7 +102,7 @@ class OllamaStreamFn:
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""
-        self._endpoint.key(options.api_key)
+        self._endpoint.check_key(options.api_key)
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
