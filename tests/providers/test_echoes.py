@@ -103,7 +103,7 @@ async def test_the_session_token_of_bedrock_is_not_shown(spelling: str, filler: 
     fn = BedrockStreamFn(
         region="us-east-1", credentials=Credentials("AKIDEXAMPLE12345", "s3cret-s3cret", TOKEN)
     )
-    said = f"{'x ' * (filler // 2)}The canonical string was x-amz-security-token:{SPELLINGS[spelling](TOKEN)} end"
+    said = f"{'x ' * (filler // 2)}The canonical string had {SPELLINGS[spelling](TOKEN)} end"
     client = MemoryClient(json.dumps({"message": said}).encode(), status=403)
     end = (await read(fn, ADAPTERS["bedrock"].model, options=StreamOptions(http=client))).terminal
     assert isinstance(end, Error)

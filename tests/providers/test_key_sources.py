@@ -146,6 +146,26 @@ async def test_no_key_is_needed_where_the_caller_says_so_nor_by_a_server_on_this
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
+async def test_the_body_is_built_before_a_key_is_asked_for(adapter: Adapter):
+    class Seen:
+        name, description = "weather", "Current weather."
+        reads = 0
+
+        @property
+        def parameters_schema(self) -> dict[str, Any]:
+            self.reads += 1
+            return {"type": "object", "properties": {}}
+
+    fn, tool = adapter.make("https://elsewhere.example", None), Seen()  # pyright: ignore[reportArgumentType]
+    end = (
+        await read(fn, adapter.model, tools=[tool], options=StreamOptions(http=MemoryClient(b"")))
+    ).terminal
+    assert isinstance(end, Error)
+    assert end.kind == "auth"
+    assert tool.reads
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
 async def test_a_stored_key_is_not_sent_to_another_host_and_the_error_says_what_to_pass(adapter: Adapter):
     store_key(ACCOUNTS[adapter.name].key_name, KEY)
     fn = adapter.make("https://elsewhere.example", None)  # pyright: ignore[reportArgumentType]

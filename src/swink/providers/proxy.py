@@ -74,8 +74,8 @@ class ProxyStreamFn:
 
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
-            headers = self._endpoint.bearer_headers(options)
             body = await encode_request(model, context, options, self._version)
+            headers = self._endpoint.bearer_headers(options)
             return Request(f"{self._endpoint.base_url}/v1/stream", headers, body)
 
         return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
