@@ -8,10 +8,15 @@ import pytest
 
 from swink import (
     Agent,
+    ExponentialBackoff,
     Policy,
+    PolicyContext,
+    Stop,
     ToolCall,
+    ToolError,
     tool,
 )
+from swink.errors import AgentError, NetworkError
 from swink.events import (
     AgentEnd,
     AgentStart,
@@ -158,3 +163,70 @@ def test_a_pre_commit_policy_that_raises_anything_breaks_neither_events_nor_hist
     assert not agent.is_running
     assert history_problems(agent.messages) == []
     assert nesting_problems(seen.events) == []
+
+
+class Coded(ToolError):
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class CodedNetworkError(NetworkError):
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class UnspeakableError(ToolError):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("error", [Coded(3), UnspeakableError("x"), ToolError(10**5000)])  # pyright: ignore
+async def test_a_tool_error_of_whatever_make_is_a_result(error: ToolError):
+    @tool
+    async def breaks() -> str:
+        raise error
+
+    agent, seen = make([ToolCall("1", "breaks"), "ok"], tools=[breaks])
+    result = await agent.run("go")
+    assert result.text == "ok"
+    assert "tool abandoned" not in agent.messages[2].text
+    seen.check()
+
+
+@pytest.mark.parametrize("error", [CodedNetworkError(3), UnspeakableError("x")])
+async def test_a_policy_may_stop_with_an_error_of_whatever_make(error: AgentError):
+    class Stops(Policy):
+        def pre_turn(self, ctx: PolicyContext) -> Stop:
+            return Stop("enough", error=error)
+
+    agent, seen = make(["ok"], policies=[Stops()])
+    async with asyncio.timeout(60):
+        result = await agent.run("go")
+    assert result.stop_reason == "error"
+    assert result.error
+    seen.check()
+
+
+@pytest.mark.parametrize("error", [CodedNetworkError(3), UnspeakableError("x")])
+async def test_a_stream_function_may_raise_an_error_of_whatever_make(error: AgentError):
+    def breaks(model: Any, context: Any, options: Any) -> Any:
+        raise error
+
+    agent = Agent("test:breaks", stream_fn=breaks, retry=ExponentialBackoff(max_attempts=1))
+    result = await agent.run("go")
+    assert result.stop_reason == "error"
+    assert result.error
+    assert history_problems(agent.messages) == []
+
+
+async def test_a_time_limit_of_a_stream_function_is_told_as_its_own():
+    def breaks(model: Any, context: Any, options: Any) -> Any:
+        raise TimeoutError("no answer from the broker")
+
+    agent = Agent("test:breaks", stream_fn=breaks, retry=ExponentialBackoff(max_attempts=1))
+    result = await agent.run("go")
+    assert "no answer from the broker" in (result.error or "")
+    assert result.error_kind == "network"
+    with pytest.raises(NetworkError) as raised:
+        result.raise_for_error()
+    assert isinstance(raised.value.__cause__, TimeoutError)

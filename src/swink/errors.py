@@ -57,6 +57,10 @@ class ModelError(AgentError):
     """A model call failed."""
 
     advice: ClassVar[str] = ""
+    # For subclasses with a constructor of their own that does not call this one.
+    message: str = ""
+    model: str = ""
+    retry_after: float | None = None
 
     def __init__(self, message: str = "", *, model: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, model, retry_after)
@@ -67,7 +71,7 @@ class ModelError(AgentError):
     def __str__(self) -> str:
         where = f"{self.model}: " if self.model else ""
         advice = f" ({self.advice})" if self.advice else ""
-        return f"{where}{self.message}{advice}"
+        return f"{where}{self.message or super().__str__()}{advice}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.args, vars(self))
@@ -296,6 +300,14 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         ),
     ),
 )
+
+
+def said(error: BaseException) -> str:
+    """The text of an error, whose `__str__` may be somebody else's and raise."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it cannot say)"
 
 
 def error_for(

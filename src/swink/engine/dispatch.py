@@ -17,7 +17,7 @@ from swink.engine.approval import ask_approval, needs_approval
 from swink.engine.ledger import Call, CallContext, Ledger
 from swink.engine.run import End, Run
 from swink.engine.waiting import call_later, resolve
-from swink.errors import InvalidInput
+from swink.errors import InvalidInput, said
 from swink.events import ToolExecutionStart
 from swink.jsondata import DEEPEST
 from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
@@ -365,7 +365,7 @@ def _result_of(error: BaseException, call: Call) -> ToolResult:
         case Abandoned():
             return failure(f"{call.why or ABORTED}; tool abandoned: {error}")
         case ToolError():
-            return ToolResult((Text(str(error)),), error.details, True)
+            return ToolResult((Text(said(error)),), error.details, True)
         case _:
             text, lines = describe_error(error), describe_traceback(error)
             log.warning("tool %r raised %s (the model is told)\n%s", call.call.name, clean(text), lines)

@@ -15,7 +15,7 @@ from swink.codec import encode_state
 from swink.config import AgentLoopConfig
 from swink.engine.account import Account, Spent
 from swink.engine.history import History, paired
-from swink.errors import AgentError
+from swink.errors import AgentError, said
 from swink.events import (
     AgentEnd,
     AgentEvent,
@@ -196,7 +196,7 @@ class Ledger:
     def discard_reply(self, attempt: int, error: AgentError) -> None:
         """Forget what a failed attempt showed, but not what it cost."""
         if self.assembly is not None and self.assembly.has_content:
-            self.emit(MessageDiscarded(attempt, str(error)))
+            self.emit(MessageDiscarded(attempt, said(error)))
         self.account.charge(*self._spent(error))
         self.assembly = None
 

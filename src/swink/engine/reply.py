@@ -19,6 +19,7 @@ from swink.errors import (
     NoMessages,
     StreamError,
     error_for,
+    said,
 )
 from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import Message, ModelSpec
@@ -63,7 +64,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
         ledger.discard_reply(attempt, error)
         if again:
             delay = wait_before(config.retry, error, attempt)
-            ledger.emit(RetryScheduled(attempt, delay, str(error)))
+            ledger.emit(RetryScheduled(attempt, delay, said(error)))
             await asyncio.sleep(delay)
         else:
             model, stream_fn = fallbacks[used]
@@ -118,11 +119,15 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         finally:
             await close(stream)
     except (asyncio.CancelledError, TimeoutError) as error:
-        if isinstance(error, asyncio.CancelledError) and not watch.end():
+        waited = watch.end()
+        if isinstance(error, asyncio.CancelledError) and not waited:
             raise
         if assembly.terminal is None:
             seconds = limits.idle if assembly.size else limits.first
-            return NetworkError(f"no content for {seconds:g} s", model=str(model))
+            text = f"no content for {seconds:g} s" if waited else describe_error(error)
+            failed = NetworkError(text, model=str(model))
+            failed.__cause__ = _without_run(error) if isinstance(error, TimeoutError) else None
+            return failed
     except AgentError as error:
         return _named(_without_run(error), model)
     except Exception as error:

@@ -26,7 +26,7 @@ from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
 from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started
 from swink.engine.watch import Watch
-from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved
+from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved, said
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, consult
@@ -296,7 +296,7 @@ class Run:
             return None
         reply = self.ledger.reply
         kept = reply.error_message if reply is not None and reply.failed else None
-        return str(self.ending.error) if kept is None else kept
+        return said(self.ending.error) if kept is None else kept
 
     def _completed(self, end: End, failure: BaseException | None) -> End:
         """The end with what follows from it: the last reply's stop reason, an abort's or a hook's error."""

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from swink.errors import said
 from swink.jsondata import clean
 
 MARK = "[redacted]"
@@ -49,12 +50,7 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
 
 def describe_error(error: BaseException) -> str:
     """An exception's type and message, without secrets."""
-    try:
-        text = str(error)
-    except Exception:
-        # Somebody else's `__str__`.
-        text = "(it cannot say)"
-    return redact_text(f"{type(error).__name__}: {text}")
+    return redact_text(f"{type(error).__name__}: {said(error)}")
 
 
 def describe_traceback(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast, get_args
 import msgspec
 from msgspec.structs import replace
 
-from swink.errors import AgentError, NetworkError, StreamError, error_for
+from swink.errors import AgentError, NetworkError, StreamError, error_for, said
 from swink.jsondata import DEEPEST as DEEPEST
 from swink.jsondata import is_shallow
 from swink.messages import (
@@ -136,7 +136,7 @@ class Assembly:
             stop_reason,
             usage,
             cost,
-            None if error is None else str(error),
+            None if error is None else said(error),
             None if error is None else getattr(error, "kind", "stream"),
             self.began,
         )

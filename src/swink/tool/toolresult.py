@@ -19,6 +19,8 @@ _RESULT_BLOCKS = Text | Image | Extension
 class ToolError(AgentError):
     """Raise it in a tool to tell the model something; the text becomes an error result."""
 
+    details: Any = None
+
     def __init__(self, message: str, details: Any = None) -> None:
         super().__init__(message)
         self.details = details
