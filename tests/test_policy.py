@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from swink import Agent, tool
 from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
@@ -34,6 +35,7 @@ from swink.policy import (
     consult,
     vet_commit,
 )
+from swink.testing import ScriptedModel
 
 CONTEXT = PolicyContext(1, ModelSpec("acme", "m1"), "", (), (), Usage(), None, {})
 SLOTS = ["pre_turn", "pre_dispatch", "pre_retry", "post_turn", "post_loop", "post_run", "pre_commit"]
@@ -235,8 +237,6 @@ async def test_a_verdict_may_be_of_a_type_of_ones_own():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Stop(3),  # pyright: ignore[reportArgumentType]
-        lambda: Skip(None),  # pyright: ignore[reportArgumentType]
         lambda: Rewrite("x"),  # pyright: ignore[reportArgumentType]
         lambda: Replace("x"),  # pyright: ignore[reportArgumentType]
         lambda: Approved("x"),  # pyright: ignore[reportArgumentType]
@@ -246,3 +246,30 @@ async def test_a_verdict_may_be_of_a_type_of_ones_own():
 def test_a_verdict_that_means_nothing_is_refused_where_it_is_made(make: Any):
     with pytest.raises(InvalidInput, match="takes"):
         make()
+
+
+@pytest.mark.parametrize(
+    "wording", ["", "half \ud83d", None, 3, {"why": "no"}, [Text("no")], object(), b"no"]
+)
+async def test_a_verdict_that_forbids_holds_whatever_its_wording(wording: Any):
+    ran: list[str] = []
+
+    @tool
+    def act() -> str:
+        """Act."""
+        ran.append("act")
+        return "done"
+
+    class Forbids(Policy):
+        def pre_dispatch(self, ctx, call):
+            return Skip(wording)
+
+        def post_turn(self, ctx, turn):
+            return Stop(wording)
+
+    model = ScriptedModel([ToolCall("1", "act", {})])
+    result = await Agent("test:m", stream_fn=model, tools=[act], policies=[Forbids()]).run("go")
+    assert ran == []
+    assert result.reason
+    assert result.messages[-1].is_error
+    assert result.messages[-1].text

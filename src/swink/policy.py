@@ -14,6 +14,7 @@ from swink.checks import check_type
 from swink.engine.history import paired
 from swink.engine.waiting import raise_soon, resolve
 from swink.errors import AgentError, InvalidInput
+from swink.jsondata import clean, encode
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -42,7 +43,7 @@ class Stop(Struct, frozen=True):
     error: AgentError | None = None
 
     def __post_init__(self) -> None:
-        check_type("Stop(reason)", self.reason, str)
+        force_setattr(self, "reason", _as_text(self.reason) or "stopped by a policy")
         check_type("Stop(error)", self.error, (AgentError, NoneType))
 
 
@@ -65,7 +66,7 @@ class Skip(Struct, frozen=True):
     text: str
 
     def __post_init__(self) -> None:
-        check_type("Skip(text)", self.text, str)
+        force_setattr(self, "text", _as_text(self.text) or "tool call skipped by a policy")
 
 
 class Rewrite(Struct, frozen=True):
@@ -84,6 +85,13 @@ class Replace(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         check_type("Replace(message)", self.message, get_args(Message))
+
+
+def _as_text(value: Any) -> str:
+    """Whatever a policy gave as its text: a verdict that forbids something must not fail for its wording."""
+    if isinstance(value, str):
+        return clean(value)
+    return "" if value is None else encode(value).decode()
 
 
 TurnVerdict = Stop | Inject | None
