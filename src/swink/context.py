@@ -45,16 +45,20 @@ class SlidingWindow:
         self.anchor = anchor
         self._kept: WeakKeyDictionary[History, _Kept] | None = None
         self._sizes: dict[int, SlidingWindow] | None = {} if budget is None else None
+        self._last: tuple[ModelSpec, SlidingWindow] | None = None
         self._settings = overflow_budget, anchor
 
     def sized_for(self, model: ModelSpec) -> "SlidingWindow":
         """The window for this model: itself if it was made with a budget."""
         if self._sizes is None:
             return self
+        if (last := self._last) is not None and last[0] is model:
+            return last[1]
         budget = room_in(model)
         sized = self._sizes.get(budget)
         if sized is None:
             sized = self._sizes[budget] = SlidingWindow(budget, *self._settings)
+        self._last = model, sized
         return sized
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
