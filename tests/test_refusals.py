@@ -253,7 +253,7 @@ def test_run_sync_refuses_the_same(options: dict[str, Any], words: str):
         (lambda: ExponentialBackoff(max_attempts=0), "1 for no retries"),
         (lambda: ExponentialBackoff(base_delay=NAN), "number of seconds, 0 or more"),
         (lambda: Agent.restore(None), r"what checkpoint\(\) returned, a dict, not NoneType"),
-        (lambda: Agent.restore({}), "checkpoint version None"),
+        (lambda: Agent.restore({}), "this has no version"),
         (lambda: Agent.restore([]), "a dict, not list"),
         (lambda: Agent.restore({"version": 1}), "not a checkpoint"),
         (lambda: Agent.restore({"version": 1, "model": {}, "messages": [5]}), "not a checkpoint"),

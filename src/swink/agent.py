@@ -36,7 +36,7 @@ from swink.engine.history import History, Snapshot, violations
 from swink.engine.loop import check_continue, take_turns
 from swink.engine.run import End, Run
 from swink.engine.saver import one_by_one
-from swink.engine.waiting import Turnstile, is_loop_running, resolve
+from swink.engine.waiting import Turnstile, is_async, is_loop_running, resolve
 from swink.errors import (
     AlreadyRunning,
     BrokenHistory,
@@ -432,6 +432,8 @@ class Agent:
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Subscription:
         """Call back with every later event, in order; a callback that raises is logged and dropped."""
         check_hook("a subscriber", callback)
+        if is_async(callback):
+            raise InvalidInput("a subscriber is a plain function, not async; to await, read agent.stream(…)")
         return self._subscribers.add(callback)
 
     @property

@@ -75,7 +75,7 @@ def price_of(spec: ModelSpec) -> Price | None:
 def stream_fn_for(spec: ModelSpec) -> StreamFn:
     """The stream function of the spec's provider."""
     if spec.provider in _registered:
-        return _registered[spec.provider]()
+        return _made(spec.provider)
     target = PROVIDERS.get(spec.provider)
     if target is None:
         for point in _entry_points():
@@ -103,8 +103,11 @@ def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
     """Serve "provider:…" with the stream function that `make()` returns."""
     if not isinstance(provider, str) or not provider or ":" in provider:
         raise InvalidInput(f'provider={provider!r}: give the word before the colon of "provider:model"')
-    if not callable(make):
-        raise InvalidInput(f"make={make!r}: give a function that returns a stream function")
+    if not callable(make) or _needs_arguments(make):
+        raise InvalidInput(
+            f"make={make!r:.80}: give a function that returns a stream function "
+            "and takes no arguments, such as lambda: stream_fn"
+        )
     _registered[provider] = make
 
 
@@ -119,12 +122,29 @@ def catalog_date() -> str:
     return str(_load()["checked"])
 
 
+def _made(provider: str) -> StreamFn:
+    """The stream function of a registered provider."""
+    made = _registered[provider]()
+    if not callable(made):
+        raise InvalidInput(
+            f"provider {provider!r} was registered with a function that returns {type(made).__name__}, "
+            "not a stream function"
+        )
+    return made
+
+
 def _make(found: Any) -> StreamFn:
     """The stream function that an entry point names, or that the function it names makes."""
+    return found if _needs_arguments(found) else found()
+
+
+def _needs_arguments(function: Callable[..., Any]) -> bool:
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(found).parameters.values()
-    is_stream_fn = any(item.default is item.empty and item.kind not in variadic for item in parameters)
-    return found if is_stream_fn else found()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # written in C, and silent about its parameters
+        return False
+    return any(item.default is item.empty and item.kind not in variadic for item in parameters)
 
 
 def _entry_points() -> Iterable[Any]:

@@ -48,6 +48,8 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
         if version != VERSION:
             raise MisuseError(
                 f"checkpoint version {version!r} is not {VERSION}: another release of swink wrote it"
+                if "version" in data
+                else "restore() takes what checkpoint() returned; this has no version"
             )
         try:
             return msgspec.convert(from_data(data), cls)

@@ -177,6 +177,9 @@ class AgentLoopConfig(Struct, kw_only=True):
         for function in in_order(self.transform_context):
             check_hook("transform_context", function)
         route, *fallbacks = self.routes()
+        for _, function in (route, *fallbacks):
+            if isinstance(function, type):
+                raise InvalidInput(f"{function.__name__} is a class; write {function.__name__}(...)")
         for model, stream_fn in fallbacks:
             check_hook(f"the stream function of {model}", stream_fn)
         if self.key_owner is None:

@@ -6,6 +6,7 @@ import pytest
 
 from swink import catalog
 from swink.cli.choice import choose_model, nearest_models, parse_model, unknown_provider
+from swink.cli.conversation import announce
 from swink.cli.settings import config_dir, load_settings
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError, UnknownModel
@@ -228,3 +229,14 @@ def test_a_tool_that_cannot_be_had_is_explained(
     with pytest.raises(MisuseError) as raised:
         load_tools([name])
     assert said in str(raised.value)
+
+
+def test_a_setting_that_means_nothing_is_told_with_every_answer(
+    config: Path, capsys: pytest.CaptureFixture[str]
+):
+    (config / "config.toml").write_text('default_modle = "openai:gpt-5"\n')
+    announce(choose_model("openai:gpt-5"))
+    assert "sets default_modle, which means nothing; known: default_model, approve" in capsys.readouterr().err
+    (config / "config.toml").write_text("default_model =")
+    announce(choose_model("openai:gpt-5"))
+    assert capsys.readouterr().err == ""

@@ -11,6 +11,7 @@ import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -452,3 +453,36 @@ async def test_a_disabled_server_is_not_started(tmp_path: Path):
         assert servers.problems == ()
         await servers.refresh()
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("wrong", ["mcp.json", [], {"mcpServers": []}, None])
+def test_what_is_no_configuration_is_refused_with_an_example(wrong: Any):
+    with pytest.raises(InvalidInput, match="a dict such as"):
+        servers_from(wrong)
+
+
+def test_a_configuration_is_no_list_of_servers_and_is_not_shown():
+    with pytest.raises(InvalidInput, match="servers_from") as raised:
+        McpServers({"mcpServers": {"x": {"command": "x", "env": {"KEY": "hunter2"}}}})  # pyright: ignore
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_field_that_means_nothing_is_reported(caplog: pytest.LogCaptureFixture):
+    (server,) = servers_from({"mcpServers": {"x": {"command": "x", "timout": 3, "type": "stdio"}}})
+    assert server.timeout == 60
+    assert "'timout' means nothing here and is ignored; did you mean 'timeout'?" in caplog.text
+    assert "'type'" not in caplog.text
+
+
+def test_an_address_without_a_scheme_is_refused():
+    with pytest.raises(InvalidInput, match="https://"):
+        servers_from({"mcpServers": {"x": {"url": "example.com/mcp"}}})
+
+
+async def test_chatter_of_a_server_that_does_not_start_is_no_traceback(caplog: pytest.LogCaptureFixture):
+    program = "print('starting'); raise SystemExit('no settings file')"
+    with pytest.raises(McpError, match="no settings file"):
+        async with McpServers([StdioServer("x", sys.executable, ["-c", program])]):
+            pass
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.exc_info]

@@ -223,3 +223,14 @@ async def test_an_image_in_a_data_url_becomes_its_bytes():
     prepared = await prepare([UserMessage((Image(UrlSource("data:image/gif;base64,QUJD")),))])
     assert prepared[0].content[0].source.data == "QUJD"  # type: ignore[union-attr]
     assert prepared[0].content[0].source.media_type == "image/gif"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html><body>Not Found</body></html>"])
+async def test_a_404_that_names_no_model_asks_about_the_address(body: bytes):
+    async def talk(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+
+    async with serving(talk) as (fn, _):
+        read = await collect(fn)
+    assert isinstance(read.terminal, Error)
+    assert "are base_url and the model's name right?" in read.terminal.message

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from casts import agent, check_idle, model_of
 
-from swink import Agent, AuthError, ExponentialBackoff, NetworkError, SyncInAsyncContext, Usage
+from swink import Agent, AgentError, AuthError, ExponentialBackoff, NetworkError, SyncInAsyncContext, Usage
 from swink.errors import AlreadyRunning, MisuseError
 from swink.events import AgentEnd, MessageUpdate
 from swink.policies import MaxTurns
-from swink.teams import NestedEvent, loop, parallel, sequential
+from swink.teams import NestedEvent, Team, agent_tool, loop, parallel, sequential
 from swink.testing import Pause, ScriptedModel
 
 
@@ -349,3 +349,21 @@ def test_a_flow_whose_event_loop_was_closed_can_be_used_again():
     assert flow.run_sync("Again.").text == "b"
     del task
     gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Team([agent("a")]), "a dict of agents by name, not list"),
+        (
+            lambda: sequential([agent("a"), agent("b")]),
+            "member '1' is an agent, a team or a pipeline, not list",
+        ),
+        (lambda: parallel({"a": "b"}), "member 'a' is an agent"),
+        (lambda: loop(agent("a"), until="APPROVED"), "until is a function"),
+        (lambda: agent_tool("a", "research", "Finds facts."), "an agent or a function that makes one"),
+    ],
+)
+def test_what_is_no_member_is_refused_where_it_is_given(make: Any, said: str):
+    with pytest.raises(AgentError, match=said):
+        make()

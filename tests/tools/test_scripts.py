@@ -311,3 +311,12 @@ async def test_scripts_may_be_all_the_tools_of_an_agent(tmp_path: Path):
     write(tmp_path, "new", 'description = "new"\ncommand = "true"')
     await agent.run("Go.")
     assert [[tool.name for tool in request.tools] for request in model.calls] == [[], ["new"]]
+
+
+def test_a_directory_that_is_not_there_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    scripts = script_tools(tmp_path / "tols")
+    assert not list(scripts)
+    assert "tols is no directory" in caplog.text
+    (tmp_path / "tols").mkdir()
+    (tmp_path / "tols" / "greet.toml").write_text(GREET)
+    assert [tool.name for tool in scripts] == ["greet"]

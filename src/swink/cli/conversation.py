@@ -1,6 +1,7 @@
 """The conversation that the arguments describe: an agent with its model, tools, limits and keys."""
 
 import argparse
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from swink.cli.choice import Choice, choose_model
 from swink.cli.settings import load_settings
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
+from swink.errors import MisuseError
 from swink.policy import Policy
 from swink.stream import StreamFn, StreamOptions
 
@@ -43,7 +45,11 @@ def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
 
 
 def announce(choice: Choice) -> None:
-    """Say which model it is and why, where the command line does not say it."""
+    """Say which model it is and why, if the command line does not, and which settings mean nothing."""
+    with suppress(MisuseError):  # whoever needs the settings is told that they cannot be read
+        settings = load_settings()
+        if settings.unknown:
+            say(settings.describe_unknown())
     if choice.why is not None:
         say(f"using {choice.model} ({choice.why})")
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from swink import __version__
 from swink.cli.choice import choose_model
 from swink.cli.interrupts import raise_interrupts
-from swink.cli.settings import KNOWN, load_settings
+from swink.cli.settings import load_settings
 from swink.cli.terminal import Style, add_style, strip_controls
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.extras import install_command
@@ -94,12 +94,7 @@ def _settings() -> Iterator[Finding]:
         yield Finding("problem", "settings", str(error))
         return
     if settings.unknown:
-        yield Finding(
-            "warning",
-            "settings",
-            f"{settings.path} sets {', '.join(settings.unknown)}, which means nothing; "
-            f"known: {', '.join(KNOWN)}",
-        )
+        yield Finding("warning", "settings", settings.describe_unknown())
     elif settings.path.exists():
         yield Finding("ok", "settings", str(settings.path))
 

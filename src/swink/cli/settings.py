@@ -25,6 +25,10 @@ class UserSettings(Struct, frozen=True):
     approve: ApprovalWord = "smart"
     unknown: tuple[str, ...] = ()
 
+    def describe_unknown(self) -> str:
+        """What to say about the names that mean nothing."""
+        return f"{self.path} sets {', '.join(self.unknown)}, which means nothing; known: {', '.join(KNOWN)}"
+
 
 def load_settings() -> UserSettings:
     """The settings; raises `MisuseError` with the file and the place if they cannot be read."""

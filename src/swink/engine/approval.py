@@ -40,6 +40,9 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected:
     verdict: Approved | Rejected = Rejected("aborted")
     try:
         answer = _read(await _ask(approve, request), request)
+        if answer == Approved() and request.arguments != call.arguments:
+            text = "the approval of %s changed the request, which has no effect; return Approved(arguments)"
+            log.warning(text, tool.name)
         if not ledger.closed and run.life.aborted is None:
             verdict = answer
     finally:

@@ -133,6 +133,7 @@ class EventStream(Generic[T, E]):
         self._run: Any = None
         self._life: Lifetime | None = None
         self._raised = False
+        self._begun = False
 
     async def __aenter__(self) -> "EventStream[T, E]":
         self._start()
@@ -208,10 +209,15 @@ class EventStream(Generic[T, E]):
         if life is not None and not life.detached:
             life.abort("the stream was dropped")
             self._log_unseen()
+        elif life is None and not getattr(self, "_begun", True):
+            log.warning(
+                "a stream was never read, so nothing was asked; use `async with agent.stream(…) as run:`"
+            )
 
     def _start(self) -> Lifetime:
         if self._life is None:
             assert self._begin is not None
+            self._begun = True
             self._run, self._begin = self._begin(self._buffer), None
             self._life = self._run.life
         assert self._life is not None

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from swink.engine.waiting import outlast
-from swink.errors import InvalidTool, MisuseError
+from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.mcp.connection import Connection
 from swink.mcp.naming import tool_names
 from swink.mcp.sdk import load_sdk
@@ -30,6 +30,10 @@ class McpServers:
 
     def __init__(self, servers: Iterable[Server]) -> None:
         self.servers = tuple(servers)
+        if not all(isinstance(server, Server) for server in self.servers):
+            raise InvalidInput(
+                "McpServers takes a list of servers; servers_from(config) makes it from a dict"
+            )
         names = [server.name for server in self.servers]
         if len(set(names)) != len(names) or not all(names):
             raise MisuseError(f"MCP servers need different names, not {names}")

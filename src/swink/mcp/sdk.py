@@ -1,6 +1,7 @@
 """The official SDK, imported when a server is first opened: that takes more than a second."""
 
 import importlib
+import logging
 from types import ModuleType
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ class Sdk:
         self.stdio_client: Any = mcp.stdio_client
         self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
         self.inherited: tuple[str, ...] = tuple(_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
+        logging.getLogger("mcp.client.stdio").addFilter(_is_no_chatter)
         self.CLOSED: int = types.CONNECTION_CLOSED
         self.TIMED_OUT: int = types.REQUEST_TIMEOUT
         # What the SDK, its transports and the operating system raise; pydantic's errors are ValueErrors.
@@ -69,6 +71,11 @@ def first_error(error: BaseException) -> BaseException:
     while isinstance(inner, BaseExceptionGroup):
         inner = cast(Any, inner).exceptions[0]
     return inner
+
+
+def _is_no_chatter(record: logging.LogRecord) -> bool:
+    """Not the traceback for each line of a server's that is no message: `Connection` judges those."""
+    return not str(record.msg).startswith("Failed to parse JSONRPC message")
 
 
 def _module(name: str) -> ModuleType:

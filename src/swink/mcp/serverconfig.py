@@ -1,6 +1,8 @@
 """Which MCP servers there are, and what they may do."""
 
+import logging
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, cast, get_type_hints
 from urllib.parse import urlsplit
@@ -9,6 +11,8 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 
 from swink.errors import AgentError, InvalidInput, MisuseError
 from swink.hosts import is_loopback, is_secret_header
+
+log = logging.getLogger("swink.mcp")
 
 
 class McpError(AgentError):
@@ -79,6 +83,8 @@ class HttpServer(_Server, frozen=True):
     def __post_init__(self) -> None:
         _check_types(self)
         parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput(f"MCP server {self.name!r}: url begins with https:// (or http://) and a host")
         if self.allow_http or parts.scheme != "http" or is_loopback(parts.hostname or ""):
             return
         for name, value in self.headers.items():
@@ -102,26 +108,45 @@ class HttpServer(_Server, frozen=True):
 
 Server = StdioServer | HttpServer
 
+_FOREIGN = ("name", "type", "transport", "description")
+"""Fields of other programs that say nothing a server does not say by itself."""
+
 
 def servers_from(config: Mapping[str, Any]) -> list[Server]:
     """Servers from the usual JSON, `{"mcpServers": {name: {"command": …}}}`; our own fields work too."""
-    listed = cast("Mapping[str, Any]", config.get("mcpServers", config))
+    listed = config.get("mcpServers", config) if isinstance(config, Mapping) else None
+    if not isinstance(listed, Mapping):
+        raise InvalidInput(
+            'servers_from() takes a dict such as {"mcpServers": {"files": {"command": "npx"}}}'
+        )
     servers: list[Server] = []
-    for name, item in listed.items():
+    for name, item in cast("Mapping[str, Any]", listed).items():
         match item:
             case {"command": str()}:
                 kind: type[Server] = StdioServer
             case {"url": str()}:
                 kind = HttpServer
             case _:
-                raise MisuseError(f"MCP server {name!r} needs a command or a url")
+                raise MisuseError(
+                    f"MCP server {name!r} needs a command or a url, each a string; "
+                    'the servers stand under "mcpServers", by name'
+                )
         known = {
             key: value
             for key, value in cast("dict[str, Any]", item).items()
             if key in kind.__struct_fields__ and key != "name"
         }
+        _report_unknown(name, [key for key in item if key not in known and key not in _FOREIGN], kind)
         servers.append(kind(name, **known))
     return servers
+
+
+def _report_unknown(server: str, keys: Sequence[str], kind: type[Server]) -> None:
+    """Files are shared with other programs, so fields of theirs are no error; a typo must not be silent."""
+    for key in keys:
+        near = get_close_matches(key, kind.__struct_fields__, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        log.warning("MCP server %r: %r means nothing here and is ignored%s", server, key, hint)
 
 
 def _check_types(server: Server) -> None:

@@ -150,7 +150,8 @@ def refusal(response: Response, body: bytes) -> ModelError:
             f"HTTP {status}: the server redirects; set base_url to the address it redirects to",
         )
     error = failure(message or "no details", status=status, code=code, headers=response.headers)
-    error.message = f"HTTP {status}: {error.message}"
+    hint = "; are base_url and the model's name right?" if status == 404 and error.kind == "stream" else ""
+    error.message = f"HTTP {status}: {error.message}{hint}"
     return error
 
 

@@ -190,7 +190,7 @@ class StreamOptions(Struct, frozen=True):
         if self.session_id is not None:
             check_type("session_id", self.session_id, str)
         if self.transport != "sse":
-            check_word("transport", self.transport, _TRANSPORTS, "; an HTTP client is passed as http=")
+            check_word("transport", self.transport, _TRANSPORTS, " (an HTTP client is passed as http=)")
         if self.tool_choice is not None and not (type(self.tool_choice) is str and self.tool_choice):
             raise InvalidInput(
                 f"tool_choice is 'auto', 'none', 'required' or a tool's name, not {self.tool_choice!r}"

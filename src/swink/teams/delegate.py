@@ -47,6 +47,10 @@ def agent_tool(
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
+    if not isinstance(agent, Agent | Ensemble) and not callable(agent):
+        raise InvalidTool(
+            f"tool {name!r} needs an agent or a function that makes one, not {type(agent).__name__}"
+        )
     if remember and not isinstance(agent, Agent | Ensemble):
         raise InvalidTool(
             f"tool {name!r}: remember=True needs the agent itself, not a function that makes one"

@@ -18,7 +18,7 @@ from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import Cost, Input
 from swink.stream import Delta
-from swink.teams.member import Member, perform, start_over
+from swink.teams.member import Member, check_members, perform, start_over
 from swink.teams.nested import Emit, NestedEvent, inside
 from swink.teams.sums import failed
 from swink.threads import run_to_end
@@ -158,6 +158,7 @@ def named(members: Sequence[Member | Mapping[str, Member]]) -> dict[str, Member]
             if name in by_name:
                 raise MisuseError(f"two members are named {name!r}")
             by_name[name] = member
+    check_members(by_name)
     return by_name
 
 

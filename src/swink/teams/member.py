@@ -1,11 +1,11 @@
 """Members: what can be run inside something else, and how it is run there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from swink.agent import Agent
 from swink.config import AgentResult
-from swink.errors import AlreadyRunning
+from swink.errors import AlreadyRunning, InvalidInput
 from swink.messages import Input
 from swink.policy import enclosing
 from swink.teams.nested import Emit
@@ -34,6 +34,15 @@ class Ensemble(Protocol):
 
 
 Member = Agent | Ensemble
+
+
+def check_members(members: Mapping[str, Member]) -> None:
+    """Refuse what is no member, such as a list of them, where it is given."""
+    for name, member in members.items():
+        if not isinstance(member, Member):
+            raise InvalidInput(
+                f"member {name!r} is an agent, a team or a pipeline, not {type(member).__name__}"
+            )
 
 
 async def perform(member: Member, input: Input | None, emit: Emit, *, output: Any = None) -> AgentResult:

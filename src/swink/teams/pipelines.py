@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from swink.checks import check_hook
 from swink.config import AgentResult
 from swink.engine.waiting import resolve
 from swink.errors import MisuseError
 from swink.messages import Input
 from swink.teams.flow import Flow, named
-from swink.teams.member import Member
+from swink.teams.member import Member, check_members
 from swink.teams.nested import Emit
 from swink.teams.sums import blamed, closing, failed, summed
 
@@ -83,6 +84,8 @@ def loop(
     >>> rounds = loop(sequential(writer, critic), until=lambda result: "APPROVED" in result.text)
     >>> final = await rounds.run("A haiku.")
     """
+    check_members({"loop": member})
+    check_hook("until", until)
     if max_rounds < 1:
         raise MisuseError(f"loop(max_rounds={max_rounds}) would do nothing; give at least 1")
 

@@ -13,10 +13,10 @@ from typing import Any
 from swink.agent import Agent
 from swink.config import AgentResult
 from swink.engine.history import Snapshot
-from swink.errors import AlreadyRunning, MisuseError
+from swink.errors import AlreadyRunning, InvalidInput, MisuseError
 from swink.messages import Input
 from swink.teams.flow import Flow, NestedStream
-from swink.teams.member import start_over
+from swink.teams.member import check_members, start_over
 from swink.teams.nested import Emit
 from swink.teams.sums import blamed, failed, summed
 from swink.tool import Tool, ToolContext, ToolError, Transfer
@@ -111,8 +111,11 @@ class Team:
         max_transfers: int = MAX_TRANSFERS,
         allow_cycles: bool = False,
     ) -> None:
+        if not isinstance(agents, Mapping):
+            raise InvalidInput(f"a team is a dict of agents by name, not {type(agents).__name__}")
         if not agents:
             raise MisuseError("a team needs at least one agent")
+        check_members(agents)
         self.agents = dict(agents)
         self.start = next(iter(self.agents)) if start is None else start
         if self.start not in self.agents:

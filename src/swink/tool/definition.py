@@ -182,7 +182,7 @@ def tool(
 
     `read_only=True` says that it changes nothing, so plan mode offers it.
     """
-    _check_names(options, (*_OPTIONS, "isolation"))
+    _check_names(options, ("name", "description", *_OPTIONS, "isolation"))
     if function is None:
 
         def decorate(function: Callable[..., Any]) -> Tool:

@@ -108,6 +108,8 @@ class ScriptTools(Sequence[Tool]):
             paths = list(self.directory.glob("*.toml"))
         except OSError:
             return found
+        if not paths and not self.directory.is_dir():
+            warn_once(f"{self.directory} is no directory, so there are no script tools in it")
         for path in paths:
             try:
                 stat = path.stat()
