@@ -26,6 +26,7 @@ from swink import (
     NoMessages,
     SyncInAsyncContext,
     Text,
+    Tool,
     ToolCall,
     ToolContext,
     ToolResultMessage,
@@ -683,11 +684,17 @@ async def test_pause_stops_after_the_turn_and_the_restored_agent_goes_on():
         {"version": 99},
         {"version": 1},
         {"version": 1, "model": 3, "messages": [], "steering": [], "follow_up": []},
+        {"version": 1, "model": {"provider": "a", "model_id": "b"}, "messages": ["\ud800"]},
     ],
 )
 def test_what_is_no_checkpoint_is_refused_before_anything_is_made(data: Any):
     with pytest.raises(MisuseError, match="checkpoint"):
         Agent.restore(data, stream_fn=ScriptedModel([]))
+
+
+def test_what_only_looks_like_a_number_is_restored_as_it_is():
+    data = agent_on().checkpoint() | {"state": {"price": {"$number": "twelve"}}}
+    assert Agent.restore(data, stream_fn=ScriptedModel([])).state == {"price": {"$number": "twelve"}}
 
 
 async def test_tools_of_the_history_that_are_gone_get_an_explaining_placeholder():
@@ -699,6 +706,35 @@ async def test_tools_of_the_history_that_are_gone_get_an_explaining_placeholder(
     await twin.run("again")
     assert "no longer available" in twin.messages[-2].text
     assert twin.messages[-2].is_error
+
+
+class Folder:
+    """A source of tools that come and go."""
+
+    def __init__(self, *tools: Tool) -> None:
+        self.held = list(tools)
+
+    def tools(self) -> list[Tool]:
+        return self.held
+
+
+async def test_a_placeholder_makes_way_for_the_tool_of_a_source_that_comes_back():
+    agent = agent_on([ToolCall("1", "echo", {"text": "x"})], "done", tools=[echo])
+    await agent.run("hi")
+    folder, model = Folder(), ScriptedModel([[ToolCall("2", "echo", {"text": "y"})], "end"])
+    twin = Agent.restore(agent.checkpoint(), stream_fn=model, tools=[folder])
+    folder.held.append(echo)
+    await twin.run("again")
+    assert twin.messages[-2].text == "y"
+    assert [tool.name for tool in model.calls[0].tools] == ["echo"]
+
+
+async def test_sources_that_share_a_name_can_be_restored_with():
+    sources = [Folder(echo), Folder(echo)]
+    agent = agent_on([ToolCall("1", "echo", {"text": "x"})], "done", tools=sources)
+    await agent.run("hi")
+    twin = Agent.restore(agent.checkpoint(), stream_fn=ScriptedModel(["end"]), tools=sources)
+    assert (await twin.run("again")).text == "end"
 
 
 # Compaction, sessions

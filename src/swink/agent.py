@@ -65,7 +65,7 @@ from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_capable, check_retries
 from swink.threads import run_to_end
 from swink.tokens import estimate_tokens
-from swink.tool import Tool, ToolSource, as_offers, as_tools
+from swink.tool import Tool, ToolSource, as_offers, as_tool
 
 log = logging.getLogger("swink")
 
@@ -548,14 +548,16 @@ class Agent:
         """
         saved = SavedAgent.from_data(data)
         given = as_offers(tools)
-        known = [tool for item in given for tool in ([item] if isinstance(item, Tool) else item.tools())]
+        known = [
+            as_tool(tool) for item in given for tool in ([item] if isinstance(item, Tool) else item.tools())
+        ]
         kept: dict[str, Any] = {
             "model": saved.model,
             "system_prompt": saved.system_prompt,
             "messages": saved.messages,
             "state": saved.state,
             "stream_fn": stream_fn,
-            "tools": [*given, *placeholders(saved.messages, as_tools(known))],
+            "tools": [*given, *placeholders(saved.messages, known)],
         }
         agent = cls(**{**kept, **options})
         agent._steering.extend(saved.steering)

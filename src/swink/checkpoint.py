@@ -11,7 +11,7 @@ from swink.codec import to_builtins
 from swink.errors import InvalidInput, MisuseError
 from swink.jsondata import from_data
 from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage
-from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, full_text, is_tool_name
+from swink.tool import FINAL_OUTPUT, GONE, Tool, ToolContext, ToolError, full_text, is_tool_name
 
 VERSION = 1
 
@@ -53,7 +53,7 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
             )
         try:
             return msgspec.convert(from_data(data), cls)
-        except (msgspec.ValidationError, RecursionError) as error:
+        except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
             raise MisuseError(f"not a checkpoint: {error}") from error
 
 
@@ -85,4 +85,4 @@ def _placeholder(name: str) -> Tool:
     async def gone(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
         raise ToolError(f"the tool {name!r} is no longer available in this session; do without it")
 
-    return Tool.raw(name, "No longer available. Do not call it.", {"type": "object"}, gone)
+    return Tool.raw(name, GONE, {"type": "object"}, gone)

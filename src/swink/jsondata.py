@@ -268,7 +268,10 @@ def _is_tagged(items: Mapping[Any, Any]) -> bool:
 def _number(text: Any) -> Any:
     if not isinstance(text, str):
         return {"$number": from_data(text)}
-    return int(text, 16) if "x" in text else float(text)
+    try:
+        return int(text, 16) if "x" in text else float(text)
+    except ValueError:
+        return {"$number": text}  # written by somebody else
 
 
 def _size(value: Any) -> int:

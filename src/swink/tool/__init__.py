@@ -11,7 +11,7 @@ from swink.tool.definition import (
     is_tool_name,
     tool,
 )
-from swink.tool.source import ToolSource, as_offers, offered_tools
+from swink.tool.source import GONE, ToolSource, as_offers, offered_tools
 from swink.tool.toolcontext import DepsT, ToolContext
 from swink.tool.toolresult import (
     InvalidArguments,
@@ -25,6 +25,7 @@ from swink.tool.toolresult import (
 
 __all__ = [
     "FINAL_OUTPUT",
+    "GONE",
     "DepsT",
     "InvalidArguments",
     "Tool",

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 from swink.checks import check_list
-from swink.errors import InvalidTool
+from swink.errors import InvalidInput, InvalidTool
 from swink.tool.definition import Tool, as_tool, as_tools
 from swink.workers import Abandoned, run_in_thread
 
 log = logging.getLogger("swink.tool")
+
+GONE = "No longer available. Do not call it."
+"""The description of a placeholder, which makes way for the tool as soon as a source offers it."""
 
 
 @runtime_checkable
@@ -43,6 +46,8 @@ async def offered_tools(
 
     `warned` remembers the names of tools left out, so that each is told once.
     """
+    gone = [offer for offer in offers if isinstance(offer, Tool) and offer.description == GONE]
+    offers = [offer for offer in offers if offer not in gone]
     taken = {tool.name for tool in (*offers, *reserved) if isinstance(tool, Tool)}
     tools: list[Tool] = []
     for offer in offers:
@@ -56,7 +61,7 @@ async def offered_tools(
             elif tool.name not in warned:
                 warned.add(tool.name)
                 log.warning("%s: there is another tool named %r; rename one", _name(offer), tool.name)
-    return (*tools, *reserved)
+    return (*tools, *[tool for tool in gone if tool.name not in taken], *reserved)
 
 
 async def _ask(source: ToolSource) -> tuple[Tool, ...]:
@@ -64,7 +69,7 @@ async def _ask(source: ToolSource) -> tuple[Tool, ...]:
         return as_tools(await run_in_thread(source.tools, {}, _name(source), lambda: None))
     except Abandoned:
         raise asyncio.CancelledError from None
-    except InvalidTool as error:
+    except (InvalidInput, InvalidTool) as error:
         raise InvalidTool(f"{_name(source)}.tools(): {error}") from error
 
 
