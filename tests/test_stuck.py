@@ -47,3 +47,31 @@ def test_ctrl_c_ends_the_program_wherever_it_is_stuck(tmp_path: Path, way: str) 
 @pytest.mark.parametrize("way", ["interrupted", "interrupted_twice"])
 def test_ctrl_c_ends_the_program_in_every_place(tmp_path: Path, way: str) -> None:
     play(tmp_path, way)
+
+
+READS = """
+import threading
+from swink import Agent, ToolCall, tool
+from swink.testing import ScriptedModel
+
+asked = threading.Event()
+
+@tool(requires_approval=True)
+def delete() -> None: ...
+
+def approve(request):
+    asked.set()
+    return input() == "y"
+
+agent = Agent("test:m", stream_fn=ScriptedModel([ToolCall("1", "delete", {}), "done"]), tools=[delete], approve=approve)
+threading.Thread(target=lambda: asked.wait() and agent.abort()).start()
+print(agent.run_sync("go").stop_reason)
+"""
+
+
+def test_a_program_exits_while_an_approval_still_reads_its_standard_input() -> None:
+    command = [sys.executable, "-c", READS]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as program:
+        assert program.wait(WITHIN) == 0, program.stderr and program.stderr.read()
+        assert program.stdout
+        assert program.stdout.read() == "aborted\n"

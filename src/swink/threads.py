@@ -7,12 +7,13 @@ the standard library join their threads at exit, so one that is stuck keeps the 
 import asyncio
 import atexit
 import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
@@ -111,11 +112,18 @@ class Serial:
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, but what does not stop when it is cancelled, and threads that are stuck, are left."""
+    with runner_to_end() as runner:
+        return runner.run(main)
+
+
+@contextmanager
+def runner_to_end() -> Generator[asyncio.Runner, None, None]:
+    """An event loop for several calls; what is stuck at its end is left."""
     runner = asyncio.Runner()
     loop = runner.get_loop()
     loop.set_default_executor(_Executor())
     try:
-        return runner.run(main)
+        yield runner
     finally:
         try:
             _end(loop)
@@ -218,8 +226,9 @@ def _work(job: Job, name: str) -> None:
     thread = threading.current_thread()
     while True:
         thread.name = name
+        _stdin = sys.stdin  # one that a stuck job reads must outlive the exit: Python aborts if it closes it
         job()
-        del job
+        del job, _stdin
         thread.name = "swink (idle)"
         if len(_idle) >= _IDLE:
             return

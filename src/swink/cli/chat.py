@@ -16,9 +16,11 @@ from swink.cli.asking import Approver
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.interrupts import Terminated, raise_interrupts
+from swink.cli.output import check_output
 from swink.cli.terminal import add_style, say
 from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError, MisuseError
+from swink.threads import run_to_end, runner_to_end
 
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
@@ -40,7 +42,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
-    with asyncio.Runner() as runner:
+    with runner_to_end() as runner:
         return _talk(agent, approver, runner)
 
 
@@ -113,8 +115,9 @@ def _prompt() -> str:
 
 def _answer_sample(arguments: argparse.Namespace) -> int:
     """Nobody can type here: show that the model works, and how to ask it something."""
+    check_output()
     arguments.model = arguments.model or LOCAL
     instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
     say(f"no terminal to chat in; {instead}")
     arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
-    return asyncio.run(answer(make_agent(arguments), _SAMPLE, TextTranscript()))
+    return run_to_end(answer(make_agent(arguments), _SAMPLE, TextTranscript()))

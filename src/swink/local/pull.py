@@ -148,6 +148,8 @@ def _sync_directory(path: Path) -> None:
 
 def _pip_text(known: KnownModel, log: str) -> str:
     lines = [line.removeprefix("ERROR: ").strip() for line in log.splitlines() if line.startswith("ERROR:")]
+    if lines[-1:] == ["Exception:"]:  # pip itself failed, and the last line of its traceback says why
+        lines = []
     reason = lines[-1] if lines else (log.strip().splitlines() or ["pip said nothing"])[-1]
     return f"pip could not download {known.requirement}: {reason}. No half file is kept. {_again(known)}"
 

@@ -23,10 +23,13 @@ class BrokenReply(Struct, frozen=True):
 def broken_reply(error: Exception) -> BrokenReply | None:
     """What the SDK could not read, if it was a reply; bytes that are no UTF-8 are lone surrogates in it."""
     details: Any = getattr(error, "errors", list[Any])()
-    line: Any = details[0].get("input") if details else None
+    # What is wrong with a field is told of the field alone; that a reply is no request, of the whole reply.
+    whole = [detail for detail in details if detail.get("type") == "missing"]
+    line: Any = next((detail.get("input") for detail in whole or details), None)
     if isinstance(line, dict):
         return _misshapen(cast("dict[str, Any]", line))
-    if not isinstance(line, str) or not line.lstrip().startswith("{"):
+    line = line.lstrip("\ufeff \t") if isinstance(line, str) else ""
+    if not line.startswith("{"):
         return None
     text = line.encode("utf-8", "replace").decode()
     what = "no valid UTF-8" if text != line else "no valid JSON"
