@@ -192,3 +192,10 @@ def test_all_options_of_a_tool_are_listed():
 def test_the_class_of_a_stream_function_is_refused_with_what_to_write():
     with pytest.raises(InvalidInput, match=r"write ScriptedModel\(\.\.\.\)"):
         Agent("test:m", stream_fn=ScriptedModel)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", ["preturn", "preTurn", "PreTurn", "Pre_Turn"])
+def test_a_slot_that_is_spelled_otherwise_is_refused(name: str):
+    with pytest.raises(InvalidInput, match=f"Guard.{name} would never be called; the slot is named pre_turn"):
+        type("Guard", (Policy,), {name: lambda self, ctx: None})
+    assert type("Guard", (Policy,), {"pre_turn": lambda self, ctx: None, "_preturn": 1})

@@ -210,6 +210,9 @@ Answer = bool | Approved | Rejected
 Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
 
 
+_SLOTS = {slot.replace("_", ""): slot for slot in (*_VERDICTS, "pre_commit")}
+
+
 class Policy:
     """Subclass and override what you need; every method may be sync or async, except `pre_commit`.
 
@@ -217,6 +220,13 @@ class Policy:
     """
 
     fail_closed: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in vars(cls):
+            slot = _SLOTS.get(name.replace("_", "").lower())
+            if slot is not None and name != slot and not name.startswith("_"):
+                raise InvalidInput(f"{cls.__name__}.{name} would never be called; the slot is named {slot}")
 
     def pre_turn(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
         """Before a turn: None, Stop or Inject."""
