@@ -205,6 +205,8 @@ def test_scripts_ask_in_the_workspace_of_another_sandbox(tmp_path: Path):
         ('description = "x"\ncommand = "x"\ntimeout = "soon"', "timeout must be"),
         ('description = "x"\ncommand = "x"\nshell = true', "unknown keys shell"),
         ('description = "x"\ncommand = "x"\nname = "bad name"', "must be 1 to 64"),
+        ('description = "x"\ncommand = "x"\ntimeout = nan', "timeout must be a number"),
+        (f"description = {'[' * 100_000}{']' * 100_000}", "nested too deeply"),
         ('description = "x"\ncommand = "x"\nrequires_approval = "maybe"', "requires_approval must be"),
         ('description = "x"\ncommand = "x"\nname = "good"', "another file is named 'good' too"),
     ],
@@ -228,6 +230,13 @@ def test_a_bad_file_is_logged_once_if_nobody_asks_for_it(tmp_path: Path, caplog:
     assert (len(scripts), len(script_tools(tmp_path))) == (0, 0)
     (record,) = [record for record in caplog.records if record.name == "swink.tools"]
     assert record.getMessage().startswith(f"{tmp_path / 'bad.toml'} is no script tool: command must be")
+
+
+def test_a_pipe_is_a_bad_file_and_nobody_waits_for_it(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    scripts = script_tools(tmp_path)
+    assert list(scripts) == []
+    assert [bad.reason for bad in scripts.bad] == ["it is no regular file"]
 
 
 def test_bytes_that_are_no_text_are_a_bad_file(tmp_path: Path):

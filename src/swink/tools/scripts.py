@@ -145,7 +145,12 @@ def script_tools(
 
 def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
     """One tool from its file; raises `InvalidTool` with what is wrong in it."""
-    data = tomllib.loads(path.read_text("utf-8"))
+    if not path.is_file():
+        raise InvalidTool("it is no regular file")  # to read a pipe would wait for somebody who writes to it
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except RecursionError as error:
+        raise InvalidTool("it is nested too deeply") from error
     if unknown := data.keys() - _KEYS:
         raise InvalidTool(f"unknown keys {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
     description, command = data.get("description"), data.get("command")
@@ -156,7 +161,7 @@ def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
         raise InvalidTool('parameters_schema must be a table with type = "object"')
     schema = cast("dict[str, Any]", schema)
     timeout = data.get("timeout", Limits().wall)
-    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0:
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
         raise InvalidTool("timeout must be a number of seconds")
     argv = _build_argv(command, schema)
 
