@@ -26,12 +26,12 @@ DEEPEST = 128
 """Levels of lists and objects that a call's arguments may have."""
 _DEEPEST_VALUE = DEEPEST + 16
 """Levels of any value: a message in an event, with such arguments in it."""
+MOST_BITS = 14_280
+"""Of an integer; Python reads and writes at most 4300 digits."""
 Note = Callable[[str], str]
 
 _MOST_ITEMS = 100_000
 """Of an array of numbers; a larger one is no message."""
-_MOST_BITS = 14_280
-"""Of an integer; Python reads and writes at most 4300 digits."""
 _SIMPLE: tuple[Any, ...] = (str, int, bool, str | None, int | None)
 _TAG = re.compile(r"\$+number")
 
@@ -204,7 +204,7 @@ def _data(value: Any, note: Note, path: tuple[int, ...]) -> Any:
             return clean(str.__str__(value))
         case int():
             number = int(value)
-            return number if number.bit_length() <= _MOST_BITS else {"$number": hex(number)}
+            return number if number.bit_length() <= MOST_BITS else {"$number": hex(number)}
         case float():
             number = float(value)
             return number if math.isfinite(number) else {"$number": repr(number)}

@@ -557,6 +557,13 @@ def test_a_body_with_half_a_surrogate_pair_is_mended():
     }
 
 
+def test_an_integer_too_long_to_be_written_is_sent_in_hexadecimal():
+    assert decode_json(encode_body({"number": 10**5_000, "small": 7}, {})) == {
+        "number": hex(10**5_000),
+        "small": 7,
+    }
+
+
 def test_a_body_that_is_not_json_is_an_error_that_says_so():
     with pytest.raises(StreamError, match="not JSON-able"):
         encode_body({"x": object()}, {})

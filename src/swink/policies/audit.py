@@ -5,14 +5,13 @@ import logging
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from swink.checks import check_type
-from swink.codec import plain, to_builtins
+from swink.codec import to_builtins
 from swink.errors import AgentError, InvalidInput
+from swink.jsondata import as_data
 from swink.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage, clean
 from swink.policies.chain import Chain, Head, Verification, verify
 from swink.policies.inputs import check_flag, check_number
@@ -24,7 +23,6 @@ log = logging.getLogger("swink.policies.audit")
 
 WRITTEN_WITHIN = 30.0
 """Seconds a run waits for a record to be on the disk."""
-_DEEPEST = 64
 
 
 class BrokenLog(AgentError):
@@ -107,7 +105,7 @@ class AuditLogger(Policy):
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; then raise `BrokenLog` if a `required` log was found broken."""
         head, problem = self._chain.append(
-            _savable(record), {"label": clean(self.label)} if self.label else {}
+            as_data(record), {"label": clean(self.label)} if self.label else {}
         )
         if problem is not None:
             log.warning("audit log %s is broken: %s", self.path, problem)
@@ -136,7 +134,7 @@ class AuditLogger(Policy):
 
     def _queue(self, record: dict[str, Any]) -> "asyncio.Future[Outcome[Head]]":
         """Let a thread write a record; records are written in the order in which they were queued."""
-        return begin(self._records.start, lambda: self.append(redact_value(_savable(record))))
+        return begin(self._records.start, lambda: self.append(redact_value(as_data(record))))
 
     def _turn(self, ctx: PolicyContext, turn: Turn, entered: Sequence[Message]) -> dict[str, Any]:
         message = turn.message
@@ -184,27 +182,3 @@ def _before(messages: Sequence[Message], reply: AssistantMessage) -> list[Messag
             break
         found = found or message is reply
     return entered[::-1]
-
-
-def _savable(value: Any, depth: int = 0) -> Any:
-    """The value as JSON can hold it, whatever it is: no value may keep a record from being written."""
-    match value:
-        case None | bool() | float():
-            return value
-        case int():
-            return value if -(2**63) <= value < 2**64 else str(value)
-        case str():
-            return clean(value)
-        case _ if depth > _DEEPEST:
-            return "[nested too deeply]"
-        case dict():
-            items = cast("dict[Any, Any]", value).items()
-            return {clean(str(key)): _savable(item, depth + 1) for key, item in items}
-        case list() | tuple() | set() | frozenset():
-            return [_savable(item, depth + 1) for item in cast("list[Any]", value)]
-        case _:
-            try:
-                return _savable(msgspec.to_builtins(value, enc_hook=plain), depth + 1)
-            except Exception:
-                # Somebody else's type.
-                return f"<{type(value).__name__}>"

@@ -17,7 +17,7 @@ import msgspec
 
 from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
-from swink.messages import clean
+from swink.jsondata import MOST_BITS, clean
 from swink.providers.echoes import secrets_of, shown, without_echoes
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import Request, Response, Unsent, client_for, timeout_for
@@ -137,7 +137,7 @@ def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
     merged = {**extra, **body}
     try:
         return msgspec.json.encode(merged, enc_hook=plain)
-    except UnicodeEncodeError:
+    except ValueError:  # text that cannot be encoded, or an integer of thousands of digits
         return msgspec.json.encode(_clean(merged), enc_hook=plain)
     except (TypeError, NotImplementedError) as error:
         raise StreamError(f"the request is not JSON-able: {error}") from error
@@ -209,6 +209,8 @@ def _clean(value: Any) -> Any:
             return {_clean(key): _clean(item) for key, item in cast("dict[Any, Any]", value).items()}
         case list() | tuple():
             return [_clean(item) for item in cast("Sequence[Any]", value)]
+        case int() if value.bit_length() > MOST_BITS:
+            return hex(value)
         case _:
             return value
 
