@@ -1,6 +1,8 @@
 # Everything a fresh machine needs is Python 3.11 or newer, make and a package index.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests wait as much as they compute, so there are more processes than cores.
+WORKERS ?= 4
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 
 .PHONY: run test test-more check fix bench clean
@@ -9,10 +11,10 @@ run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-more: .venv/.ready-to-test
-	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000
+	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000
 
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .
