@@ -1,9 +1,13 @@
 # Everything a fresh machine needs is Python 3.11 or newer, make and a package index.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests wait as much as they compute, so there are more processes than cores.
+# Tests wait as much as they compute, so there are more processes than cores. TESTS may name some of them.
 WORKERS ?= 4
+TESTS ?=
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
+# Compiled modules are kept, in one place: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/compiled
 
 .PHONY: run test test-more check fix bench clean
 
@@ -11,10 +15,10 @@ run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 test-more: .venv/.ready-to-test
-	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000
+	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000 $(TESTS)
 
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .

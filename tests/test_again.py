@@ -10,10 +10,26 @@ import pytest
 from tests.counts import MORE
 
 ROOT = Path(__file__).parents[1]
-ONCE = "def test_once():\n    path = __file__ + '.ran'\n    assert __import__('os').path.exists(path) or not open(path, 'w')\n"
+ONCE = """
+import pytest, os
+
+@pytest.mark.parametrize("odd", ["a $HOME 'b' [c]"])
+def test_once(odd):
+    path = __file__ + ".ran"
+    assert os.path.exists(path) or not open(path, "w")
+
+def test_other():
+    with open(__file__ + ".others", "a") as others:
+        others.write("ran ")
+"""
 PLANTED = {
     "passes": ("def test_fine(): pass", 0, "1 passed", "ci:"),
-    "passes when run alone": (ONCE, 0, "unsteady: tests/test_planted.py::test_once, passed", "twice"),
+    "passes when run alone": (
+        ONCE,
+        0,
+        "unsteady: tests/test_planted.py::test_once[a $HOME 'b' [c]], passed",
+        "twice",
+    ),
     "fails twice": ("def test_bad(): assert 0", 1, "ci: failed twice", "unsteady"),
     "ends its process": ("def test_bad(): __import__('os')._exit(3)", 1, "ci: failed twice", "unsteady"),
     "hangs": ("def test_bad(): __import__('time').sleep(600)", 1, "ci: failed twice", "unsteady"),
@@ -37,7 +53,7 @@ def test_ci_passes_exactly_what_passes_in_the_end(what: str, tmp_path: Path):
     (tmp_path / "tests" / "failures.py").write_bytes((ROOT / "tests" / "failures.py").read_bytes())
     (tmp_path / "tests" / "test_planted.py").write_text(planted + "\n")
     (tmp_path / "Makefile").write_text(
-        f"test:\n\t{sys.executable} -m pytest -q -p xdist -p pytest_timeout -n auto --maxprocesses 1 --timeout 5\n"
+        f"test:\n\t{sys.executable} -m pytest -q -p xdist -p pytest_timeout -n 1 --timeout 5 $(TESTS)\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -51,3 +67,5 @@ def test_ci_passes_exactly_what_passes_in_the_end(what: str, tmp_path: Path):
     assert done.returncode == code, done.stdout + done.stderr
     assert says in done.stdout
     assert never not in done.stdout
+    others = tmp_path / "tests" / "test_planted.py.others"
+    assert not others.exists() or others.read_text() == "ran ", "only what failed is run again"

@@ -178,7 +178,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_hook("transform_context", function)
         route, *fallbacks = self.routes()
         for _, function in (route, *fallbacks):
-            if isinstance(function, type):
+            if isinstance(function, type) and not hasattr(function, "__anext__"):
                 raise InvalidInput(f"{function.__name__} is a class; write {function.__name__}(...)")
         for model, stream_fn in fallbacks:
             check_hook(f"the stream function of {model}", stream_fn)

