@@ -5,9 +5,8 @@ BIN := .venv/bin
 WORKERS ?= 4
 TESTS ?=
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
-# Compiled modules are kept, in one place: the tests start hundreds of processes.
+# Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/compiled
 
 .PHONY: run test test-more check fix bench clean
 

@@ -55,7 +55,8 @@ def test_ci_passes_exactly_what_passes_in_the_end(what: str, tmp_path: Path):
     (tmp_path / "Makefile").write_text(
         f"test:\n\t{sys.executable} -m pytest -q -p xdist -p pytest_timeout -n 1 --timeout 5 $(TESTS)\n"
     )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    ours = ("PYTEST_", "MAKE", "MFLAGS", "TESTS", "WORKERS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     done = subprocess.run(
         [sys.executable, ROOT / ".ci" / "again", "test"],

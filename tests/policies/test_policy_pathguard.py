@@ -445,17 +445,17 @@ def test_arguments_nested_as_deep_as_can_be_are_judged(root: Path):
 
 def test_much_is_judged_in_time_and_off_the_event_loop(root: Path):
     policy = PathGuard(root)
-    names = [f"sub/file{number}" for number in range(20_000)]
+    names = [f"sub/file{number}" for number in range(5_000)]
     begun = time.process_time()
     verdict = policy.pre_dispatch(None, ToolCall("1", "act", {"files": names}))  # type: ignore[arg-type]
     assert inspect.iscoroutine(verdict)
     verdict.close()
     assert skipped(policy, files=[*names, "../x"])
-    assert not skipped(policy, content="/x" * 500_000)
-    assert not skipped(policy, content="../" * 300_000 + "x")
-    assert not skipped(policy, answer="a, b = c: d; " * 50_000)
-    skipped(policy, x="%25" * 300_000)
-    assert time.process_time() - begun < 60
+    assert not skipped(policy, content="/x" * 125_000)
+    assert not skipped(policy, content="../" * 75_000 + "x")
+    assert not skipped(policy, answer="a, b = c: d; " * 12_500)
+    skipped(policy, x="%25" * 75_000)
+    assert time.process_time() - begun < 20
 
 
 @given(

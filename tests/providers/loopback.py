@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 from pydantic import TypeAdapter
+from tests.counts import MORE
 
 from swink.errors import NetworkError, error_for
 from swink.messages import AssistantMessage, LlmMessage, ModelSpec, ToolCall, UserMessage
@@ -269,7 +270,7 @@ async def check_any_cut(fn: Any, model: ModelSpec, body: bytes) -> None:
 async def check_truncation(fn: Any, model: ModelSpec, body: bytes, step: int = 1) -> None:
     """A body that ends early, cleanly or not, is a network error, or the whole reply where its end was already clear."""
     whole = await read(fn, model, options=StreamOptions(http=MemoryClient(body)))
-    for at in range(0, len(body), step):
+    for at in range(0, len(body), step if MORE else 4 * step - 1):
         for failure in (None, NetworkError("connection lost")):
             client = MemoryClient(body[:at], failure=failure)
             result = await read(fn, model, options=StreamOptions(http=client))

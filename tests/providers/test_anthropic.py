@@ -188,6 +188,7 @@ async def test_any_cut_gives_the_same_events(path: Path):
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+@pytest.mark.more
 async def test_a_reply_cut_short_is_never_a_success(path: Path):
     body = body_of(path)
     await check_truncation(

@@ -132,6 +132,7 @@ async def test_any_cut_gives_the_same_events(name: str):
 
 
 @pytest.mark.parametrize("name", BODIES)
+@pytest.mark.more
 async def test_a_reply_cut_short_is_never_a_success(name: str):
     await check_truncation(FN, MODEL, BODIES[name])
 
