@@ -46,4 +46,5 @@ clean:
 
 .venv/.ready-to-test: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null || true # compiles the tests, before four processes do
 	@touch $@ .venv/.ready-to-run

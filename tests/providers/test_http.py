@@ -196,7 +196,7 @@ def test_a_loop_that_is_never_shut_down_leaves_no_warning(tmp_path: Path):
     script = tmp_path / "leave.py"
     script.write_text(
         "import asyncio, sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[2])!r}]\n"
         "from test_http import *\n"
         "async def main():\n"
         "    async with LoopbackServer() as server:\n"
