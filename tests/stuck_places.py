@@ -302,10 +302,14 @@ def end(way: str, name: str) -> None:
         elif way in WAYS:
             (run_to_end if hard else asyncio.run)(WAYS[way](made, scene))
         else:
-            threading.Thread(
-                target=interrupt, args=(scene, 2 if way == "interrupted_twice" else 1), daemon=True
-            ).start()
-            made.run_sync("go")
+            times = 2 if way == "interrupted_twice" else 1
+            pressing = threading.Thread(target=interrupt, args=(scene, times), daemon=True)
+            pressing.start()
+            try:
+                made.run_sync("go")
+            finally:
+                pressing.join()
+                time.sleep(0.05)  # a Ctrl-C that comes late is for this place, too
     os.write(1, f"ended {name}\n".encode())
 
 
