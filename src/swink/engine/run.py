@@ -24,7 +24,7 @@ from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptConte
 from swink.engine.history import History
 from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
-from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started
+from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started, wake
 from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved, said
 from swink.events import AgentEvent, AgentStart
@@ -377,9 +377,9 @@ class Run:
         loop = self.life.loop
         step = self._step = loop.create_future()
         task = loop.create_task(work)
-        task.add_done_callback(lambda _: _settle(step))
+        task.add_done_callback(lambda _: wake(step))
         if self._limit is None:
-            loop.call_soon(_settle, step)  # after its first step: what it begins at once is begun
+            loop.call_soon(wake, step)  # after its first step: what it begins at once is begun
         with suppress(asyncio.CancelledError):
             await outlast(step, cancelled=self._hurry)
         if not task.done():
@@ -402,15 +402,10 @@ class Run:
     def _too_late(self) -> None:
         self._limit = None
         if self._step is not None:
-            _settle(self._step)
+            wake(self._step)
 
     def _finish(self) -> None:
         """The run is over: the agent is free again, and whoever waits or reads goes on."""
         if not self.life.is_over:
             self.life.finish()
             self._released(self)
-
-
-def _settle(step: "asyncio.Future[None]") -> None:
-    if not step.done():
-        step.set_result(None)

@@ -119,7 +119,7 @@ class Turnstile:
             waiters, self._waiters = self._waiters, ()
         for waiter in waiters:
             with suppress(RuntimeError):  # its event loop is closed
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
 
     async def wait(self) -> None:
         """Return when it is free, or was freed since."""
@@ -154,15 +154,16 @@ def raise_soon(error: BaseException) -> None:
         loop.call_soon(_raise, error)
 
 
+def wake(waiter: "asyncio.Future[None]") -> None:
+    """Let whoever waits for the future go on, unless something else did already."""
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 def retrieve(task: "asyncio.Future[Any]") -> None:
     """A callback of a task: asyncio need not warn that nobody asked it for its exception."""
     if not task.cancelled():
         task.exception()
-
-
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 def _raise(error: BaseException) -> None:

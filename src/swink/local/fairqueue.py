@@ -10,6 +10,8 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
+from swink.engine.waiting import wake
+
 
 class _Ticket:
     """One request in line; `granted` is set under the queue's lock."""
@@ -55,7 +57,7 @@ class FairQueue:
                 ticket = self._next()
                 ticket.granted = True
                 try:
-                    ticket.loop.call_soon_threadsafe(_wake, ticket.future)
+                    ticket.loop.call_soon_threadsafe(wake, ticket.future)
                 except RuntimeError:  # its event loop is closed, nobody waits there any more
                     continue
                 return
@@ -75,8 +77,3 @@ class FairQueue:
         tickets.remove(ticket)
         if not tickets:
             del self._waiting[key]
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -1,6 +1,5 @@
 """What models say: the stream protocol, the assembly of its events into a message, and the writer of them."""
 
-from swink.stream.assembly import DEEPEST as DEEPEST
 from swink.stream.assembly import Assembly as Assembly
 from swink.stream.assembly import accumulate as accumulate
 from swink.stream.assembly import parse_arguments as parse_arguments

@@ -8,8 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swink.errors import AgentError, NetworkError, StreamError, error_for, said
-from swink.jsondata import DEEPEST as DEEPEST
-from swink.jsondata import is_shallow
+from swink.jsondata import DEEPEST, is_shallow
 from swink.messages import (
     AssistantMessage,
     Cost,
