@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ from swink.tools.process import HeadAndTail, Limits, run
 from swink.tools.sandbox import Sandbox
 
 CANARY = "CANARY-4f1d"
+SIGHTING = re.compile(CANARY)
 ATTACKER = Path(__file__).with_name("attacker.py")
 SECRETS_IN_HOME = (
     ".ssh/id_ed25519",
@@ -195,7 +197,13 @@ class Scene:
             "code": ending.code,
             "finished": "ATTACKED" in text,
             "holes": sorted({line for line in text.splitlines() if line.startswith("HOLE")}),
-            "canaries": sorted({line[:300] for line in text.splitlines() if CANARY in line}),
+            "canaries": sorted(
+                {
+                    line[:40] + line[found.start() :][:300]
+                    for line in text.splitlines()
+                    for found in SIGHTING.finditer(line)
+                }
+            ),
             "written": sorted(
                 path for path in {*self.before, *after} if self.before.get(path) != after.get(path)
             ),
