@@ -24,6 +24,11 @@ AgentError
 │   ├── InvalidInput               a value of the wrong type or out of range; also a TypeError and ValueError
 │   ├── InvalidTool                a tool cannot be built from what was given
 │   └── UnknownModel               no such provider, or a malformed model string
+├── SessionError                   a session cannot be read or written
+│   ├── SessionNotFound            there is none with that id
+│   ├── SessionConflict            somebody else has written to it meanwhile
+│   ├── SessionBusy                another worker holds it
+│   └── SessionUnreadable          a foreign or damaged file, or one of a newer version
 └── (packages above the core add their own)
 """
 
@@ -43,6 +48,7 @@ ErrorKind = Literal[
     "aborted",
     "hook",
     "misuse",
+    "session",
 ]
 
 
@@ -218,6 +224,28 @@ class MissingKey(AuthError, MisuseError):
 
 class UnknownModel(MisuseError):
     """No such provider, or a malformed model string."""
+
+
+class SessionError(AgentError):
+    """A session cannot be read or written; what was there is still there."""
+
+    kind = "session"
+
+
+class SessionNotFound(SessionError):
+    """There is no session with that id."""
+
+
+class SessionConflict(SessionError):
+    """Somebody else has written to the session since it was opened."""
+
+
+class SessionBusy(SessionError):
+    """Another worker holds the session."""
+
+
+class SessionUnreadable(SessionError):
+    """What is stored is no session, is damaged, or comes from a newer version."""
 
 
 _BY_KIND: dict[str, type[ModelError]] = {

@@ -1,0 +1,12 @@
+"""Memory: sessions that survive, and stores that keep them."""
+
+from swink.memory.backend import Backend as Backend
+from swink.memory.backend import Hit as Hit
+from swink.memory.backend import Query as Query
+from swink.memory.backend import Stored as Stored
+from swink.memory.inmemory import MemoryStore as MemoryStore
+from swink.memory.meta import SessionMeta as SessionMeta
+from swink.memory.session import Session as Session
+from swink.memory.session import SyncSession as SyncSession
+from swink.memory.store import Store as Store
+from swink.memory.store import SyncStore as SyncStore

@@ -1,0 +1,116 @@
+"""What is known of a session without reading it, and how it grows with each append."""
+
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.errors import InvalidInput
+from swink.messages import AssistantMessage, UserMessage
+from swink.records import CustomSaved, MessageSaved, ModelChange, Record
+
+VERSION = 1
+_TITLE = 60
+"""Characters of the first prompt that make a title."""
+_BAD_IN_ID = re.compile(r"[\x00-\x1f\x7f/\\:]|\.\.")
+_LONGEST_ID = 128
+
+
+class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a list of sessions shows. `sequence` counts the appends."""
+
+    id: str
+    title: str = ""
+    created: float
+    updated: float
+    version: int = VERSION
+    sequence: int = 0
+    parent: str | None = None
+    forked_at: int | None = None
+    """How many messages it shares with its parent."""
+    directory: str | None = None
+    """Where the conversation took place."""
+    model: str | None = None
+    messages: int = 0
+    turns: int = 0
+    """Prompts of the user."""
+    cost: float = 0.0
+    unpriced: bool = False
+    """Whether some reply's cost is unknown, so that there is more than `cost`."""
+
+
+def new_meta(
+    title: str = "", *, id: str | None = None, directory: str | None = None, now: float | None = None
+) -> SessionMeta:
+    """The metadata of a new session."""
+    now = time.time() if now is None else now
+    return SessionMeta(
+        id=new_id(now) if id is None else check_id(id),
+        title=title,
+        created=now,
+        updated=now,
+        directory=directory,
+    )
+
+
+def new_id(now: float) -> str:
+    """YYYYMMDD_HHMMSS_<32 hex>, UTC."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(16)}"
+
+
+def check_id(id: str) -> str:
+    """The id, refused unless it is a plain name."""
+    if not isinstance(id, str):
+        raise InvalidInput(f"a session id is a str, not {type(id).__name__}")
+    if not id.strip() or len(id) > _LONGEST_ID or _BAD_IN_ID.search(id) or not id.isprintable():
+        raise InvalidInput(
+            f"{id[:40]!r} is no session id: 1 to {_LONGEST_ID} characters, no separators, '..', ':' "
+            "or control characters"
+        )
+    return id
+
+
+def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None) -> SessionMeta:
+    """The metadata after one more append of these records."""
+    title, model = meta.title, meta.model
+    messages, turns, cost, unpriced = meta.messages, meta.turns, meta.cost, meta.unpriced
+    for record in records:
+        match record:
+            case MessageSaved(message) | CustomSaved(message):
+                messages += 1
+                if isinstance(message, UserMessage):
+                    turns += 1
+                    title = title or title_of(message.text)
+                elif isinstance(message, AssistantMessage):
+                    cost += 0.0 if message.cost is None else message.cost.total
+                    unpriced = unpriced or (message.cost is None and bool(message.usage.total))
+            case ModelChange(changed):
+                model = str(changed)
+            case _:
+                pass
+    return replace(
+        meta,
+        title=title,
+        model=model,
+        messages=messages,
+        turns=turns,
+        cost=cost,
+        unpriced=unpriced,
+        sequence=meta.sequence + 1,
+        updated=time.time() if now is None else now,
+    )
+
+
+def title_of(prompt: str) -> str:
+    """The first words of a prompt."""
+    words = "".join(character if character.isprintable() else " " for character in prompt[:1000]).split()
+    text = ""
+    for word in words:
+        if text and len(text) + 1 + len(word) > _TITLE:
+            return text + " …"
+        text = f"{text} {word}".strip()
+    return text if len(text) <= _TITLE else text[:_TITLE] + " …"

@@ -1,0 +1,110 @@
+"""Session: one conversation in a store, with the messages, the state and everything else that was saved."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from swink.codec import encode_state
+from swink.jsondata import decode
+from swink.memory.backend import Backend, Stored
+from swink.memory.meta import SessionMeta
+from swink.messages import Message, ModelSpec
+from swink.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
+from swink.threads import Serial
+
+
+class _Session:
+    """What a session is, whichever door it was opened by."""
+
+    def __init__(self, backend: Backend, stored: Stored) -> None:
+        self._backend = backend
+        self.meta: SessionMeta = stored.meta
+        self.conversation = Conversation(stored.records)
+        self.state: dict[str, Any] = dict(self.conversation.state)
+        """The session's JSON state; saved with every append."""
+        self._known_state = encode_state(self.state)
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.meta.id
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The context: all messages, less what was compacted away."""
+        return tuple(self.conversation.messages)
+
+    @property
+    def model(self) -> ModelSpec | None:
+        """The model that was last asked."""
+        return self.conversation.model
+
+    @property
+    def pending(self) -> tuple[PendingApproval, ...]:
+        """The calls that wait for somebody's word; `agent.run(approvals={call_id: …})` gives it."""
+        return self.conversation.pending
+
+    def _append(
+        self, messages: Sequence[Message], state: dict[str, Any] | None, records: Sequence[Record]
+    ) -> None:
+        """One transaction; in memory it is there only when it is stored."""
+        conversation, first = self.conversation, self.meta.messages
+        written: list[Record] = [saved(message, first + index) for index, message in enumerate(messages)]
+        if state is not None:
+            self.state = state
+        encoded = encode_state(self.state)
+        if encoded != self._known_state:
+            written.append(StateChange({key: decode(value) for key, value in encoded.items()}))
+        for record in records:
+            written.append(conversation.by_number(record) if isinstance(record, Compaction) else record)
+        if not written:
+            return
+        durable = any(record.durable for record in written)
+        self.meta = self._backend.append(self.id, self.meta.sequence, written, durable=durable)
+        self._known_state = encoded
+        for record in written:
+            conversation.take(record)
+
+
+class Session(_Session):
+    """A session of a store; give it to `Agent(model, session=session)`."""
+
+    def __init__(self, backend: Backend, stored: Stored) -> None:
+        super().__init__(backend, stored)
+        self._serial = Serial()
+
+    async def append(
+        self,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        records: Sequence[Record] = (),
+    ) -> None:
+        """Add messages, the state and records in one durable transaction."""
+        await self._serial.call(self._append, messages, state, records)
+
+    async def aclose(self) -> None:
+        """Wait until what was appended is stored."""
+        await self._serial.call(int)
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class SyncSession(_Session):
+    """A session for programs without an event loop."""
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        records: Sequence[Record] = (),
+    ) -> None:
+        """Add messages, the state and records in one durable transaction."""
+        self._append(messages, state, records)
+
+    def close(self) -> None:
+        """Nothing is held open between appends."""

@@ -1,0 +1,225 @@
+"""Store: sessions by their ids, through an async door and a synchronous one: same calls, same guarantees."""
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from msgspec.structs import replace
+
+from swink.errors import InvalidInput, SessionNotFound
+from swink.memory.backend import Backend, Hit, Query, Stored
+from swink.memory.meta import SessionMeta, check_id, new_meta
+from swink.memory.session import Session, SyncSession
+from swink.messages import AssistantMessage, ToolResultMessage
+from swink.records import CustomSaved, MessageSaved, Record, type_of
+from swink.threads import in_thread
+
+_JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
+
+
+class SyncStore:
+    """The synchronous door of a store, for programs without an event loop."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def create(self, title: str = "", *, id: str | None = None, directory: str | None = None) -> SyncSession:
+        """A new session; without a title it gets the first words of its first prompt."""
+        return SyncSession(self.backend, self.begin(title, id=id, directory=directory))
+
+    def open(self, id: str) -> SyncSession:
+        """A session as it was saved last."""
+        return SyncSession(self.backend, self.read(id))
+
+    def fork(self, id: str, at: int | None = None) -> SyncSession:
+        """A new session that begins with the first `at` messages of another one, or with all of them.
+
+        A place between a tool call and its result is moved to before the call.
+        """
+        return SyncSession(self.backend, self.split(id, at))
+
+    def load(
+        self,
+        id: str,
+        *,
+        last: int | None = None,
+        after: float | None = None,
+        types: Collection[str] | None = None,
+    ) -> list[Record]:
+        """The records of a session: of some types, with a message later than `after`, the last so many."""
+        records = [
+            record
+            for record in self.read(id).records
+            if (types is None or type_of(record) in types)
+            and (after is None or (_time_of(record) or 0.0) > after)
+        ]
+        return records if last is None else records[-last:] if last > 0 else []
+
+    def list(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
+        """The sessions, the last updated first."""
+        return self.backend.metas(limit=limit, directory=directory)
+
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int = 20,
+        after: float | None = None,
+        before: float | None = None,
+        session: str | None = None,
+        role: str | None = None,
+    ) -> "list[Hit]":
+        """Messages with all these words, or with "a phrase" in quotes."""
+        if not text.strip():
+            raise InvalidInput("there is nothing to search for; give some words")
+        if session is not None:
+            check_id(session)
+        return self.backend.search(
+            Query(text=text, limit=limit, after=after, before=before, session=session, role=role)
+        )
+
+    def rename(self, id: str, title: str) -> SessionMeta:
+        """Give a session another title."""
+        return self.backend.rename(check_id(id), title)
+
+    def delete(self, id: str) -> None:
+        """Forget a session."""
+        self.backend.delete(check_id(id))
+
+    def find(self, part: str) -> str:
+        """The id that a part of it stands for, if only one session's id has that part."""
+        check_id(part)
+        ids = [meta.id for meta in self.backend.metas()]
+        found = [part] if part in ids else [id for id in ids if part in id]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            shown = ", ".join(found[:3])
+            raise InvalidInput(f"{part!r} is part of {len(found)} session ids; write more of one: {shown}")
+        near = get_close_matches(part, ids, 1, 0.3)
+        hint = f"; the nearest is {near[0]}" if near else "; there are no sessions yet" if not ids else ""
+        raise SessionNotFound(f"there is no session {part!r}{hint}")
+
+    def close(self) -> None:
+        """Give back what the store holds."""
+        self.backend.close()
+
+    def begin(self, title: str = "", *, id: str | None = None, directory: str | None = None) -> Stored:
+        """A new session as it is stored."""
+        return Stored(self.backend.create(new_meta(title, id=id, directory=directory)), ())
+
+    def read(self, id: str) -> Stored:
+        """A session as it is stored."""
+        return self.backend.read(check_id(id))
+
+    def split(self, id: str, at: int | None = None) -> Stored:
+        """A fork as it is stored."""
+        source = self.read(id)
+        if at is not None and not 0 <= at <= source.meta.messages:
+            raise InvalidInput(f"at={at}: the session has {source.meta.messages} messages")
+        records, shared = _first(source.records, at)
+        fresh = new_meta(source.meta.title, directory=source.meta.directory)
+        meta = replace(fresh, parent=source.meta.id, forked_at=shared)
+        return Stored(self.backend.create(meta, records), records)
+
+
+class Store:
+    """Sessions; every call runs off the event loop. `sync` is the same without one."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.sync = SyncStore(backend)
+        self._backend = backend
+
+    async def create(
+        self, title: str = "", *, id: str | None = None, directory: str | None = None
+    ) -> Session:
+        """A new session; without a title it gets the first words of its first prompt."""
+        return Session(self._backend, await in_thread(self.sync.begin, title, id=id, directory=directory))
+
+    async def open(self, id: str) -> Session:
+        """A session as it was saved last."""
+        return Session(self._backend, await in_thread(self.sync.read, id))
+
+    async def fork(self, id: str, at: int | None = None) -> Session:
+        """A new session that begins with the first `at` messages of another one, or with all of them.
+
+        A place between a tool call and its result is moved to before the call.
+        """
+        return Session(self._backend, await in_thread(self.sync.split, id, at))
+
+    async def load(
+        self,
+        id: str,
+        *,
+        last: int | None = None,
+        after: float | None = None,
+        types: Collection[str] | None = None,
+    ) -> list[Record]:
+        """The records of a session: of some types, with a message later than `after`, the last so many."""
+        return await in_thread(self.sync.load, id, last=last, after=after, types=types)
+
+    async def list(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
+        """The sessions, the last updated first."""
+        return await in_thread(self.sync.list, limit=limit, directory=directory)
+
+    async def search(
+        self,
+        text: str,
+        *,
+        limit: int = 20,
+        after: float | None = None,
+        before: float | None = None,
+        session: str | None = None,
+        role: str | None = None,
+    ) -> "list[Hit]":
+        """Messages with all these words, or with "a phrase" in quotes."""
+        return await in_thread(
+            self.sync.search, text, limit=limit, after=after, before=before, session=session, role=role
+        )
+
+    async def rename(self, id: str, title: str) -> SessionMeta:
+        """Give a session another title."""
+        return await in_thread(self.sync.rename, id, title)
+
+    async def delete(self, id: str) -> None:
+        """Forget a session."""
+        await in_thread(self.sync.delete, id)
+
+    async def find(self, part: str) -> str:
+        """The id that a part of it stands for, if only one session's id has that part."""
+        return await in_thread(self.sync.find, part)
+
+    async def aclose(self) -> None:
+        """Give back what the store holds."""
+        await in_thread(self.sync.close)
+
+    async def __aenter__(self) -> "Store":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _time_of(record: Record) -> float | None:
+    return record.message.timestamp if isinstance(record, MessageSaved | CustomSaved) else None
+
+
+def _first(records: Sequence[Record], at: int | None) -> tuple[Sequence[Record], int]:
+    """The records up to the first `at` messages, without a journal; and how many messages those are."""
+    messages = [record for record in records if isinstance(record, MessageSaved | CustomSaved)]
+    count = len(messages) if at is None else at
+    while 0 < count < len(messages) and isinstance(messages[count].message, ToolResultMessage):
+        count -= 1
+    if 0 < count < len(messages):
+        last = messages[count - 1].message
+        if isinstance(last, AssistantMessage) and last.tool_calls:
+            count -= 1
+    kept: list[Record] = []
+    left = count
+    for record in records:
+        if isinstance(record, MessageSaved | CustomSaved):
+            if not left:
+                break
+            left -= 1
+        if type_of(record) not in _JOURNAL:
+            kept.append(record)
+    return kept, count

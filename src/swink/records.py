@@ -1,0 +1,269 @@
+"""Records: what a session holds, and the conversation that they add up to.
+
+A session is a list of records. Messages are among them only when their turn is complete, so that the history
+is sound at every moment; what happens in between is a journal, which the turn's messages then replace:
+
+    message(prompt) turn_opened call_started call_ended …    →    message(reply) message(result) …
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.jsondata import decode_with, encode
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    LlmMessage,
+    Message,
+    ModelSpec,
+    ThinkingLevel,
+    ToolResult,
+)
+
+
+class _Record(Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Common ground: one that is not durable survives the end of the process, but not that of the machine."""
+
+    durable: ClassVar[bool] = True
+
+
+class MessageSaved(_Record, frozen=True, tag="message"):
+    """A message of a turn that is complete, and its number in the session, counted from 0."""
+
+    message: LlmMessage
+    number: int = -1
+
+
+class CustomSaved(_Record, frozen=True, tag="custom_message"):
+    """A message of the application's own, and its number in the session."""
+
+    message: CustomMessage
+    number: int = -1
+
+
+class StateChange(_Record, frozen=True, tag="state"):
+    """The session state from here on, whole."""
+
+    state: dict[str, Any]
+
+
+class ModelChange(_Record, frozen=True, tag="model_change"):
+    """The model that is asked from here on."""
+
+    model: ModelSpec
+
+
+class ThinkingLevelChange(_Record, frozen=True, tag="thinking_level_change"):
+    """How hard it thinks from here on."""
+
+    level: ThinkingLevel
+
+
+class PromptChange(_Record, frozen=True, tag="system_prompt_change"):
+    """The system prompt from here on."""
+
+    text: str
+
+
+class QueueChange(_Record, frozen=True, tag="queue"):
+    """What waits in the queues from here on, whole."""
+
+    steering: list[Message] = field(default_factory=list[Message])
+    follow_up: list[Message] = field(default_factory=list[Message])
+
+
+class Compaction(_Record, frozen=True, tag="compaction"):
+    """The context from here on: messages of the session by their number, and new ones.
+
+    What is left out stays in the session. `reason` is "compacted", or "replaced" if somebody set the history.
+    """
+
+    kept: list[int | Message]
+    reason: str = "compacted"
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class Label(_Record, frozen=True, tag="label"):
+    """A name for a place: after that many messages."""
+
+    text: str
+    at: int
+
+
+class TurnOpened(_Record, frozen=True, tag="turn_opened"):
+    """A reply whose tools are about to run; its messages follow when all of them have ended."""
+
+    reply: AssistantMessage
+
+
+class CallStarted(_Record, frozen=True, tag="call_started"):
+    """A call begins to run: from here on its outcome is unknown, until it has ended."""
+
+    call_id: str
+
+
+class CallEnded(_Record, frozen=True, tag="call_ended"):
+    """A call has its result."""
+
+    durable: ClassVar[bool] = False
+    call_id: str
+    result: ToolResult
+
+
+class PendingApproval(_Record, frozen=True, tag="approval"):
+    """A call that waits for somebody's word: `arguments` are what will run, `shown` is what people see."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    shown: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"PendingApproval({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
+
+
+class UnknownRecord(Struct, frozen=True):
+    """A record of a type that this release does not know: kept as it is, and otherwise skipped."""
+
+    durable: ClassVar[bool] = True
+    type: str
+    data: dict[str, Any]
+
+
+KnownRecord = (
+    MessageSaved
+    | CustomSaved
+    | StateChange
+    | ModelChange
+    | ThinkingLevelChange
+    | PromptChange
+    | QueueChange
+    | Compaction
+    | Label
+    | TurnOpened
+    | CallStarted
+    | CallEnded
+    | PendingApproval
+)
+Record = KnownRecord | UnknownRecord
+
+_decoder: "msgspec.json.Decoder[KnownRecord]" = msgspec.json.Decoder(KnownRecord)
+_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in cast(Any, KnownRecord).__args__)
+
+
+def saved(message: Message, number: int) -> MessageSaved | CustomSaved:
+    """The record of a message."""
+    kind = CustomSaved if isinstance(message, CustomMessage) else MessageSaved
+    return kind(cast(Any, message), number)
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as one line of JSON, without its end."""
+    return encode(record.data if isinstance(record, UnknownRecord) else record)
+
+
+def decode_record(line: bytes | str) -> Record:
+    """The record in a line; raises `msgspec.DecodeError` if there is none in it."""
+    try:
+        return decode_with(_decoder, line)
+    except msgspec.ValidationError:
+        data = msgspec.json.decode(line)
+        kind = cast("dict[str, Any]", data).get("type") if isinstance(data, dict) else None
+        if not isinstance(kind, str) or kind in _TYPES:
+            raise
+        return UnknownRecord(kind, cast("dict[str, Any]", data))
+
+
+def type_of(record: Record) -> str:
+    """The name of a record's type."""
+    return record.type if isinstance(record, UnknownRecord) else str(record.__struct_config__.tag)
+
+
+class OpenTurn(Struct):
+    """A reply whose tools have not all ended: what is known of each call."""
+
+    reply: AssistantMessage
+    started: set[str] = field(default_factory=set[str])
+    results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+    pending: dict[str, PendingApproval] = field(default_factory=dict[str, PendingApproval])
+
+
+class Conversation:
+    """What the records of a session add up to; `take` them in their order."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.everything: dict[int, Message] = {}
+        """All messages that were ever saved, by their number, also those that were compacted away."""
+        self.messages: list[Message] = []
+        """The context as it is now."""
+        self.state: dict[str, Any] = {}
+        self.model: ModelSpec | None = None
+        self.system_prompt: str | None = None
+        self.steering: Sequence[Message] = ()
+        self.follow_up: Sequence[Message] = ()
+        self.labels: list[Label] = []
+        self.open: OpenTurn | None = None
+        for record in records:
+            self.take(record)
+
+    @property
+    def pending(self) -> tuple[PendingApproval, ...]:
+        """The calls that wait for somebody's word."""
+        return () if self.open is None else tuple(self.open.pending.values())
+
+    def take(self, record: Record) -> None:
+        """Add what happened next."""
+        match record:
+            case MessageSaved(message, number) | CustomSaved(message, number):
+                self.everything[number if number >= 0 else len(self.everything)] = message
+                self.messages.append(message)
+                if isinstance(message, AssistantMessage):
+                    self.open = None
+            case StateChange(state):
+                self.state = state
+            case ModelChange(model):
+                self.model = model
+            case ThinkingLevelChange(level):
+                if self.model is not None:
+                    self.model = msgspec.structs.replace(self.model, thinking_level=level)
+            case PromptChange(text):
+                self.system_prompt = text
+            case QueueChange(steering, follow_up):
+                self.steering, self.follow_up = tuple(steering), tuple(follow_up)
+            case Compaction(kept):
+                known = self.everything
+                # A number that is not there was lost with its transaction.
+                context = [known.get(item) if isinstance(item, int) else item for item in kept]
+                self.messages = [message for message in context if message is not None]
+            case Label():
+                self.labels.append(record)
+            case TurnOpened(reply):
+                self.open = OpenTurn(reply)
+            case CallStarted() | CallEnded() | PendingApproval():
+                self._journal(record)
+            case UnknownRecord():
+                pass
+
+    def by_number(self, compaction: Compaction) -> Compaction:
+        """The compaction with numbers instead of the messages that the session has."""
+        numbers = {id(message): number for number, message in self.everything.items()}
+        kept = [item if isinstance(item, int) else numbers.get(id(item), item) for item in compaction.kept]
+        return msgspec.structs.replace(compaction, kept=kept)
+
+    def _journal(self, record: CallStarted | CallEnded | PendingApproval) -> None:
+        turn = self.open
+        if turn is None:
+            return
+        match record:
+            case CallStarted(call_id):
+                turn.started.add(call_id)
+                turn.pending.pop(call_id, None)
+            case CallEnded(call_id, result):
+                turn.results[call_id] = result
+                turn.pending.pop(call_id, None)
+            case PendingApproval(call_id):
+                turn.pending[call_id] = record
