@@ -8,5 +8,6 @@ from swink.memory.inmemory import MemoryStore as MemoryStore
 from swink.memory.meta import SessionMeta as SessionMeta
 from swink.memory.session import Session as Session
 from swink.memory.session import SyncSession as SyncSession
+from swink.memory.sqlite import SqliteStore as SqliteStore
 from swink.memory.store import Store as Store
 from swink.memory.store import SyncStore as SyncStore

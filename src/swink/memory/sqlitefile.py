@@ -1,0 +1,272 @@
+"""An SQLite file with the tables of swink: WAL, one connection, a lock, errors that say what to do."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from swink.errors import SessionBusy, SessionError, SessionUnreadable
+from swink.jsondata import clean
+from swink.memory.backend import Query
+from swink.memory.sqlbackend import Connection, Searched
+
+T = TypeVar("T")
+
+APPLICATION = 0x5377696E
+"""Marks the file as one of ours; `file` and SQLite know it as the application id."""
+BUSY = 30.0
+"""Seconds to wait for another program that writes."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE sessions (
+            key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, updated REAL NOT NULL, directory TEXT,
+            meta TEXT NOT NULL, stamp TEXT NOT NULL,
+            token INTEGER NOT NULL DEFAULT 0, holder TEXT NOT NULL DEFAULT '', until REAL NOT NULL DEFAULT 0
+        )""",
+        "CREATE INDEX sessions_updated ON sessions (updated)",
+        "CREATE TABLE records (key INTEGER PRIMARY KEY, session INTEGER NOT NULL, record TEXT NOT NULL)",
+        "CREATE INDEX records_session ON records (session)",
+        """CREATE TABLE messages (
+            key INTEGER PRIMARY KEY, session INTEGER NOT NULL, number INTEGER NOT NULL,
+            role TEXT NOT NULL, timestamp REAL NOT NULL
+        )""",
+        "CREATE INDEX messages_session ON messages (session)",
+        "CREATE VIRTUAL TABLE texts USING fts5 (text)",
+        """CREATE TABLE checkpoints (
+            key INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, saved REAL NOT NULL, data TEXT NOT NULL
+        )""",
+        "CREATE INDEX checkpoints_name ON checkpoints (name)",
+    ),
+)
+"""What leads from each version of the tables to the next; the number of them is the version."""
+
+
+class SqliteFile:
+    """The database in a file, created with its directory when it is first used."""
+
+    NOW: str = "((julianday('now') - 2440587.5) * 86400.0)"
+    LOCKED: str = ""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._is_durable: bool | None = None
+        _files.add(self)
+
+    def run(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """Do some work in one transaction."""
+        return self._transact("BEGIN IMMEDIATE", work, durable)
+
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Read in one transaction, which sees one moment."""
+        return self._transact("BEGIN", work, None)
+
+    def index(self, connection: Connection, key: int, texts: Sequence[Searched]) -> None:
+        """Make messages of a session searchable."""
+        last = connection.execute("SELECT coalesce(max(key), 0) FROM messages").fetchone()[0]
+        connection.executemany(
+            "INSERT INTO messages (key, session, number, role, timestamp) VALUES (?, ?, ?, ?, ?)",
+            [(last + place, key, *_place(text)) for place, text in enumerate(texts, 1)],
+        )
+        connection.executemany(
+            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
+            [(last + place, text.text) for place, text in enumerate(texts, 1)],
+        )
+
+    def find(self, connection: Connection, query: Query) -> list[Any]:
+        """(session id, metadata, number, role, timestamp, snippet) of messages, the best first."""
+        words = fts_query(query.text)
+        if not words:
+            return []
+        filters, values = filters_of(query)
+        return connection.execute(
+            "SELECT sessions.id, sessions.meta, number, role, timestamp,"
+            " snippet(texts, 0, '«', '»', '…', 24) FROM texts JOIN messages ON messages.key = texts.rowid"
+            f" JOIN sessions ON sessions.key = messages.session WHERE texts MATCH ?{filters}"
+            " ORDER BY rank, timestamp DESC LIMIT ?",
+            (words, *values, max(0, query.limit)),
+        ).fetchall()
+
+    def forget(self, connection: Connection, key: int) -> None:
+        """Take the messages of a session out of the search."""
+        rows = "SELECT key FROM messages WHERE session = ?"
+        connection.execute(f"DELETE FROM texts WHERE rowid IN ({rows})", (key,))
+        connection.execute("DELETE FROM messages WHERE session = ?", (key,))
+
+    def close(self) -> None:
+        """Give back the connection; it may be used again."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self.close()
+
+    def after_fork(self) -> None:
+        """A connection must not be used, nor closed, in another process than its own."""
+        self._lock = threading.RLock()
+        if self._connection is not None:
+            _of_parents.append(self._connection)
+            self._connection = None
+
+    def _transact(self, begin: str, work: Callable[[Connection], T], durable: bool | None) -> T:
+        with self._lock:
+            try:
+                connection = self._connected()
+                if durable is not None and durable is not self._is_durable:
+                    # With WAL, NORMAL leaves a commit to the operating system; FULL syncs it.
+                    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                    self._is_durable = durable
+                return _in_transaction(connection, begin, work)
+            except (sqlite3.Error, OSError) as error:
+                self.close()  # the next call finds out how things stand
+                raise self._explained(error) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection; a new one if the file was removed or replaced: what is written there is lost."""
+        if self._connection is not None and self._file == _identity(self.path):
+            return self._connection
+        self.close()
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._file, self._is_durable = connection, _identity(self.path), None
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        if self._version(connection) < len(MIGRATIONS):
+            _use_wal(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            _in_transaction(connection, "BEGIN IMMEDIATE", self._migrate)
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+
+    def _migrate(self, connection: Any) -> None:
+        version = self._version(connection)  # another process may have been faster
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """The version of its tables, 0 for an empty file; whatever else it is is refused."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION and (application or version or tables):
+            raise SessionUnreadable(
+                f"{self.path} is an SQLite database of another program; give another path"
+            )
+        if version > len(MIGRATIONS):
+            raise SessionUnreadable(
+                f"{self.path} has version {version}, and this release knows {len(MIGRATIONS)}: update swink"
+            )
+        return version
+
+    def _explained(self, error: Exception) -> SessionError:
+        name = getattr(error, "sqlite_errorname", "")
+        match name.split("_")[:2]:
+            case ["SQLITE", "BUSY" | "LOCKED"]:
+                return SessionBusy(f"{self.path}: another program has been writing for {BUSY:g} s; try again")
+            case ["SQLITE", "NOTADB"]:
+                return SessionUnreadable(f"{self.path} is no SQLite database; give another path")
+            case ["SQLITE", "CORRUPT"]:
+                return SessionUnreadable(
+                    f"{self.path} is damaged ({error}); `sqlite3 {self.path.name} .recover` saves what can be"
+                )
+            case ["SQLITE", "FULL"]:
+                return SessionError(f"{self.path} cannot grow: the disk is full; make room and try again")
+            case ["SQLITE", "READONLY"]:
+                return SessionError(f"{self.path} cannot be written: it, or its directory, is read-only")
+            case _ if "fts5" in str(error):
+                return SessionError(f"the SQLite of this Python has no full-text search ({error})")
+            case _:
+                what = error.strerror if isinstance(error, OSError) else f"{error} {name}".strip()
+                return SessionError(f"{self.path} cannot be used: {what}")
+
+
+def fts_query(text: str) -> str:
+    """A query of FTS5: all the words, and phrases in quotes."""
+    parts = clean(text).replace("\0", " ").split('"')
+    terms = [
+        term for place, part in enumerate(parts) for term in ([part.strip()] if place % 2 else part.split())
+    ]
+    return " ".join(f'"{term}"' for term in terms if any(map(str.isalnum, term)))
+
+
+def filters_of(query: Query) -> tuple[str, list[Any]]:
+    """The conditions of a query on the table of messages, and their values."""
+    wanted: list[tuple[str, Any]] = [
+        ("timestamp > ?", query.after),
+        ("timestamp < ?", query.before),
+        ("sessions.id = ?", query.session),
+        ("role = ?", query.role),
+    ]
+    return (
+        "".join(f" AND {condition}" for condition, value in wanted if value is not None),
+        [value for _, value in wanted if value is not None],
+    )
+
+
+def _place(text: Searched) -> tuple[int, str, float]:
+    return text.number, text.role, text.timestamp
+
+
+def _in_transaction(connection: sqlite3.Connection, begin: str, work: Callable[[Connection], T]) -> T:
+    connection.execute(begin)
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+        return result
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait here while another process does the same."""
+    deadline = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _after_fork() -> None:
+    for file in list(_files):
+        file.after_fork()
+
+
+_files: "WeakSet[SqliteFile]" = WeakSet()
+_of_parents: list[sqlite3.Connection] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
