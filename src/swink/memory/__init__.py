@@ -5,6 +5,8 @@ from swink.memory.backend import Hit as Hit
 from swink.memory.backend import Query as Query
 from swink.memory.backend import Stored as Stored
 from swink.memory.inmemory import MemoryStore as MemoryStore
+from swink.memory.jsonl import JsonlStore as JsonlStore
+from swink.memory.jsonl import sessions_dir as sessions_dir
 from swink.memory.meta import SessionMeta as SessionMeta
 from swink.memory.session import Session as Session
 from swink.memory.session import SyncSession as SyncSession

@@ -1,6 +1,7 @@
 """A store in memory, for tests and for conversations that nobody keeps."""
 
 from collections.abc import Sequence
+from itertools import islice
 from threading import Lock
 
 from msgspec.structs import replace
@@ -8,8 +9,9 @@ from msgspec.structs import replace
 from swink.errors import SessionConflict, SessionNotFound
 from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import SessionMeta, grown
+from swink.memory.searching import found_in
 from swink.memory.store import Store
-from swink.records import CustomSaved, MessageSaved, Record
+from swink.records import Record
 
 
 class MemoryStore(Store):
@@ -53,16 +55,9 @@ class _Backend:
         return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
 
     def search(self, query: Query) -> list[Hit]:
-        words = query.text.replace('"', " ").casefold().split()
-        hits: list[Hit] = []
-        for meta in self.metas():
-            for record in self.read(meta.id).records:
-                if isinstance(record, MessageSaved | CustomSaved):
-                    message, number = record.message, record.number
-                    text = getattr(message, "text", "")
-                    if all(word in text.casefold() for word in words):
-                        hits.append(Hit(meta.id, meta.title, number, message.role, message.timestamp, text))
-        return hits[: query.limit]
+        metas = [meta for meta in self.metas() if query.session is None or meta.id == query.session]
+        hits = (hit for meta in metas for hit in found_in(meta, self.read(meta.id).records, query))
+        return list(islice(hits, query.limit))
 
     def rename(self, id: str, title: str) -> SessionMeta:
         with self._lock:

@@ -18,6 +18,7 @@ _TITLE = 60
 """Characters of the first prompt that make a title."""
 _BAD_IN_ID = re.compile(r"[\x00-\x1f\x7f/\\:]|\.\.")
 _LONGEST_ID = 128
+"""Bytes: an id is the name of a file."""
 
 
 class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,7 +28,8 @@ class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     created: float
     updated: float
-    version: int = VERSION
+    version: int
+    """Of the form in which it is stored."""
     sequence: int = 0
     parent: str | None = None
     forked_at: int | None = None
@@ -53,6 +55,7 @@ def new_meta(
         title=title,
         created=now,
         updated=now,
+        version=VERSION,
         directory=directory,
     )
 
@@ -66,9 +69,9 @@ def check_id(id: str) -> str:
     """The id, refused unless it is a plain name."""
     if not isinstance(id, str):
         raise InvalidInput(f"a session id is a str, not {type(id).__name__}")
-    if not id.strip() or len(id) > _LONGEST_ID or _BAD_IN_ID.search(id) or not id.isprintable():
+    if not id.strip() or _BAD_IN_ID.search(id) or not id.isprintable() or len(id.encode()) > _LONGEST_ID:
         raise InvalidInput(
-            f"{id[:40]!r} is no session id: 1 to {_LONGEST_ID} characters, no separators, '..', ':' "
+            f"{id[:40]!r} is no session id: 1 to {_LONGEST_ID} bytes, no separators, '..', ':' "
             "or control characters"
         )
     return id
@@ -100,6 +103,7 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
         turns=turns,
         cost=cost,
         unpriced=unpriced,
+        version=VERSION,
         sequence=meta.sequence + 1,
         updated=time.time() if now is None else now,
     )

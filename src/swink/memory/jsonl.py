@@ -1,0 +1,335 @@
+"""Sessions as JSONL files, one per session, which people can read, copy and search with their own tools."""
+
+import errno
+import logging
+import os
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from io import FileIO
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
+from swink.filelock import is_at, locked
+from swink.memory.backend import Hit, Query, Stored
+from swink.memory.jsonlfile import Contents, header, last_meta, scan, transaction
+from swink.memory.meta import VERSION, SessionMeta, grown
+from swink.memory.searching import found_in
+from swink.memory.store import Store
+from swink.records import Record
+
+log = logging.getLogger("swink.memory")
+
+LOCKED_FOR = 30.0
+"""Seconds an append waits for another program that is writing to the session."""
+_TAIL = 4096
+"""Bytes at the end of a file in which the last commit is looked for first."""
+_MOST_KNOWN = 1000
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class JsonlStore(Store):
+    """Sessions in files of a directory, `sessions_dir()` if none is given; only their owner can read them."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(JsonlBackend(sessions_dir() if directory is None else Path(directory)))
+
+
+def sessions_dir() -> Path:
+    """Where sessions are kept: SWINK_SESSIONS_DIR, else the platform's place for a user's data."""
+    if chosen := os.environ.get("SWINK_SESSIONS_DIR"):
+        return Path(chosen)
+    try:
+        if chosen := os.environ.get("XDG_DATA_HOME"):
+            return Path(chosen) / "swink" / "sessions"
+        if sys.platform == "win32":
+            chosen = os.environ.get("LOCALAPPDATA")
+            return (Path(chosen) if chosen else Path.home() / "AppData" / "Local") / "swink" / "sessions"
+        data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
+        return Path.home() / data / "swink" / "sessions"
+    except RuntimeError as error:
+        raise SessionError(f"{error} set HOME or SWINK_SESSIONS_DIR") from error
+
+
+Identity = tuple[int, int, int]
+"""Of a file as it is at a moment: inode, size, time of the last change."""
+
+
+class _Known(Struct, frozen=True):
+    """What is known of a file, until somebody else writes to it."""
+
+    identity: Identity
+    meta: SessionMeta
+    ended: bool
+    """Whether its last line is complete."""
+
+
+class JsonlBackend:
+    """Files of sessions; each append is one write under the file's lock."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._known: dict[str, _Known] = {}
+        self._unwanted: dict[str, tuple[int, Identity]] = {}
+        """Files in which a failed append has left something: the size to cut them to."""
+
+    def create(self, meta: SessionMeta, records: Sequence[Record] = ()) -> SessionMeta:
+        """Begin a session; its file appears as a whole."""
+        meta = grown(meta, records) if records else meta
+        data = header(meta) + (transaction(meta, records) if records else b"")
+        path = self._path(meta.id)
+        with _explained(f"session {meta.id} cannot be created in {self.directory}"):
+            self.directory.mkdir(0o700, parents=True, exist_ok=True)
+            if not _write_new(path, data):
+                raise SessionConflict(f"there is already a session {meta.id}; open it, or choose another id")
+        return meta
+
+    def read(self, id: str) -> Stored:
+        """All of a session."""
+        with self._opened(id) as file:
+            contents, _ = self._scanned(id, file)
+        return Stored(contents.meta, contents.records)
+
+    def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
+        """Add a transaction."""
+        with self._locked(id) as file:
+            known = self._know(id, file)
+            if known.meta.sequence != after:
+                raise SessionConflict(
+                    f"session {id} was continued elsewhere; nothing was saved. Open it again and repeat, or"
+                    f" fork it (it is at {known.meta.sequence}, here it was at {after})"
+                )
+            return self._add(file, known, grown(known.meta, records), records, durable)
+
+    def metas(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
+        """The sessions, the last updated first."""
+        metas = [meta for meta in map(self._meta_of, self._ids()) if meta is not None]
+        metas = [meta for meta in metas if directory is None or meta.directory == directory]
+        return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
+
+    def search(self, query: Query) -> list[Hit]:
+        """Messages, the best first."""
+        metas = [meta for meta in self.metas() if query.session is None or meta.id == query.session]
+        hits = (hit for meta in metas for hit in found_in(meta, self.read(meta.id).records, query))
+        return list(islice(hits, query.limit))
+
+    def rename(self, id: str, title: str) -> SessionMeta:
+        """A transaction without records, which leaves the sequence as it is."""
+        with self._locked(id) as file:
+            known = self._know(id, file)
+            meta = replace(known.meta, title=title, version=VERSION)
+            return self._add(file, known, meta, (), True)
+
+    def delete(self, id: str) -> None:
+        """Remove the file."""
+        with self._locked(id), _explained(f"session {id} cannot be deleted"):
+            os.unlink(self._path(id))
+            self._known.pop(id, None)
+
+    def close(self) -> None:
+        """Nothing is held open between calls."""
+
+    def _path(self, id: str) -> Path:
+        return self.directory / f"{id}.jsonl"
+
+    def _ids(self) -> list[str]:
+        try:
+            with _explained(f"the sessions in {self.directory} cannot be listed"):
+                names = os.listdir(self.directory)
+        except SessionNotFound:
+            return []
+        return [name.removesuffix(".jsonl") for name in names if name.endswith(".jsonl")]
+
+    def _meta_of(self, id: str) -> SessionMeta | None:
+        try:
+            with self._opened(id) as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - _TAIL))
+                meta = last_meta(file.read(_TAIL)) or self._scanned(id, file)[0].meta
+                return meta if meta.id == id else replace(meta, id=id)
+        except SessionNotFound:
+            return None  # deleted meanwhile
+        except SessionError as error:
+            log.warning("left out of the list: %s", error)
+            return None
+
+    @contextmanager
+    def _opened(self, id: str, flags: int = os.O_RDONLY) -> Generator[FileIO]:
+        path = self._path(id)
+        with _explained(f"session {id} ({path})"):
+            descriptor = os.open(path, flags | _CLOEXEC)
+            with FileIO(descriptor, "r" if flags == os.O_RDONLY else "r+") as file:
+                yield file
+
+    @contextmanager
+    def _locked(self, id: str) -> Generator[FileIO]:
+        """The file of a session, which nobody else writes to, renames or deletes meanwhile."""
+        while True:
+            with self._opened(id, os.O_RDWR | os.O_APPEND) as file:
+                try:
+                    with locked(file, LOCKED_FOR):
+                        if is_at(file, self._path(id)):
+                            yield file
+                            return
+                except TimeoutError as error:
+                    raise SessionBusy(
+                        f"session {id} was locked by another program for {LOCKED_FOR:g} s;"
+                        " end that program, or try again"
+                    ) from error
+
+    def _scanned(self, id: str, file: FileIO) -> tuple[Contents, _Known]:
+        """What is in the file; what is known of it is remembered."""
+        identity = _identity(file)
+        file.seek(0)
+        data = file.readall()
+        contents = scan(data, str(self._path(id)))
+        if contents.meta.id != id:
+            contents.meta = replace(contents.meta, id=id)  # somebody has copied the file
+        known = _Known(identity, contents.meta, data.endswith(b"\n"))
+        self._remember(known)
+        return contents, known
+
+    def _know(self, id: str, file: FileIO) -> _Known:
+        """What is known of the file, after a look at what others have written; its lock is held."""
+        identity = _identity(file)
+        if (left := self._unwanted.get(id)) is not None:
+            if left[1] == identity:
+                os.ftruncate(file.fileno(), left[0])
+                identity = _identity(file)
+            del self._unwanted[id]
+        known = self._known.get(id)
+        if known is None or known.identity != identity:
+            _, known = self._scanned(id, file)
+        return known
+
+    def _remember(self, known: _Known) -> None:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[known.meta.id] = known
+
+    def _add(
+        self, file: FileIO, known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
+    ) -> SessionMeta:
+        data = transaction(meta, records)
+        try:
+            _write(file.fileno(), data if known.ended else b"\n" + data)
+            if durable:
+                _sync(file.fileno())
+        except BaseException:
+            self._undo(file, known)
+            raise
+        self._remember(_Known(_identity(file), meta, True))
+        return meta
+
+    def _undo(self, file: FileIO, known: _Known) -> None:
+        """Take back what was written of a transaction that failed: now, or before the next one."""
+        size = known.identity[1]
+        try:
+            os.ftruncate(file.fileno(), size)
+        except OSError:
+            self._unwanted[known.meta.id] = size, _identity(file)
+
+
+def _identity(file: FileIO) -> Identity:
+    stat = os.fstat(file.fileno())
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _write_new(path: Path, data: bytes) -> bool:
+    """A new file that is there as a whole, or not at all; False if there is one of that name."""
+    new = path.with_name(f".{path.name}.{token_hex(4)}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
+    try:
+        try:
+            _write(descriptor, data)
+            _sync(descriptor)
+        finally:
+            os.close(descriptor)
+        return _given_name(new, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        sync_directory(path.parent)
+
+
+def _given_name(new: Path, path: Path) -> bool:
+    try:
+        os.link(new, path)  # unlike a rename it replaces nothing
+    except FileExistsError:
+        return False
+    except (OSError, AttributeError):  # a file system or a platform without links
+        if path.exists():
+            return False
+        os.rename(new, path)
+    return True
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable, where that can be done."""
+    with suppress(OSError):  # Windows opens no directories, and some file systems do not sync them
+        descriptor = os.open(directory, os.O_RDONLY | _CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    while written < len(data):  # the disk is full, or there is more than one write takes
+        written += os.write(descriptor, data[written:])
+
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def _sync(descriptor: int) -> None:
+        # There fsync leaves data in the drive's own cache.
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError:  # not every file system knows it
+            os.fsync(descriptor)
+
+elif sys.platform == "win32":
+
+    def _sync(descriptor: int) -> None:
+        os.fsync(descriptor)
+
+else:
+
+    def _sync(descriptor: int) -> None:
+        os.fdatasync(descriptor)
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Say what to do about an error of the operating system."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SessionNotFound(f"{what}: there is none") from error
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, "what was saved before is still there")
+        raise SessionError(f"{what}: {error.strerror or error}; {advice}") from error
+
+
+_PERMISSION = (
+    "let your user read and write there (chmod u+rwX), or choose another directory: SWINK_SESSIONS_DIR"
+)
+_FULL = "free some space and repeat; what was saved before is still there"
+_ADVICE = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _PERMISSION,
+    errno.EPERM: _PERMISSION,
+    errno.EROFS: "choose another directory (SWINK_SESSIONS_DIR); what was saved before is still there",
+    errno.EIO: "the disk fails: check it, and copy your sessions to another one",
+    errno.EMFILE: "too many files are open: close some, or raise the limit (ulimit -n)",
+    errno.ENOTDIR: "a file stands where a directory should be; choose another directory",
+    errno.EISDIR: "a directory stands where a session should be; move it somewhere else",
+}

@@ -1,0 +1,149 @@
+"""JSONL sessions: what is in the files, and what happens when files, disks and other processes misbehave."""
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swink import AssistantMessage, UserMessage
+from swink.errors import SessionConflict, SessionError, SessionNotFound, SessionUnreadable
+from swink.memory import JsonlStore, SyncSession, SyncStore, sessions_dir
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SyncStore:
+    return JsonlStore(tmp_path / "sessions").sync
+
+
+def file_of(store: SyncStore, id: str) -> Path:
+    backend: Any = store.backend
+    return backend.directory / f"{id}.jsonl"
+
+
+def turn(number: int) -> list[UserMessage | AssistantMessage]:
+    return [UserMessage(f"question {number}"), AssistantMessage(f"answer {number}", "test", "m")]
+
+
+def texts(session: SyncSession) -> list[str]:
+    return [message.text for message in session.messages]
+
+
+def test_a_file_is_the_metadata_and_then_transactions(store: SyncStore):
+    session = store.create("Paris")
+    session.append(turn(1))
+    lines = [json.loads(line) for line in file_of(store, session.id).read_text("utf-8").splitlines()]
+    assert [line["type"] for line in lines] == ["session", "begin", "message", "message", "commit"]
+    assert {"id", "title", "created", "updated", "version"} <= lines[0].keys()
+    assert lines[1]["tx"] == lines[-1]["tx"]
+    assert lines[-1]["meta"]["sequence"] == 1
+
+
+def test_a_session_is_opened_as_it_was_saved(store: SyncStore):
+    session = store.create()
+    session.state["n"] = 1
+    session.append(turn(1))
+    session.append(turn(2))
+    again = store.open(session.id)
+    assert again.messages == session.messages
+    assert again.state == {"n": 1}
+    assert again.meta == session.meta
+
+
+def test_only_their_owner_can_read_sessions(store: SyncStore):
+    file = file_of(store, store.create().id)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_whoever_comes_second_gets_a_conflict_and_can_go_on(store: SyncStore):
+    first = store.create()
+    second = store.open(first.id)
+    first.append(turn(1))
+    with pytest.raises(SessionConflict, match="Open it again"):
+        second.append(turn(2))
+    second = store.open(first.id)
+    second.append(turn(2))
+    assert texts(store.open(first.id)) == ["question 1", "answer 1", "question 2", "answer 2"]
+
+
+def test_an_append_is_one_write_and_one_sync(store: SyncStore, monkeypatch: pytest.MonkeyPatch):
+    session = store.create()
+    calls: list[str] = []
+    write, sync = os.write, os.fdatasync
+    monkeypatch.setattr(os, "write", lambda *args: (calls.append("write"), write(*args))[1])
+    monkeypatch.setattr(os, "fdatasync", lambda *args: (calls.append("sync"), sync(*args))[1])
+    session.append(turn(1))
+    assert calls == ["write", "sync"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["write", "fdatasync"])
+def test_a_disk_that_fails_costs_nothing_that_was_there(
+    store: SyncStore, monkeypatch: pytest.MonkeyPatch, code: int, call: str
+):
+    session = store.create()
+    session.append(turn(1))
+    before = file_of(store, session.id).read_bytes()
+    write = os.write
+
+    def fail(descriptor: int, data: bytes = b"") -> int:
+        write(descriptor, data[:20])
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(SessionError, match=os.strerror(code)):
+            session.append(turn(2))
+    assert file_of(store, session.id).read_bytes() == before
+    session.append(turn(3))
+    assert texts(store.open(session.id)) == ["question 1", "answer 1", "question 3", "answer 3"]
+
+
+def test_what_cannot_be_taken_back_at_once_is_taken_back_before_the_next_append(
+    store: SyncStore, monkeypatch: pytest.MonkeyPatch
+):
+    session = store.create()
+    session.append(turn(1))
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(SessionError, match="broken"):
+            session.append(turn(2))
+    session.append(turn(3))
+    assert texts(store.open(session.id)) == ["question 1", "answer 1", "question 3", "answer 3"]
+
+
+def test_what_is_no_session_is_refused_and_left_alone(store: SyncStore):
+    store.create(id="good")
+    for name, text in [("foreign", "hello\n"), ("empty", ""), ("list", "[1]\n"), ("other", '{"type":"x"}\n')]:
+        file_of(store, name).write_text(text, "utf-8")
+        with pytest.raises(SessionUnreadable, match="no session of swink"):
+            store.open(name)
+        assert file_of(store, name).read_text("utf-8") == text
+    assert [meta.id for meta in store.list()] == ["good"]
+
+
+def test_a_deleted_session_is_not_found(store: SyncStore):
+    session = store.create()
+    store.delete(session.id)
+    with pytest.raises(SessionNotFound):
+        session.append(turn(1))
+    with pytest.raises(SessionNotFound):
+        store.open(session.id)
+    assert store.list() == []
+
+
+def test_the_directory_of_sessions_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("SWINK_SESSIONS_DIR", str(tmp_path / "mine"))
+    assert sessions_dir() == tmp_path / "mine"
+    monkeypatch.delenv("SWINK_SESSIONS_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert sessions_dir() == tmp_path / "swink" / "sessions"
