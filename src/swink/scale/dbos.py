@@ -1,0 +1,150 @@
+"""Durable agents: runs as workflows of DBOS, which takes them up again after a crash, in any process.
+
+    durable = DurableAgent(make_agent, store, name="support")      before DBOS.launch()
+    result = await durable.run("ticket-17", "Refund order 17.")
+
+DBOS keeps what is to be done, the session what was done: it is the journal of the run, so what holds for an
+agent with a session holds here. A tool that ended never runs again; one that was interrupted runs again only
+if it is idempotent or read-only, and otherwise the model is told that its outcome is unknown.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from swink import Agent
+from swink.checks import check_hook, check_type
+from swink.codec import messages_from_builtins, to_builtins
+from swink.engine.waiting import resolve
+from swink.errors import InvalidContinue, InvalidInput, MisuseError, SessionConflict, SessionNotFound
+from swink.events import final_text
+from swink.extras import install_command
+from swink.memory import Session, Store
+from swink.memory.meta import check_id
+from swink.messages import Input, StopReason, as_messages
+
+if TYPE_CHECKING:
+    from dbos import DBOS
+
+MakeAgent = Callable[[Session], Agent | Awaitable[Agent]]
+
+_names: set[str] = set()
+"""Of all durable agents of the program: DBOS finds the workflow to take up again by its name."""
+
+
+class DurableResult(Struct, frozen=True):
+    """What a durable run came to; its messages are in the session."""
+
+    session: str
+    text: str
+    stop_reason: StopReason
+    reason: str | None = None
+    """Why a policy, a deadline or an approval ended the run."""
+
+
+class DurableAgent:
+    """An agent whose runs are workflows of DBOS.
+
+    `make_agent(session)` returns the agent of one conversation, made with `session=session`; it may be async.
+    It is called once for each run, and again when a run is taken up after a crash, so an agent made with the
+    same code is there again. `store` keeps the sessions, where every process that may take up a run finds
+    them. Make it before `DBOS.launch()`, in each of those processes, with the same name.
+
+    `workflow(session_id, prompt)` is the workflow itself, for queues, schedules and timeouts of DBOS.
+    """
+
+    def __init__(self, make_agent: MakeAgent, store: Store, *, name: str = "agent") -> None:
+        check_hook("make_agent", make_agent)
+        check_type("store", store, Store)
+        if name in _names:
+            raise InvalidInput(f"there is already a durable agent {name!r}; give each its own name=")
+        self._dbos = _load()
+        self._make_agent = make_agent
+        self._store = store
+        self.name = name
+
+        # DBOS puts marks on the function, which a method cannot have.
+        async def workflow(session_id: str, prompt: Any = None) -> dict[str, Any]:
+            return await self._run(session_id, prompt)
+
+        self.workflow = self._dbos.workflow(name=f"swink.{name}")(workflow)
+        _names.add(name)
+
+    async def run(
+        self, workflow_id: str, prompt: Input | None = None, *, session: str | None = None
+    ) -> DurableResult:
+        """Run to the end; the same id again gives the same result, and nothing runs twice.
+
+        The session has the id of the workflow unless `session` names another: a conversation goes on with a
+        new workflow on its session. A run that failed raises its error; continue it without a prompt.
+        """
+        from dbos import SetWorkflowID
+
+        check_id(workflow_id)
+        session = check_id(workflow_id if session is None else session)
+        words = prompt if isinstance(prompt, str | None) else to_builtins(as_messages(prompt))
+        with SetWorkflowID(workflow_id):
+            return msgspec.convert(await self.workflow(session, words), DurableResult)
+
+    async def _run(self, session_id: str, prompt: Any) -> dict[str, Any]:
+        """The workflow: two steps, of which DBOS repeats the one that was interrupted."""
+
+        async def begin() -> int:
+            return (await self._session(session_id)).meta.messages
+
+        # Whoever takes up the run sees by this number whether the prompt is in the session already.
+        first = await self._dbos.run_step_async({"name": "begin"}, begin)
+
+        async def finish() -> dict[str, Any]:
+            return await self._finish(session_id, prompt, first)
+
+        # Preemptible: if the workflow is cancelled or its time is up, the run is aborted in its middle.
+        return await self._dbos.run_step_async({"name": "run", "preemptible": True}, finish)
+
+    async def _finish(self, session_id: str, prompt: Any, first: int) -> dict[str, Any]:
+        session = await self._session(session_id)
+        agent = await resolve(self._make_agent(session))
+        check_type("make_agent()", agent, Agent)
+        is_new = session.meta.messages == first and prompt is not None
+        if is_new and not isinstance(prompt, str):
+            prompt = messages_from_builtins(prompt)
+        try:
+            result = await agent.run(prompt if is_new else None)
+        except InvalidContinue:
+            # The process ended between the last message and the note of DBOS that this was all.
+            result = None
+        await session.aclose()
+        if result is not None:
+            result.raise_for_error()
+            if session.meta.messages == first:
+                raise MisuseError("nothing was saved: make_agent(session) has to pass session= to its Agent")
+        return to_builtins(
+            DurableResult(
+                session_id,
+                final_text(session.messages),
+                "stop" if result is None else result.stop_reason,
+                None if result is None else result.reason,
+            )
+        )
+
+    async def _session(self, id: str) -> Session:
+        """The session, made if need be; a second process may have just made it."""
+        try:
+            return await self._store.open(id)
+        except SessionNotFound:
+            try:
+                return await self._store.create(id=id)
+            except SessionConflict:
+                return await self._store.open(id)
+
+
+def _load() -> "type[DBOS]":
+    try:
+        from dbos import DBOS
+    except ImportError as error:
+        raise MisuseError(
+            f"durable agents need DBOS ({error}); install it with: {install_command('dbos')}"
+        ) from error
+    return DBOS
