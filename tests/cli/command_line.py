@@ -67,6 +67,7 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.here = root / "here"
+        self.sessions = root / "sessions"
         self.home.mkdir()
         self.here.mkdir()
         self.config = self.home / ".config" / "swink"
@@ -84,6 +85,7 @@ class Place:
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
             "SWINK_CACHE_DIR": str(CACHE),
+            "SWINK_SESSIONS_DIR": str(self.sessions),
             "LANG": "C.UTF-8",
             "PYTHONWARNINGS": "error",
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",

@@ -11,6 +11,7 @@ from swink.cli.conversation import make_agent
 from swink.cli.explain import explain
 from swink.cli.interrupts import interruptible
 from swink.cli.output import OutputFailed, check_output, claim_stdout
+from swink.cli.resuming import keeper_of_run
 from swink.cli.terminal import say
 from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
@@ -44,12 +45,25 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _answer(arguments: argparse.Namespace, transcript: Transcript) -> int:
     prompt = read_prompt(arguments.prompt)
-    agent = make_agent(arguments)
-    return run_to_end(answer(agent, prompt, transcript, arguments.deadline))
+    keeper = keeper_of_run(arguments)
+    if keeper is None:
+        return run_to_end(answer(make_agent(arguments), prompt, transcript, arguments.deadline))
+    agent = make_agent(arguments, session=keeper.session)
+    if isinstance(transcript, JsonTranscript):
+        transcript.session = keeper.saved_id
+    try:
+        code = run_to_end(answer(agent, prompt, transcript, arguments.deadline))
+    finally:
+        keeper.tell()
+        if (saved := keeper.saved_id()) is not None:
+            say(f"session {saved}")
+    return code if code or keeper.is_complete else 1
 
 
-async def answer(agent: Agent, prompt: str, transcript: Transcript, deadline: float | None = None) -> int:
-    """Show a run from its start to its end; the exit code."""
+async def answer(
+    agent: Agent, prompt: str | None, transcript: Transcript, deadline: float | None = None
+) -> int:
+    """Show a run from its start to its end, without a prompt the rest of one; the exit code."""
     with interruptible(agent.abort) as interruption:
         try:
             async with agent.stream(prompt, deadline=deadline) as run:

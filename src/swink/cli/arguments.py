@@ -1,6 +1,7 @@
 """The arguments of every command, and the name of its function, whose module is imported when it is used."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from swink import __version__
 from swink.approvals import APPROVAL_WORDS, MEANINGS, parse_approval
 from swink.errors import MisuseError
 
+_AGE = re.compile(r"(\d{1,6})(min|[hdwy])")
+_SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 _FIRST_OPTIONS = ("-h", "--help", "--version")
 _THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
 
@@ -39,6 +42,7 @@ def make_parser() -> "CommandParser":
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands)
     _add_chat(commands)
+    _add_sessions(commands)
     _add_models(commands)
     _add_keys(commands)
     _add_servers(commands)
@@ -87,6 +91,11 @@ def _add_run(commands: Any) -> None:
         default="text",
         help="text: the reply as it arrives (default); json: one event per line, the last one of type result",
     )
+    run.add_argument(
+        "--session",
+        metavar="ID|new",
+        help="go on with a saved session, or begin one; its id is told on stderr (default: nothing is saved)",
+    )
 
 
 def _add_chat(commands: Any) -> None:
@@ -97,11 +106,28 @@ def _add_chat(commands: Any) -> None:
         "talk in the terminal (what swink does without a command)",
     )
     _add_conversation(chat)
+    which = chat.add_mutually_exclusive_group()
+    which.add_argument(
+        "--continue",
+        dest="continue_newest",
+        action="store_true",
+        help="go on with the newest session of this directory",
+    )
+    which.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="go on with a session, by any unique part of its id; without an ID choose from a list",
+    )
+    which.add_argument(
+        "--no-session", action="store_true", help="save nothing (save = false in config.toml: never)"
+    )
 
 
 def _add_conversation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--model", metavar="MODEL", help='"provider:model"; see swink models list')
-    parser.add_argument("-s", "--system", metavar="TEXT", default="", help="the system prompt")
+    parser.add_argument("-s", "--system", metavar="TEXT", help="the system prompt")
     parser.add_argument(
         "-t",
         "--tool",
@@ -125,6 +151,35 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thinking", choices=_THINKING, help="how hard the model thinks")
     parser.add_argument("--temperature", metavar="T", type=_amount, help="randomness of the reply")
     parser.add_argument("--max-tokens", metavar="N", type=_count, help="length limit of each reply")
+
+
+def _add_sessions(commands: Any) -> None:
+    module = "swink.cli.sessions"
+    actions = _group(
+        commands, "sessions", "saved conversations: list, search, export, delete", f"{module}:list_command"
+    )
+    listing = _command(actions, "list", f"{module}:list_command", "all of them, the newest first")
+    listing.add_argument("--json", action="store_true", help="one JSON document instead")
+    show = _with_id(actions, "show", f"{module}:show_command", "what was said in one")
+    show.add_argument("--json", action="store_true", help="one JSON document instead")
+    search = _command(actions, "search", f"{module}:search_command", "messages with some words")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="all of them, or '\"a phrase\"'")
+    search.add_argument("--limit", metavar="N", type=_count, default=20, help="default: %(default)s")
+    search.add_argument("--json", action="store_true", help="one JSON document instead")
+    fork = _with_id(actions, "fork", f"{module}:fork_command", "a new session that begins like another one")
+    fork.add_argument("--at", metavar="N", type=_number, help="with the first N messages (default: all)")
+    tree = _command(actions, "tree", f"{module}:tree_command", "which session was forked from which")
+    tree.add_argument("id", nargs="?", metavar="ID", help="the family of one session only")
+    remove = _command(actions, "rm", f"{module}:remove_command", "delete sessions")
+    remove.add_argument("ids", nargs="*", metavar="ID", help="any unique part of its id")
+    remove.add_argument("--older-than", metavar="AGE", type=_age, help="all not used for so long, e.g. 30d")
+    remove.add_argument("--yes", action="store_true", help="do not ask")
+    rename = _with_id(actions, "rename", f"{module}:rename_command", "give a session another title")
+    rename.add_argument("title", nargs="*", metavar="TITLE")
+    rename.add_argument(
+        "--ask", action="store_true", help="ask a model for the title: one request, at its price"
+    )
+    rename.add_argument("-m", "--model", metavar="MODEL", help="the model to ask (default: the session's)")
 
 
 def _add_models(commands: Any) -> None:
@@ -235,8 +290,14 @@ def _command(commands: Any, name: str, function: str, summary: str) -> argparse.
 def _group(commands: Any, name: str, summary: str, alone: str) -> Any:
     """A command with commands of its own; `alone` is the function that runs without any of them."""
     parser = _parser(commands, name, summary)
-    parser.set_defaults(command=alone, provider=None, debug=False)
+    parser.set_defaults(command=alone, provider=None, json=False, debug=False)
     return parser.add_subparsers(title="commands", metavar="COMMAND")
+
+
+def _with_id(commands: Any, name: str, function: str, summary: str) -> argparse.ArgumentParser:
+    parser = _command(commands, name, function, summary)
+    parser.add_argument("id", metavar="ID", help="any unique part of its id")
+    return parser
 
 
 def _parser(commands: Any, name: str, summary: str) -> CommandParser:
@@ -244,6 +305,19 @@ def _parser(commands: Any, name: str, summary: str) -> CommandParser:
     parser: CommandParser = commands.add_parser(name, help=summary, description=sentence, allow_abbrev=False)
     parser.summary = summary
     return parser
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)
+
+
+def _age(text: str) -> float:
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age; write e.g. 30d, 12h or 2w")
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _count(text: str) -> int:

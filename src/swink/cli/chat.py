@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import importlib
+import os
 import sys
 from contextlib import suppress
 
 from msgspec.structs import replace
 
-from swink import __version__
+from swink import __version__, startup
 from swink.agent import Agent
 from swink.approvals import MEANINGS, parse_approval
 from swink.cli.answering import answer
@@ -16,17 +17,22 @@ from swink.cli.asking import Approver
 from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.interrupts import Terminated, raise_interrupts
+from swink.cli.keeping import Keeper
 from swink.cli.output import check_output
-from swink.cli.terminal import add_style, say
+from swink.cli.past import show_last
+from swink.cli.resuming import keeper_of_chat, what_is_left
+from swink.cli.settings import load_settings
+from swink.cli.terminal import add_style, say, say_in_passing, shorten
+from swink.cli.titles import ask_title
 from swink.cli.transcript import TextTranscript
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError, MisuseError, NotSaved
 from swink.threads import run_to_end, runner_to_end
 
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
 _HELP = """/model [NAME]    show the model, or take another one; the conversation goes on
 /approve [WORD]  show or set when tool calls are asked about: on, smart, off or deny
-/clear           forget the conversation
+/clear           forget the conversation and begin a new one
 /help            this
 /quit            leave; so do Ctrl-D, and Ctrl-C twice
 Ctrl-C           stop the reply"""
@@ -36,71 +42,166 @@ def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
+    keeper = keeper_of_chat(arguments)
     approver = Approver(approval_word(arguments))
-    agent = make_agent(arguments, approver)
+    agent = make_agent(arguments, approver, None if keeper is None else keeper.session)
     print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
     with runner_to_end() as runner:
-        return _talk(agent, approver, runner)
+        return Chat(agent, approver, keeper, runner).talk()
 
 
-def _talk(agent: Agent, approver: Approver, runner: asyncio.Runner) -> int:
-    """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
-    interrupted = False
-    while True:
+class Chat:
+    """One chat: the agent it talks with, and the session that keeps what is said."""
+
+    def __init__(
+        self, agent: Agent, approver: Approver, keeper: Keeper | None, runner: asyncio.Runner
+    ) -> None:
+        self._agent = agent
+        self._approver = approver
+        self._keeper = keeper
+        self._runner = runner
+        self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
+
+    def talk(self) -> int:
+        """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
+        startup.last_words = self._leave_at_once
         try:
-            line = input(_prompt()).strip()
-        except EOFError:
+            interrupted = self._take_up()
+            return self._take_lines(interrupted)
+        finally:
+            startup.last_words = None
+            self._tell()
+            if self._keeper is not None and self._keeper.saved_id() is not None:
+                say(f"to go on: swink --resume {self._keeper.short_id()}")
+
+    def _take_lines(self, interrupted: bool) -> int:
+        while True:
+            try:
+                line = input(_prompt()).strip()
+            except EOFError:
+                print()
+                return 0
+            except Terminated:
+                raise
+            except KeyboardInterrupt:
+                if interrupted:
+                    print()
+                    return 130
+                interrupted = True
+                print("\n(Ctrl-C again, Ctrl-D or /quit leaves)")
+                continue
+            interrupted = False
+            if line in ("/quit", "/exit"):
+                return 0
+            if line.startswith("/"):
+                self._obey(line)
+            elif line:
+                interrupted = self._answer(line)
+
+    def _take_up(self) -> bool:
+        """Show where a resumed conversation is, and finish what was interrupted if that is wanted."""
+        keeper = self._keeper
+        if keeper is None or not keeper.is_resumed:
+            return False
+        conversation = keeper.session.conversation
+        for line in show_last(conversation.messages):
+            print(line)
+        left = list(what_is_left(conversation))
+        if not left:
+            return False
+        say("this conversation was interrupted:")
+        for line in left:
+            print(f"  {shorten(line)}")
+        try:
+            wanted = input("finish it now? [Y/n] ").strip().lower() in ("", "y", "yes")
+        except Terminated:
+            raise
+        except (EOFError, KeyboardInterrupt):
             print()
-            return 0
+            return False
+        return wanted and self._answer(None)
+
+    def _answer(self, prompt: str | None) -> bool:
+        """One run, without a prompt the rest of one; whether it was interrupted."""
+        try:
+            interrupted = self._runner.run(answer(self._agent, prompt, TextTranscript())) > 128
+            if self._asks_title and not interrupted:
+                self._ask_title()
+            return interrupted
+        except NotSaved as error:
+            say(str(error), "warning")
+            return False
+        finally:
+            self._tell()
+
+    def _ask_title(self) -> None:
+        """Ask the model for a title, once, after the first reply."""
+        keeper, messages = self._keeper, self._agent.messages
+        if keeper is None or keeper.saved_id() is None or self._agent.error is not None:
+            return
+        self._asks_title = False
+        say_in_passing("swink: asking for a title …")
+        try:
+            title, _ = self._runner.run(ask_title(self._agent.model, messages))
+            keeper.rename(title)
         except Terminated:
             raise
         except KeyboardInterrupt:
-            if interrupted:
-                print()
-                return 130
-            interrupted = True
-            print("\n(Ctrl-C again, Ctrl-D or /quit leaves)")
-            continue
-        interrupted = False
-        if line in ("/quit", "/exit"):
-            return 0
-        if line.startswith("/"):
-            _obey(agent, approver, line)
-        elif line:
-            interrupted = runner.run(answer(agent, line, TextTranscript())) > 128
+            pass
+        except AgentError as error:
+            say(f"no title from the model: {error}", "dim")
+        finally:
+            say_in_passing("")
 
+    def _tell(self) -> None:
+        if self._keeper is not None:
+            self._keeper.tell()
 
-def _obey(agent: Agent, approver: Approver, line: str) -> None:
-    command, _, rest = line.partition(" ")
-    match command, rest.strip():
-        case "/help", _:
-            print(_HELP)
-        case "/clear", _:
-            agent.clear_messages()
+    def _obey(self, line: str) -> None:
+        command, _, rest = line.partition(" ")
+        match command, rest.strip():
+            case "/help", _:
+                print(_HELP)
+            case "/clear", _:
+                self._clear()
+            case "/model", "":
+                print(self._agent.model)
+            case "/model", name:
+                try:
+                    self._agent.model = replace(parse_model(name), thinking_level=self._agent.thinking_level)
+                except AgentError as error:
+                    say(str(error), "error")
+                else:
+                    print(f"switched to {self._agent.model}")
+            case "/approve", word:
+                try:
+                    self._approver.word = parse_approval(word) if word else self._approver.word
+                except MisuseError as error:
+                    say(str(error), "error")
+                else:
+                    print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
+            case _:
+                print(f"there is no {command}; /help shows what there is")
+
+    def _clear(self) -> None:
+        keeper = self._keeper
+        if keeper is None or keeper.saved_id() is None:
+            self._agent.clear_messages()
             print("(the conversation is forgotten)")
-        case "/model", "":
-            print(agent.model)
-        case "/model", name:
-            try:
-                agent.model = replace(parse_model(name), thinking_level=agent.thinking_level)
-            except AgentError as error:
-                say(str(error), "error")
-            else:
-                print(f"switched to {agent.model}")
-        case "/approve", "":
-            print(f"{approver.word}: {MEANINGS[approver.word]}")
-        case "/approve", text:
-            try:
-                approver.word = parse_approval(text)
-            except MisuseError as error:
-                say(str(error), "error")
-            else:
-                print(f"{approver.word}: {MEANINGS[approver.word]}")
-        case _:
-            print(f"there is no {command}; /help shows what there is")
+            return
+        print(f"(the conversation is forgotten; swink --resume {keeper.short_id()} goes on with it)")
+        self._keeper = keeper.begin()
+        self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
+        self._agent.clear_queues()
+        self._asks_title = load_settings().title == "model"
+
+    def _leave_at_once(self) -> None:
+        """The last words of a process that is ended by a signal while it works."""
+        if self._keeper is not None and (saved := self._keeper.saved_id()) is not None:
+            os.write(2, f"\nswink: to go on: swink --resume {saved}\n".encode())
 
 
 def _prompt() -> str:
@@ -115,6 +216,10 @@ def _prompt() -> str:
 
 def _answer_sample(arguments: argparse.Namespace) -> int:
     """Nobody can type here: show that the model works, and how to ask it something."""
+    if arguments.continue_newest or arguments.resume is not None:
+        keeper = keeper_of_chat(arguments)
+        id = "new" if keeper is None or keeper.saved_id() is None else keeper.short_id()
+        raise MisuseError(f'no terminal to chat in; swink run --session {id} "…" goes on with the session')
     check_output()
     arguments.model = arguments.model or LOCAL
     instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'

@@ -63,7 +63,7 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
         return tuple(str(choice) for choice in action.choices)
     match action.metavar:
         case str(words) if "|" in words:
-            return tuple(words.split("|"))
+            return tuple(word for word in words.split("|") if not word.isupper())
         case "MODEL":
             return tuple(str(spec) for spec in catalog.models())
         case "PROVIDER":

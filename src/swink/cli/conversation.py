@@ -1,37 +1,52 @@
 """The conversation that the arguments describe: an agent with its model, tools, limits and keys."""
 
 import argparse
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from swink import catalog
 from swink.agent import Agent
 from swink.approvals import MODES, ApprovalWord
+from swink.checkpoint import placeholders
 from swink.cli.asking import Approver
-from swink.cli.choice import Choice, choose_model
+from swink.cli.choice import Choice, choose_model, unknown_provider
 from swink.cli.settings import load_settings
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError
+from swink.memory.session import Session
+from swink.messages import ModelSpec
 from swink.policy import Policy
 from swink.stream import StreamFn, StreamOptions
+from swink.tool import Tool
 
 
-def make_agent(arguments: argparse.Namespace, approver: Approver | None = None) -> Agent:
+def make_agent(
+    arguments: argparse.Namespace, approver: Approver | None = None, session: Session | None = None
+) -> Agent:
     """The agent; one line on stderr says which model it has if nobody named one.
 
-    With an approver every call is put to it, so that its word may change later.
+    With an approver every call is put to it, so that its word may change later. A session that goes on keeps
+    its model, thinking level and system prompt unless the arguments say otherwise.
     """
-    catalog.register_provider("local", _local)
-    choice = choose_model(arguments.model)
+    use_local_models()
+    before = None if session is None else session.model
+    choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
     announce(choice)
     word = approval_word(arguments)
-    model = replace(choice.model, thinking_level=arguments.thinking) if arguments.thinking else choice.model
+    thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
+    prompt = arguments.system
+    if prompt is None and session is not None:
+        prompt = session.conversation.system_prompt
+    tools = load_tools(arguments.tool)
     return Agent(
-        model,
-        system_prompt=arguments.system,
-        tools=load_tools(arguments.tool),
+        replace(choice.model, thinking_level=thinking),
+        system_prompt=prompt or "",
+        tools=tools if session is None else [*tools, *_gone(session, tools)],
+        session=cast("Any", session),
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
         policies=_limits(arguments),
         approve=approver or Approver(word),
@@ -39,9 +54,27 @@ def make_agent(arguments: argparse.Namespace, approver: Approver | None = None) 
     )
 
 
+def _as_before(model: ModelSpec) -> Choice:
+    """The model of the session, if its provider is known here."""
+    if not catalog.has_provider(model.provider):
+        raise unknown_provider(str(model))
+    return Choice(model)
+
+
+def _gone(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """What stands in for tools that the conversation used and that are no longer there."""
+    turn = session.conversation.open
+    return placeholders([*session.messages, *([] if turn is None else [turn.reply])], tools)
+
+
 def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
     """When to ask: as the command line says, else as the settings do."""
     return arguments.approve or load_settings().approve
+
+
+def use_local_models() -> None:
+    """Let agents have local models, whose loading is shown."""
+    catalog.register_provider("local", _local)
 
 
 def announce(choice: Choice) -> None:

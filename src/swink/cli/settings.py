@@ -2,11 +2,13 @@
 
 config.toml    default_model = "provider:model"
                approve = "on" | "smart" | "off" | "deny"
+               save = true | false
+               title = "words" | "model"
 """
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -14,7 +16,8 @@ from swink.approvals import APPROVAL_WORDS, ApprovalWord, parse_approval
 from swink.errors import MisuseError
 from swink.keys.store import config_dir
 
-KNOWN = ("default_model", "approve")
+KNOWN = ("default_model", "approve", "save", "title")
+TITLES = ("words", "model")
 
 
 class UserSettings(Struct, frozen=True):
@@ -23,6 +26,8 @@ class UserSettings(Struct, frozen=True):
     path: Path
     default_model: str | None = None
     approve: ApprovalWord = "smart"
+    save: bool = True
+    title: Literal["words", "model"] = "words"
     unknown: tuple[str, ...] = ()
 
     def describe_unknown(self) -> str:
@@ -44,9 +49,13 @@ def load_settings() -> UserSettings:
         raise MisuseError(
             f'{path}: default_model takes a text, e.g. default_model = "anthropic:claude-sonnet-4-6"'
         )
-    return UserSettings(
-        path, model, _approval(path, data.get("approve", "smart")), tuple(sorted(set(data) - set(KNOWN)))
-    )
+    save, title = data.get("save", True), data.get("title", "words")
+    if not isinstance(save, bool):
+        raise MisuseError(f"{path}: save takes true or false, without quotes, e.g. save = false")
+    if title not in TITLES:
+        raise MisuseError(f'{path}: title takes one of {", ".join(TITLES)}, e.g. title = "words"')
+    approve = _approval(path, data.get("approve", "smart"))
+    return UserSettings(path, model, approve, save, title, tuple(sorted(set(data) - set(KNOWN))))
 
 
 def _approval(path: Path, value: Any) -> ApprovalWord:

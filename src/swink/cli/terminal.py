@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import unicodedata
 from typing import Literal, TextIO
 
 from swink.redact import redact_text
@@ -48,18 +49,40 @@ def strip_controls(text: str) -> str:
 
 
 def shorten(text: str, room: int | None = None) -> str:
-    """The text in one line of at most `room` characters, by default what fits the terminal."""
+    """The text in one line of at most `room` columns, by default what fits the terminal."""
     room = room or max(40, shutil.get_terminal_size().columns - 1)
     line = " ".join(strip_controls(text).split())
-    return line if len(line) <= room else f"{line[: room - 1]}…"
+    if width_of(line) <= room:
+        return line
+    if line.isascii():
+        return f"{line[: room - 1]}…"
+    kept, left = "", room - 1
+    for character in line:
+        left -= width_of(character)
+        if left < 0:
+            break
+        kept += character
+    return f"{kept}…"
+
+
+def width_of(text: str) -> int:
+    """How many columns of a terminal the text takes: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
 
 
 def table(rows: list[tuple[str, ...]], numbers: tuple[int, ...] = ()) -> str:
     """Rows in columns; those whose index is in `numbers` are aligned to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(width_of(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if index in numbers else cell.ljust(width)
+            " " * (width - width_of(cell)) + cell
+            if index in numbers
+            else cell + " " * (width - width_of(cell))
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -116,6 +116,7 @@ class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
     error: str | None = None
     error_kind: str | None = None
     reason: str | None = None
+    session: str | None = None
 
 
 class JsonTranscript:
@@ -124,6 +125,8 @@ class JsonTranscript:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._ended = False
+        self.session: Callable[[], str | None] = lambda: None
+        """The id of the session that the run is saved in."""
 
     def show(self, event: AgentEvent) -> None:
         """Take the next event."""
@@ -144,6 +147,7 @@ class JsonTranscript:
                     result.error,
                     result.error_kind,
                     result.reason,
+                    self.session(),
                 )
             )
         )

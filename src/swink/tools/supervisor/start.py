@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 else:
     import aftermath
     import confinement
-    import memory
     import reservation
     import tree
+
+    import memory
 
 POLL = 0.1
 """Seconds between two looks at memory, process count, disk and the guardian."""

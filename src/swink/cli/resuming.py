@@ -1,0 +1,123 @@
+"""Which session a command goes on with, and what is left to do in it.
+
+swink                        a new one, unless --no-session or save = false
+swink --continue             the newest one of this directory; a new one if there is none
+swink --resume [ID]          that one, or one that is chosen from a list
+swink run --session ID|new   that one, or a new one; without the option none
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+
+from swink.cli.asking import format_call
+from swink.cli.keeping import Keeper, open_store
+from swink.cli.session_lines import list_lines, short_ids, title_line, working_directory
+from swink.cli.settings import load_settings
+from swink.cli.terminal import add_style, say
+from swink.errors import AgentError, MisuseError
+from swink.memory.backend import Stored
+from swink.memory.store import SyncStore
+from swink.messages import ToolResultMessage, UserMessage
+from swink.records import Conversation
+
+_CHOICE = 10
+_TIMES = 3
+_NUMBER = 4
+"""Columns of the numbers before a list."""
+
+
+def keeper_of_chat(arguments: argparse.Namespace) -> Keeper | None:
+    """Where the chat is saved; None if it is not."""
+    if arguments.continue_newest:
+        return _newest(open_store())
+    if arguments.resume is not None:
+        store = open_store()
+        return Keeper(store, _read(store, arguments.resume or _choose(store)))
+    if arguments.no_session or not load_settings().save:
+        return None
+    try:
+        return Keeper(open_store())
+    except (AgentError, OSError) as error:
+        say(f"this conversation is not saved: {error}", "warning")
+        return None
+
+
+def keeper_of_run(arguments: argparse.Namespace) -> Keeper | None:
+    """Where `swink run` saves; None if it does not."""
+    if arguments.session is None:
+        return None
+    store = open_store()
+    return Keeper(store) if arguments.session == "new" else Keeper(store, _read(store, arguments.session))
+
+
+def what_is_left(conversation: Conversation) -> Iterator[str]:
+    """What an interrupted turn left undone, a line each."""
+    turn = conversation.open
+    last = conversation.messages[-1] if conversation.messages else None
+    if turn is not None:
+        for call in turn.reply.tool_calls:
+            state = (
+                "finished"
+                if call.id in turn.results
+                else "waits for your approval"
+                if call.id in turn.pending
+                else "outcome unknown"
+                if call.id in turn.started
+                else "not started"
+            )
+            yield f"{format_call(call.name, call.arguments)}: {state}"
+    elif isinstance(last, UserMessage):
+        yield "the last prompt has no answer yet"
+    elif isinstance(last, ToolResultMessage):
+        yield "the last results of tools have no answer yet"
+    queued = len(conversation.steering) + len(conversation.follow_up)
+    if queued:
+        yield "1 message is still queued" if queued == 1 else f"{queued} messages are still queued"
+
+
+def _newest(store: SyncStore) -> Keeper:
+    here = working_directory()
+    metas = store.list(limit=1, directory=here) if here is not None else []
+    if metas:
+        return Keeper(store, store.read(metas[0].id))
+    say("no session of this directory yet; this is a new one (swink --resume shows those of others)")
+    return Keeper(store)
+
+
+def _read(store: SyncStore, part: str) -> Stored:
+    return store.read(store.find(part))
+
+
+def _choose(store: SyncStore) -> str:
+    """The id that somebody picks from a list."""
+    metas = store.list(limit=_CHOICE)
+    if not metas:
+        raise MisuseError("there are no sessions yet; swink begins one")
+    ids = short_ids([meta.id for meta in store.list()])
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        newest = "; ".join(f"{ids[meta.id]} ({title_line(meta, 40)})" for meta in metas[:5])
+        raise MisuseError(
+            f"--resume needs an ID where there is no terminal to choose on; the newest: {newest}"
+        )
+    head, *lines = list_lines(metas, shutil.get_terminal_size().columns - _NUMBER).splitlines()
+    print(add_style(f"{'':{_NUMBER}}{head}", "bold", sys.stdout))
+    for number, line in enumerate(lines, 1):
+        print(f"{number:2}  {line}")
+    for _ in range(_TIMES):
+        try:
+            answer = input("which one? number or ID, Enter for the first, q to leave: ").strip()
+        except EOFError:
+            answer = "q"
+        if answer in ("q", "quit"):
+            raise SystemExit(0)
+        if answer.isdecimal() and 0 < int(answer) <= len(metas):
+            return metas[int(answer) - 1].id
+        if not answer:
+            return metas[0].id
+        try:
+            return store.find(answer)
+        except AgentError as error:
+            say(str(error), "error")
+    raise MisuseError("no session was chosen")
