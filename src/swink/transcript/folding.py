@@ -1,0 +1,407 @@
+"""Folding: events or records in, blocks out; a run that was watched and its saved session give the same ones.
+
+A delta only adds to the text of a block that grows; the block itself is made when somebody looks.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from swink.events import (
+    AgentEnd,
+    AgentEvent,
+    ApprovalRequested,
+    ApprovalResolved,
+    ContextCompacted,
+    MessageDiscarded,
+    MessageEnd,
+    MessageUpdate,
+    ModelFallback,
+    NestedEvent,
+    RetryScheduled,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ToolResult,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
+from swink.records import (
+    CallEnded,
+    CallStarted,
+    Compaction,
+    Conversation,
+    CustomSaved,
+    MessageSaved,
+    OpenTurn,
+    PendingApproval,
+    Record,
+    TurnOpened,
+)
+from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta
+from swink.tool import FINAL_OUTPUT
+from swink.transcript.blocklist import BlockList, Changes
+from swink.transcript.blocks import (
+    AgentStopped,
+    Block,
+    Compacted,
+    Custom,
+    Discarded,
+    Fallback,
+    Notice,
+    NoticeBlock,
+    PromptBlock,
+    ReplyBlock,
+    Retrying,
+    ThinkingBlock,
+    ToolBlock,
+    ToolState,
+)
+from swink.transcript.replies import Totals, blocks_of
+
+_OUTPUT = 20_000
+"""Characters of a running tool's output that are kept, the last ones."""
+_ENDINGS: tuple[tuple[str, ToolState], ...] = (
+    ("tool call cancelled", "cancelled"),
+    ("tool call rejected", "rejected"),
+    ("tool call not run", "rejected"),
+)
+"""How the results of calls begin that never ran, or not to their end."""
+
+
+class _Growing:
+    """A block of the reply that is being streamed."""
+
+    __slots__ = ("id", "is_seen", "kind", "parts", "place")
+
+    def __init__(self, id: str, kind: type[Delta], place: int) -> None:
+        self.id = id
+        self.kind = kind
+        self.place = place
+        self.parts: list[str] = []
+        self.is_seen = True
+
+    @property
+    def text(self) -> str:
+        text = "".join(self.parts)
+        self.parts = [text]
+        return text
+
+    @property
+    def block(self) -> Block:
+        if self.kind is TextDelta:
+            return ReplyBlock(self.id, self.text, is_complete=False)
+        if self.kind is ThinkingDelta:
+            return ThinkingBlock(self.id, self.text, is_complete=False)
+        return ToolBlock(self.id, "", "", partial=self.text)
+
+
+class Transcript:
+    """A conversation for people: `take` events as they come, or begin with what a session has.
+
+    `clock` gives the durations; it is never asked for a time of day.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._blocks = BlockList()
+        self._count = 0
+        """Of the messages so far: the number of the next one."""
+        self._passing = 0
+        self._compactions = 0
+        self._in_context = 0
+        self._before = self._totals = Totals()
+        self._begin_reply()
+        self._is_open = False
+        self._inside: dict[str, dict[str, Transcript]] = {}
+
+    @classmethod
+    def of(cls, source: Conversation | Iterable[Record]) -> "Transcript":
+        """The transcript of a saved session; events of a run that continues it may follow."""
+        transcript = cls()
+        if isinstance(source, Conversation):
+            for number, message in source.everything.items():
+                transcript._count = number
+                transcript._take_message(message)
+            if source.open is not None:
+                transcript._take_open(source.open)
+        else:
+            for record in source:
+                transcript.take_record(record)
+        return transcript
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All blocks as they are now, in order."""
+        self._grow()
+        return tuple(self._blocks.items)
+
+    @property
+    def totals(self) -> Totals:
+        """Prompts, tokens, cost and the size of the context so far."""
+        return self._totals
+
+    @property
+    def version(self) -> int:
+        """It grows with every change."""
+        self._grow()
+        return self._blocks.version
+
+    def since(self, version: int) -> Changes:
+        """What changed after a version; since 0 it is everything. The cost is that of what changed."""
+        self._grow()
+        return self._blocks.since(version)
+
+    def inside(self, block: ToolBlock) -> "Mapping[str, Transcript]":
+        """The agents that a call runs, by their names; only of a run one watched."""
+        return self._inside.get(block.id, {})
+
+    def take(self, event: AgentEvent) -> None:
+        """Add what happened next in a run."""
+        if type(event) is MessageUpdate:
+            delta = event.delta
+            growing = self._growing.get(delta.index) or self._begin_block(delta)
+            growing.parts.append(delta.json if isinstance(delta, ToolCallDelta) else delta.text)
+            if growing.is_seen:
+                growing.is_seen = False
+                self._unseen.append(growing)
+            return
+        action = self._actions.get(type(event))
+        if action is not None:
+            action(self, event)
+
+    def take_record(self, record: Record) -> None:
+        """Add what comes next in a saved session."""
+        match record:
+            case MessageSaved(message, number) | CustomSaved(message, number):
+                self._count = number if number >= 0 else self._count
+                self._take_message(message)
+            case TurnOpened(reply):
+                self._take_reply(reply)
+            case CallStarted(call_id):
+                self._change(call_id, state="running")
+            case CallEnded(call_id, result):
+                self._settle(call_id, result)
+            case PendingApproval(call_id):
+                self._change(call_id, state="approval")
+            case Compaction():
+                self._compact(record)
+            case _:
+                pass
+
+    def _take_message(self, message: Message) -> None:
+        match message:
+            case UserMessage(content, timestamp):
+                self._blocks.append(PromptBlock(str(self._count), content, timestamp))
+                self._totals = replace(self._totals, prompts=self._totals.prompts + 1)
+            case CustomMessage(kind, data, timestamp):
+                self._blocks.append(NoticeBlock(str(self._count), Custom(kind, data), timestamp))
+            case ToolResultMessage():
+                self._take_result(message)
+            case AssistantMessage():
+                self._take_reply(message)
+                self._is_open = False
+                self._before, self._totals = self._totals, self._totals.plus(message)
+        self._count += 1
+        self._in_context += 1
+
+    def _take_open(self, turn: OpenTurn) -> None:
+        self._take_reply(turn.reply)
+        for call_id in turn.started:
+            self._change(call_id, state="running")
+        for call_id in turn.pending:
+            self._change(call_id, state="approval")
+        for call_id, result in turn.results.items():
+            self._settle(call_id, result)
+
+    def _compact(self, record: Compaction) -> None:
+        kept = [item for item in record.kept if isinstance(item, int)]
+        summary = "\n\n".join(text_of(item.content) for item in record.kept if not isinstance(item, int))
+        dropped = max(0, self._in_context - len(kept))
+        self._compactions += 1
+        self._in_context = len(record.kept)
+        about = Compacted(dropped, record.tokens_before, record.tokens_after, summary)
+        self._blocks.append(NoticeBlock(f"c{self._compactions}", about))
+
+    # The reply that streams, or whose tools run
+
+    def _begin_reply(self) -> None:
+        """Forget the reply before: its blocks do not change any more."""
+        self._reply: AssistantMessage | None = None
+        self._number = self._count
+        self._place = len(self._blocks)
+        """Where its blocks begin."""
+        self._is_open = True
+        """Until its message is there; what is shown of it before is replaced then."""
+        self._growing: dict[int, _Growing] = {}
+        self._unseen: list[_Growing] = []
+        self._calls: dict[str, int] = {}
+        self._since: float | None = None
+
+    def _begin_block(self, delta: Delta) -> _Growing:
+        if not self._growing:
+            self._begin_reply()
+            self._since = self._clock()
+        id = f"{self._number}.{delta.index}"
+        growing = self._growing[delta.index] = _Growing(id, type(delta), len(self._blocks))
+        self._blocks.append(growing.block)
+        return growing
+
+    def _grow(self) -> None:
+        for growing in self._unseen:
+            growing.is_seen = True
+            self._blocks.put(growing.place, growing.block)
+        self._unseen.clear()
+
+    def _take_reply(self, reply: AssistantMessage) -> None:
+        """Put a complete reply in the place of what streamed, or of what the journal had of it."""
+        if not self._is_open:
+            self._begin_reply()
+        seconds = None if self._since is None else self._clock() - self._since
+        self._reply = reply
+        self._replace(blocks_of(reply, self._number, seconds))
+
+    def _replace(self, blocks: Iterable[Block]) -> None:
+        """Other blocks for the reply; what is known of its calls stays."""
+        own = f"{self._number}."
+        shown = self._blocks.items[self._place :]
+        known = {block.call_id: block for block in shown if isinstance(block, ToolBlock)}
+        others = [block for block in shown if not block.id.startswith(own)]
+        self._growing, self._unseen, self._calls = {}, [], {}
+        self._blocks.cut(self._place)
+        for block in blocks:
+            if isinstance(block, ToolBlock):
+                self._calls[block.call_id] = len(self._blocks)
+                if (before := known.get(block.call_id)) is not None and before.is_settled:
+                    block = replace(before, id=block.id, timestamp=block.timestamp)
+            self._blocks.append(block)
+        for block in others:
+            self._blocks.append(block)
+
+    def _end_turn(self, event: TurnEnd) -> None:
+        """A policy may have replaced the reply."""
+        if self._reply is not None and event.message is not self._reply and event.message != self._reply:
+            self._reply = event.message
+            self._totals = self._before.plus(event.message)
+            self._replace(blocks_of(event.message, self._number, None))
+
+    def _end_run(self, event: AgentEnd) -> None:
+        calls = [self._call(call_id) for call_id in self._calls]
+        has_output = any(call and call.name == FINAL_OUTPUT and call.state == "done" for call in calls)
+        if event.reason is not None and not has_output:
+            self._note(AgentStopped(event.reason))
+
+    def _discard(self, event: MessageDiscarded) -> None:
+        text = "".join(growing.text for growing in self._growing.values() if growing.kind is TextDelta)
+        self._blocks.cut(self._place)
+        self._begin_reply()
+        self._is_open = False
+        self._note(Discarded(event.attempt, event.reason, text))
+
+    # Its calls
+
+    def _start(self, event: ToolExecutionStart) -> None:
+        asked = self._call(event.call_id)
+        if asked is not None:
+            ran_with = None if asked.arguments == event.arguments else event.arguments
+            self._change(event.call_id, state="running", ran_with=ran_with, started=self._clock())
+
+    def _report(self, event: ToolExecutionUpdate) -> None:
+        block, update = self._call(event.call_id), event.update
+        if isinstance(update, NestedEvent):
+            self._enter("" if block is None else block.id, update)
+            self._change(event.call_id)
+        elif isinstance(update, str) and block is not None:
+            self._change(event.call_id, output=(block.output + update)[-_OUTPUT:])
+        else:
+            self._change(event.call_id, progress=update)
+
+    def _enter(self, id: str, nested: NestedEvent) -> None:
+        """Let the transcript of the agent take its event, or hand it on to the agent further in."""
+        name, *further = nested.path
+        inner = self._inside.setdefault(id, {}).setdefault(name, Transcript(clock=self._clock))
+        if not further:
+            inner.take(nested.event)
+            return
+        calls = nested.calls[1:]
+        event = NestedEvent(tuple(further), nested.event, calls)
+        inner.take(ToolExecutionUpdate(calls[0] if calls else "", further[0], event))
+
+    def _settle(self, call_id: str, result: ToolResult | ToolResultMessage) -> None:
+        block = self._call(call_id)
+        if block is None:
+            return
+        duration = None if block.started is None else self._clock() - block.started
+        self._change(
+            call_id,
+            content=result.content,
+            details=result.details,
+            state=_state_of(result),
+            duration=duration if block.duration is None else block.duration,
+        )
+
+    def _take_result(self, message: ToolResultMessage) -> None:
+        if message.tool_call_id in self._calls:
+            self._settle(message.tool_call_id, message)
+            return
+        block = ToolBlock(str(self._count), message.tool_call_id, message.tool_name)
+        self._calls[block.call_id] = len(self._blocks)
+        self._blocks.append(block)
+        self._settle(block.call_id, message)
+
+    def _call(self, call_id: str) -> ToolBlock | None:
+        place = self._calls.get(call_id)
+        block = None if place is None else self._blocks.items[place]
+        return block if isinstance(block, ToolBlock) else None
+
+    def _change(self, call_id: str, **fields: Any) -> None:
+        block = self._call(call_id)
+        if block is not None:
+            changed = replace(block, **fields)
+            if not fields or changed != block:
+                self._blocks.put(self._calls[call_id], changed)
+
+    def _note(self, notice: Notice) -> None:
+        """A notice of something that no session has."""
+        self._passing += 1
+        self._blocks.append(NoticeBlock(f"~{self._passing}", notice))
+
+    _actions: ClassVar[dict[type, Callable[["Transcript", Any], None]]] = {
+        MessageEnd: lambda self, event: self._take_message(event.message),
+        MessageDiscarded: _discard,
+        RetryScheduled: lambda self, event: self._note(Retrying(event.attempt, event.delay, event.error)),
+        ModelFallback: lambda self, event: self._note(Fallback(event.from_model, event.to_model)),
+        ContextCompacted: lambda self, event: self._note(_compacted(event)),
+        ApprovalRequested: lambda self, event: self._change(event.call_id, state="approval"),
+        ApprovalResolved: lambda self, event: self._change(event.call_id, state="waiting"),
+        ToolExecutionStart: _start,
+        ToolExecutionUpdate: _report,
+        ToolExecutionEnd: lambda self, event: self._settle(event.call_id, event.result),
+        TurnEnd: _end_turn,
+        AgentEnd: _end_run,
+    }
+    """A table, because it is faster than a `match`."""
+
+
+def _state_of(result: ToolResult | ToolResultMessage) -> ToolState:
+    if not result.is_error:
+        return "done"
+    text = result.text
+    for beginning, state in _ENDINGS:
+        if text.startswith(beginning):
+            return state
+    return "failed"
+
+
+def _compacted(event: ContextCompacted) -> Compacted:
+    report = event.report
+    return Compacted(report.dropped, report.tokens_before, report.tokens_after)
