@@ -319,7 +319,7 @@ def test_what_is_deleted_is_not_found_any_more(store: SqliteStore):
     assert [hit.session for hit in store.sync.search("apples")] == [kept.id]
     connection = connection_of(store)
     assert connection.execute("SELECT count(*) FROM records").fetchone() == (1,)
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (1,)
+    assert connection.execute("SELECT count(*) FROM words").fetchone() == (1,)
 
 
 @pytest.mark.parametrize(

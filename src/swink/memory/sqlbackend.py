@@ -1,32 +1,35 @@
 """A backend over an SQL database: what SQLite and PostgreSQL have in common.
 
-    sessions    key, id, updated, directory, meta (JSON), stamp (of the last append), token, holder, until
-    records     key, session, record (JSON)
-    messages    key, session, number, role, timestamp: what can be searched; the words are the database's own
-    checkpoints key, name, data (JSON)
+    sessions     key, id, updated, directory, meta (JSON), stamp (of the last append), token, holder, until
+    records      key, session, version, record (JSON); number, role and timestamp of one that is a message
+    checkpoints  key, name, saved, data (JSON)
 
-`token`, `holder` and `until` are the lease of the worker that has claimed a session.
+`token`, `holder` and `until` are the lease of the worker that has claimed a session. The index of words is
+each database's own.
 """
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.errors import SessionBusy, SessionConflict, SessionNotFound, SessionUnreadable
 from swink.jsondata import clean, encode
 from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import VERSION, SessionMeta, grown
+from swink.memory.migrations import check_version, migrated
+from swink.memory.searching import Phrase, phrases_of, searchable, snippet, words_of
 from swink.records import CustomSaved, MessageSaved, Record, decode_record, encode_record
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-SEARCHED = 100_000
-"""Characters of a message that can be searched; PostgreSQL takes a megabyte of words."""
+SEARCHED = 1_000_000
+"""Characters of a message that can be searched."""
 
 
 class Rows(Protocol):
@@ -61,16 +64,16 @@ class Database(Protocol):
         """Read in one transaction, which sees one moment."""
         ...
 
-    def index(self, connection: Connection, key: int, texts: "Sequence[Searched]") -> None:
-        """Make messages of a session searchable."""
+    def add(self, connection: Connection, key: int, lines: "Sequence[Line]") -> None:
+        """Add records to a session, and their words to the index."""
         ...
 
-    def find(self, connection: Connection, query: Query) -> list[Any]:
-        """(session id, metadata, number, role, timestamp, snippet) of messages, the best first."""
+    def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
+        """(session id, its metadata, version, record) of messages with all the phrases, the best first."""
         ...
 
     def forget(self, connection: Connection, key: int) -> None:
-        """Take the messages of a session out of the search."""
+        """Remove the records of a session, and their words."""
         ...
 
     def close(self) -> None:
@@ -78,13 +81,14 @@ class Database(Protocol):
         ...
 
 
-class Searched(Struct, frozen=True):
-    """What a search can find of a message."""
+class Line(Struct, frozen=True):
+    """A record as it is stored; `words` are those by which a message is found."""
 
-    number: int
-    role: str
-    timestamp: float
-    text: str
+    record: str
+    number: int | None = None
+    role: str | None = None
+    timestamp: float | None = None
+    words: Sequence[str] = ()
 
 
 class _Row(Struct, frozen=True):
@@ -137,12 +141,12 @@ class SqlBackend:
             if row is None:
                 raise _not_found(id)
             lines = connection.execute(
-                "SELECT record FROM records WHERE session = ? ORDER BY key", (row[0],)
+                "SELECT record, version FROM records WHERE session = ? ORDER BY key", (row[0],)
             ).fetchall()
             return row[1], lines
 
         meta, lines = self.database.look(work)
-        return Stored(_meta(id, meta), [_record(id, line) for (line,) in lines])
+        return Stored(_meta(id, meta), [_record(id, *line) for line in lines])
 
     def append(
         self,
@@ -190,15 +194,20 @@ class SqlBackend:
 
     def search(self, query: Query) -> list[Hit]:
         """Messages, the best first."""
-        rows = self.database.look(lambda connection: self.database.find(connection, query))
-        return [Hit(id, _meta(id, meta).title, *found) for id, meta, *found in rows]
+        phrases = phrases_of(clean(query.text))
+        if not phrases:
+            return []
+        rows = self.database.look(lambda connection: self.database.find(connection, phrases, query))
+        return [
+            _hit(_meta(id, meta), _record(id, record, version), phrases) for id, meta, version, record in rows
+        ]
 
     def rename(self, id: str, title: str) -> SessionMeta:
         """Give it another title; the sequence stays, so that nobody who writes is disturbed."""
 
         def work(connection: Connection) -> SessionMeta:
             row = self._row(connection, id)
-            meta = msgspec.structs.replace(row.meta, title=title)
+            meta = replace(row.meta, title=title)
             connection.execute("UPDATE sessions SET meta = ? WHERE key = ?", (_encoded(meta), row.key))
             return meta
 
@@ -213,7 +222,6 @@ class SqlBackend:
             if row is None:
                 raise _not_found(id)
             self.database.forget(connection, row[0])
-            connection.execute("DELETE FROM records WHERE session = ?", row)
             connection.execute("DELETE FROM sessions WHERE key = ?", row)
 
         self.database.run(work)
@@ -262,24 +270,22 @@ class SqlBackend:
         return _Row(key, _meta(id, meta), *rest)
 
     def _add(self, connection: Connection, key: int, records: Sequence[Record]) -> None:
-        if not records:
-            return
-        connection.executemany(
-            "INSERT INTO records (session, record) VALUES (?, ?)",
-            [(key, encode_record(record).decode()) for record in records],
-        )
-        if texts := list(searched(records)):
-            self.database.index(connection, key, texts)
+        if records:
+            self.database.add(connection, key, [*map(_line, records)])
 
 
-def searched(records: Sequence[Record]) -> Iterator[Searched]:
-    """What of these records a search can find."""
-    for record in records:
-        if isinstance(record, MessageSaved | CustomSaved):
-            message = record.message
-            text = clean(getattr(message, "text", "")[:SEARCHED]).replace("\0", " ")
-            if text:
-                yield Searched(record.number, message.role, message.timestamp, text)
+def filters_of(query: Query) -> tuple[str, list[Any]]:
+    """The conditions of a query on the table of records, and their values."""
+    wanted: list[tuple[str, Any]] = [
+        ("timestamp > ?", query.after),
+        ("timestamp < ?", query.before),
+        ("sessions.id = ?", query.session),
+        ("role = ?", query.role),
+    ]
+    return (
+        "".join(f" AND {condition}" for condition, value in wanted if value is not None),
+        [value for _, value in wanted if value is not None],
+    )
 
 
 def _check_claim(id: str, row: _Row, token: int | None) -> None:
@@ -313,20 +319,38 @@ def _directory(directory: str | None) -> str | None:
     return None if directory is None else clean(directory).replace("\0", " ")
 
 
+def _line(record: Record) -> Line:
+    text = encode_record(record).decode()
+    if not isinstance(record, MessageSaved | CustomSaved):
+        return Line(text)
+    message = record.message
+    words = words_of(clean(searchable(message)[:SEARCHED]))
+    return Line(text, record.number, message.role, message.timestamp, words)
+
+
+def _hit(meta: SessionMeta, record: Record, phrases: Sequence[Phrase]) -> Hit:
+    assert isinstance(record, MessageSaved | CustomSaved)
+    message = record.message
+    text = snippet(searchable(message), phrases)
+    return Hit(meta.id, meta.title, record.number, message.role, message.timestamp, text)
+
+
 def _meta(id: str, text: str) -> SessionMeta:
+    where = f"session {id}"
     try:
         meta = msgspec.json.decode(text, type=SessionMeta)
+        if check_version(meta.version, where) == VERSION:
+            return meta
+        return msgspec.convert(migrated(msgspec.json.decode(text), meta.version), SessionMeta)
     except (msgspec.DecodeError, TypeError) as error:
-        raise SessionUnreadable(f"session {id} is damaged: {error}") from error
-    if meta.version > VERSION:
-        raise SessionUnreadable(
-            f"session {id} has version {meta.version}, and this release knows {VERSION}: update swink"
-        )
-    return meta
+        raise SessionUnreadable(f"{where} is damaged: {error}") from error
 
 
-def _record(id: str, line: str) -> Record:
+def _record(id: str, text: str, version: int) -> Record:
+    where = f"session {id}"
     try:
-        return decode_record(line)
+        if check_version(version, where) < VERSION:
+            text = encode(migrated(msgspec.json.decode(text), version)).decode()
+        return decode_record(text)
     except (msgspec.DecodeError, TypeError) as error:
-        raise SessionUnreadable(f"session {id} has a record that cannot be read: {error}") from error
+        raise SessionUnreadable(f"{where} has a record that cannot be read: {error}") from error

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from swink.errors import SessionBusy, SessionError, SessionUnreadable
-from swink.jsondata import clean
 from swink.memory.backend import Query
-from swink.memory.sqlbackend import Connection, Searched
+from swink.memory.meta import VERSION
+from swink.memory.searching import Phrase
+from swink.memory.sqlbackend import Connection, Line, filters_of
 
 T = TypeVar("T")
 
@@ -30,14 +31,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             token INTEGER NOT NULL DEFAULT 0, holder TEXT NOT NULL DEFAULT '', until REAL NOT NULL DEFAULT 0
         )""",
         "CREATE INDEX sessions_updated ON sessions (updated)",
-        "CREATE TABLE records (key INTEGER PRIMARY KEY, session INTEGER NOT NULL, record TEXT NOT NULL)",
-        "CREATE INDEX records_session ON records (session)",
-        """CREATE TABLE messages (
-            key INTEGER PRIMARY KEY, session INTEGER NOT NULL, number INTEGER NOT NULL,
-            role TEXT NOT NULL, timestamp REAL NOT NULL
+        """CREATE TABLE records (
+            key INTEGER PRIMARY KEY, session INTEGER NOT NULL, version INTEGER NOT NULL, record TEXT NOT NULL,
+            number INTEGER, role TEXT, timestamp REAL
         )""",
-        "CREATE INDEX messages_session ON messages (session)",
-        "CREATE VIRTUAL TABLE texts USING fts5 (text)",
+        "CREATE INDEX records_session ON records (session)",
+        "CREATE VIRTUAL TABLE words USING fts5 (text,"
+        """ tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* S* Co'")""",
         """CREATE TABLE checkpoints (
             key INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, saved REAL NOT NULL, data TEXT NOT NULL
         )""",
@@ -69,37 +69,36 @@ class SqliteFile:
         """Read in one transaction, which sees one moment."""
         return self._transact("BEGIN", work, None)
 
-    def index(self, connection: Connection, key: int, texts: Sequence[Searched]) -> None:
-        """Make messages of a session searchable."""
-        last = connection.execute("SELECT coalesce(max(key), 0) FROM messages").fetchone()[0]
+    def add(self, connection: Connection, key: int, lines: Sequence[Line]) -> None:
+        """Add records to a session, and their words to the index."""
+        (last,) = connection.execute("SELECT coalesce(max(key), 0) FROM records").fetchone()
         connection.executemany(
-            "INSERT INTO messages (key, session, number, role, timestamp) VALUES (?, ?, ?, ?, ?)",
-            [(last + place, key, *_place(text)) for place, text in enumerate(texts, 1)],
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (place, key, VERSION, line.record, line.number, line.role, line.timestamp)
+                for place, line in enumerate(lines, last + 1)
+            ],
         )
         connection.executemany(
-            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            [(last + place, text.text) for place, text in enumerate(texts, 1)],
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            [(place, " ".join(line.words)) for place, line in enumerate(lines, last + 1) if line.words],
         )
 
-    def find(self, connection: Connection, query: Query) -> list[Any]:
-        """(session id, metadata, number, role, timestamp, snippet) of messages, the best first."""
-        words = fts_query(query.text)
-        if not words:
-            return []
+    def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
+        """(session id, its metadata, version, record) of messages with all the phrases, the best first."""
         filters, values = filters_of(query)
         return connection.execute(
-            "SELECT sessions.id, sessions.meta, number, role, timestamp,"
-            " snippet(texts, 0, '«', '»', '…', 24) FROM texts JOIN messages ON messages.key = texts.rowid"
-            f" JOIN sessions ON sessions.key = messages.session WHERE texts MATCH ?{filters}"
-            " ORDER BY rank, timestamp DESC LIMIT ?",
-            (words, *values, max(0, query.limit)),
+            "SELECT sessions.id, sessions.meta, version, record FROM words"
+            " JOIN records ON records.key = words.rowid JOIN sessions ON sessions.key = session"
+            f" WHERE words MATCH ?{filters} ORDER BY rank, timestamp DESC LIMIT ?",
+            (" ".join(f'"{" ".join(phrase)}"' for phrase in phrases), *values, max(0, query.limit)),
         ).fetchall()
 
     def forget(self, connection: Connection, key: int) -> None:
-        """Take the messages of a session out of the search."""
-        rows = "SELECT key FROM messages WHERE session = ?"
-        connection.execute(f"DELETE FROM texts WHERE rowid IN ({rows})", (key,))
-        connection.execute("DELETE FROM messages WHERE session = ?", (key,))
+        """Remove the records of a session, and their words."""
+        rows = "SELECT key FROM records WHERE session = ?"
+        connection.execute(f"DELETE FROM words WHERE rowid IN ({rows})", (key,))
+        connection.execute("DELETE FROM records WHERE session = ?", (key,))
 
     def close(self) -> None:
         """Give back the connection; it may be used again."""
@@ -200,33 +199,6 @@ class SqliteFile:
             case _:
                 what = error.strerror if isinstance(error, OSError) else f"{error} {name}".strip()
                 return SessionError(f"{self.path} cannot be used: {what}")
-
-
-def fts_query(text: str) -> str:
-    """A query of FTS5: all the words, and phrases in quotes."""
-    parts = clean(text).replace("\0", " ").split('"')
-    terms = [
-        term for place, part in enumerate(parts) for term in ([part.strip()] if place % 2 else part.split())
-    ]
-    return " ".join(f'"{term}"' for term in terms if any(map(str.isalnum, term)))
-
-
-def filters_of(query: Query) -> tuple[str, list[Any]]:
-    """The conditions of a query on the table of messages, and their values."""
-    wanted: list[tuple[str, Any]] = [
-        ("timestamp > ?", query.after),
-        ("timestamp < ?", query.before),
-        ("sessions.id = ?", query.session),
-        ("role = ?", query.role),
-    ]
-    return (
-        "".join(f" AND {condition}" for condition, value in wanted if value is not None),
-        [value for _, value in wanted if value is not None],
-    )
-
-
-def _place(text: Searched) -> tuple[int, str, float]:
-    return text.number, text.role, text.timestamp
 
 
 def _in_transaction(connection: sqlite3.Connection, begin: str, work: Callable[[Connection], T]) -> T:

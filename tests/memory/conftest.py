@@ -1,0 +1,3 @@
+"""Fixtures of the tests of memory."""
+
+from tests.postgres import postgres as postgres
