@@ -195,7 +195,7 @@ def test_a_copy_takes_every_keyword_of_the_constructor():
             agent.copy(**{name: current[name]})
     values = {name: parameter.default for name, parameter in inspect.signature(Agent).parameters.items()}
     for name, value in values.items():
-        if value is not inspect.Parameter.empty and name != "stream_fn":
+        if value is not inspect.Parameter.empty and name not in ("model", "stream_fn"):
             agent.copy(**{name: value})
 
 

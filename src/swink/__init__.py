@@ -59,7 +59,9 @@ from swink.policy import (
     Skip,
     Stop,
     Turn,
+    defer,
 )
+from swink.records import PendingApproval
 from swink.retry import ExponentialBackoff
 from swink.stream import StreamFn, StreamOptions, Timeout
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
@@ -101,6 +103,7 @@ __all__ = [
     "ModelThrottled",
     "NetworkError",
     "NoMessages",
+    "PendingApproval",
     "Policy",
     "PolicyContext",
     "Price",
@@ -132,6 +135,7 @@ __all__ = [
     "UserMessage",
     "agent_loop",
     "agent_loop_continue",
+    "defer",
     "register_custom",
     "tool",
 ]

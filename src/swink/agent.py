@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Unpack, overload
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 from typing_extensions import TypeForm, TypeVar
 
@@ -21,9 +21,9 @@ from swink.config import (
     AgentResult,
     ApprovalMode,
     Model,
+    PlainSession,
     QueueMode,
     RunOptions,
-    Session,
     SystemPrompt,
     ToolExecution,
     as_state,
@@ -33,9 +33,11 @@ from swink.config import (
 from swink.context import SlidingWindow, TransformFn, in_order, sized
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.engine.history import History, Snapshot, violations
+from swink.engine.journal import settled_turn
+from swink.engine.known import Known, Standing, Waiting, call_ids, conversation_of
 from swink.engine.loop import check_continue, take_turns
 from swink.engine.run import End, Run
-from swink.engine.saver import one_by_one
+from swink.engine.saver import Saver
 from swink.engine.waiting import Turnstile, is_async, is_loop_running, resolve
 from swink.errors import (
     AlreadyRunning,
@@ -59,7 +61,8 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
-from swink.policy import Approve, Policy, asking, slots_of, vet_commit
+from swink.policy import Answer, Approve, Approved, Policy, Rejected, asking, slots_of, vet_commit
+from swink.records import Conversation, OpenTurn, PendingApproval
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_capable, check_retries
@@ -130,6 +133,7 @@ class _Order(Struct, frozen=True):
     deadline: float | None
     deps: Any
     policies: Sequence[Policy]
+    approvals: Mapping[str, Answer] | None
 
 
 class _Initial(Struct, frozen=True):
@@ -154,6 +158,8 @@ class Agent:
         "_follow_up",
         "_history",
         "_initial",
+        "_known",
+        "_open",
         "_overflow",
         "_steering",
         "_subscribers",
@@ -163,9 +169,9 @@ class Agent:
 
     def __init__(
         self,
-        model: Model,
+        model: Model | None = None,
         *,
-        system_prompt: SystemPrompt = "",
+        system_prompt: SystemPrompt | UnsetType = UNSET,
         tools: Sequence[Any] = (),
         messages: Sequence[Message] = (),
         stream_fn: StreamFn | None = None,
@@ -182,13 +188,16 @@ class Agent:
         follow_up_mode: QueueMode = "one_at_a_time",
         tool_execution: ToolExecution = "concurrent",
         tool_timeout: float | None = None,
-        session: Session | None = None,
+        session: PlainSession | None = None,
         state: dict[str, Any] | None = None,
         deps: Any = None,
     ) -> None:
-        spec = catalog.parse_model(model)
         if session is not None:
             check_session(session)
+        saved = conversation_of(session) if session is not None else None
+        spec = _model(model, saved)
+        if system_prompt is UNSET:
+            system_prompt = (saved.system_prompt or "") if saved is not None else ""
         check_word("steering_mode", steering_mode, QUEUE_MODES)
         check_word("follow_up_mode", follow_up_mode, QUEUE_MODES)
         self._steering, self._follow_up = MessageQueue(steering_mode), MessageQueue(follow_up_mode)
@@ -212,12 +221,20 @@ class Agent:
             tool_timeout=tool_timeout,
             state=as_state({} if session is None else session.state, state),
             deps=deps,
-            save=one_by_one(session.append) if session is not None else None,
         )
         given = check_list("messages", messages, "messages")
         if session is not None:
             given = (*session.messages, *given)
         self._history = History(_vetted(given, self._config.policies))
+        self._open: OpenTurn | None = None
+        self._known: Known | None = None
+        if session is not None:
+            queues = Waiting(self._steering, self._follow_up)
+            self._known = Known.of(session, self._history, self._config, self._context, queues)
+        if saved is not None:
+            self._open = saved.open
+            self._steering.extend(saved.steering)
+            self._follow_up.extend(saved.follow_up)
         self.error: str | None = None
         self._subscribers = Subscribers()
         self._active: Run | None = None
@@ -246,6 +263,7 @@ class Agent:
         `output` is the type of the answer (or a JSON Schema); `validate(value)` may change it, or raise
         `ToolError` to have the model try again, at most `max_output_retries` times. `deadline` bounds the
         whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
+        `approvals` answers the calls in `pending`, by their ids, and goes on with them.
         """
         order = self._order(input, **options)
         run = self._begin(order, Buffer(self._subscribers, closed=True))
@@ -294,10 +312,12 @@ class Agent:
     def steer(self, message: Input) -> None:
         """Say something while the agent works: running tools are cut short, and the next turn gets it."""
         self._steering.extend(self._queueable(message))
+        self._save_soon()
 
     def follow_up(self, message: Input) -> None:
         """Say something for when the agent would stop."""
         self._follow_up.extend(self._queueable(message))
+        self._save_soon()
 
     def clear_steering(self) -> None:
         """Forget queued steering."""
@@ -334,8 +354,14 @@ class Agent:
 
     @property
     def has_pending(self) -> bool:
-        """Whether steering or follow-ups wait."""
-        return bool(self._steering or self._follow_up)
+        """Whether steering or follow-ups wait, or a turn that was left open: `run()` has something to do."""
+        return bool(self._steering or self._follow_up or self._open is not None)
+
+    @property
+    def pending(self) -> tuple[PendingApproval, ...]:
+        """The calls that wait for somebody's word; `run(approvals={call_id: …})` gives it."""
+        turn = run.ledger.open if (run := self._active) is not None else self._open
+        return () if turn is None else tuple(turn.pending.values())
 
     def abort(self) -> None:
         """End the current run, keeping what arrived; does nothing when idle."""
@@ -356,9 +382,14 @@ class Agent:
             await self._turnstile.wait()
 
     async def aclose(self) -> None:
-        """End the current run, if there is one, and wait until it has ended and is saved."""
+        """End the current run, if there is one, and wait until all is saved that a session keeps."""
         self.abort()
         await self.wait_for_idle()
+        if self._known is not None and self._turnstile.enter():
+            try:
+                await Saver(self._known, self._standing).save()
+            finally:
+                self._turnstile.leave()
 
     async def __aenter__(self) -> "Agent":
         return self
@@ -374,7 +405,7 @@ class Agent:
         initial = self._initial
         self.model = initial.model
         self._context.system_prompt, self._context.tools = initial.system_prompt, initial.tools
-        self._history = History(initial.messages)
+        self._replace_history(History(initial.messages))
         self._config.state.clear()
         self._config.state.update(copy_state(initial.state))
         self.clear_queues()
@@ -384,7 +415,8 @@ class Agent:
     def copy(self, **changes: Any) -> "Agent":
         """Another agent like this one, with some of the constructor's keywords changed.
 
-        History, queues and state are copied, a session is not; `reset` goes back to the same beginning.
+        History, queues, state and a turn that was left open are copied, a session is not; `reset` goes back
+        to the same beginning.
         """
         config = self._config
         kept: dict[str, Any] = {name: getattr(config, name) for name in _SETTINGS} | {
@@ -405,6 +437,7 @@ class Agent:
             made._config.key_owner = config.key_owner
         made._steering.extend([*self._pending(), *self._steering])
         made._follow_up.extend(self._follow_up)
+        made._open = made._open or self._open
         unchanged = {
             name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes
         }
@@ -425,6 +458,8 @@ class Agent:
         tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
         report = CompactionReport(len(before) - len(after), *tokens, True)
         self._history = History(_vetted(after, self._config.policies))
+        if self._known is not None:
+            self._known.report = report
         if report.dropped:
             self._subscribers.notify(ContextCompacted(report))
         return report
@@ -522,7 +557,7 @@ class Agent:
         return assembly.message(run.ledger.model, "stop", usage=Usage())
 
     def checkpoint(self) -> dict[str, Any]:
-        """Everything but code, as plain JSON data: history, queues, state, model and prompt."""
+        """Everything but code, as plain JSON data: history, queues, state, model, prompt, an open turn."""
         prompt = self.system_prompt
         return SavedAgent(
             model=self.model,
@@ -531,6 +566,7 @@ class Agent:
             steering=list(_vetted([*self._pending(), *self._steering], self._config.policies)),
             follow_up=list(_vetted(self._follow_up, self._config.policies)),
             state=copy_state(self.state),
+            open=self._open if (run := self._active) is None else run.ledger.open,
         ).to_data()
 
     @classmethod
@@ -547,6 +583,7 @@ class Agent:
         A `system_prompt` that is a function is code, and has to be given again.
         """
         saved = SavedAgent.from_data(data)
+        used = saved.messages if saved.open is None else [*saved.messages, *settled_turn(saved.open)]
         given = as_offers(tools)
         known = [
             as_tool(tool) for item in given for tool in ([item] if isinstance(item, Tool) else item.tools())
@@ -557,11 +594,12 @@ class Agent:
             "messages": saved.messages,
             "state": saved.state,
             "stream_fn": stream_fn,
-            "tools": [*given, *placeholders(saved.messages, known)],
+            "tools": [*given, *placeholders(used, known)],
         }
         agent = cls(**{**kept, **options})
         agent._steering.extend(saved.steering)
         agent._follow_up.extend(saved.follow_up)
+        agent._open = agent._open or saved.open
         return agent
 
     def _order(
@@ -574,13 +612,14 @@ class Agent:
         deadline: float | None = None,
         deps: Any = None,
         policies: Sequence[Policy] = (),
+        approvals: Mapping[str, Answer] | None = None,
         **unknown: Any,
     ) -> _Order:
         """What is asked of a run, refused at once if it cannot start one."""
         if unknown:
             raise InvalidInput(
                 f"a run has no option {next(iter(unknown))!r}; it has output, validate, max_output_retries, "
-                "deadline, deps and policies"
+                "deadline, deps, policies and approvals"
             )
         if deadline is not None:
             check_seconds("deadline", deadline)
@@ -601,7 +640,10 @@ class Agent:
             raise MisuseError(
                 f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
             )
-        return _Order(self._prompts(input), structured, deadline, deps, added)
+        prompts = self._prompts(input)
+        if approvals is not None:
+            self._check_approvals(approvals, input)
+        return _Order(prompts, structured, deadline, deps, added, approvals)
 
     def _prompts(self, input: Input | None) -> tuple[Message, ...] | None:
         if self._turnstile.is_taken and not self._freed():
@@ -622,6 +664,20 @@ class Agent:
                 raise BrokenHistory("the input does not fit the history: " + "; ".join(broken))
         return prompts
 
+    def _check_approvals(self, approvals: Mapping[str, Answer], input: Input | None) -> None:
+        if not isinstance(approvals, Mapping):
+            raise InvalidInput(f"approvals is a dict of answers by call id, not {type(approvals).__name__}")
+        if input is not None:
+            raise InvalidInput("a new prompt rejects what is pending: give approvals= without an input")
+        asked = {pending.call_id: pending for pending in self.pending}
+        for id, answer in approvals.items():
+            if id not in asked:
+                waiting = ", ".join(f"{id!r} ({pending.name})" for id, pending in asked.items()) or "none"
+                raise InvalidInput(f"no call {id!r} waits for approval; pending: {waiting}")
+            if not isinstance(answer, bool | Approved | Rejected):
+                kind = type(answer).__name__
+                raise InvalidInput(f"the answer for {id!r} is True, False, Approved or Rejected, not {kind}")
+
     def _begin(self, order: _Order, buffer: Buffer) -> Run:
         """Start the loop."""
         structured = order.structured
@@ -641,9 +697,17 @@ class Agent:
                 deps=order.deps,
                 tool_choice=structured.tool.name if structured is not None and forced else None,
                 overflow=self._overflow,
+                known=self._known,
+                open=self._open if order.prompts is None else None,
+                approvals=order.approvals,
             )
             self._active = run
-            prompts = self._continuation() if order.prompts is None else order.prompts
+            if order.prompts is None:
+                prompts = self._continuation()
+            elif self._open is None:
+                prompts = order.prompts
+            else:
+                prompts = (*settled_turn(self._open), *order.prompts)
             run.start(prompts, take_turns(run), order.deadline)
         except BaseException:
             self._active = None
@@ -653,6 +717,8 @@ class Agent:
 
     def _continuation(self) -> Sequence[Message]:
         """What a run without input starts with: follow-ups, if the conversation has its answer already."""
+        if self._open is not None:
+            return ()
         try:
             check_continue(self.messages)
         except MisuseError:
@@ -666,7 +732,7 @@ class Agent:
 
     def _release(self, buffer: Buffer, run: Run) -> None:
         """The run is over: keep what it came to, let the next one in, and wake the reader."""
-        self._history = run.ledger.history
+        self._history, self._open = run.ledger.history, run.ledger.open
         self._overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
         self.error = run.error_text
         self._active = None
@@ -681,7 +747,17 @@ class Agent:
         if (run := self._active) is not None:
             run.ledger.replace_history(history)
         else:
-            self._history = history
+            self._history, self._open = history, None
+
+    def _standing(self, final: bool) -> Standing:
+        """How the conversation stands while no run is active."""
+        turn = self._open
+        return Standing(self._history, len(self._history), open=turn and call_ids(turn.reply))
+
+    def _save_soon(self) -> None:
+        """Let what was queued during a run be saved; when idle, it goes with the next append."""
+        if (run := self._active) is not None and run.saver is not None:
+            run.saver.save_soon()
 
     def _queueable(self, message: Input) -> tuple[Message, ...]:
         messages = as_messages(message)
@@ -706,6 +782,18 @@ class Agent:
 
 def _result(structured: StructuredOutput | None, run: Run) -> AgentResult[Any]:
     return run.result() if structured is None else structured.complete(run.result())
+
+
+def _model(given: Model | None, saved: Conversation | None) -> ModelSpec:
+    """The model given, else that of the session; a name alone does not say how hard it thinks."""
+    kept = None if saved is None else saved.model
+    if given is None:
+        if kept is None:
+            hint = "the session has none yet" if saved is not None else 'such as Agent("openai:gpt-5")'
+            raise InvalidInput(f"an agent needs a model; {hint}")
+        return kept
+    spec = catalog.parse_model(given)
+    return replace(spec, thinking_level=kept.thinking_level) if kept and isinstance(given, str) else spec
 
 
 def _vetted(messages: Sequence[Message], policies: Sequence[Policy]) -> Sequence[Message]:

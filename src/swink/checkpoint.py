@@ -11,9 +11,12 @@ from swink.codec import to_builtins
 from swink.errors import InvalidInput, MisuseError
 from swink.jsondata import from_data
 from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage
+from swink.records import OpenTurn
 from swink.tool import FINAL_OUTPUT, GONE, Tool, ToolContext, ToolError, full_text, is_tool_name
 
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)
+"""Version 1 has no open turn."""
 
 
 class SavedAgent(Struct, frozen=True, kw_only=True):
@@ -26,6 +29,8 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
     steering: list[Message] = field(default_factory=list[Message])
     follow_up: list[Message] = field(default_factory=list[Message])
     state: dict[str, Any] = field(default_factory=dict[str, Any])
+    open: OpenTurn | None = None
+    """A turn whose calls have not all ended, such as one that waits for approval."""
 
     def to_data(self) -> dict[str, Any]:
         """Plain JSON data, whatever the messages hold.
@@ -45,7 +50,7 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
                 f"restore() takes what checkpoint() returned, a dict, not {type(data).__name__}"
             )
         version = data.get("version")
-        if version != VERSION:
+        if version not in _READABLE:
             raise MisuseError(
                 f"checkpoint version {version!r} is not {VERSION}: another release of swink wrote it"
                 if "version" in data

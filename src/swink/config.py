@@ -21,7 +21,8 @@ from swink.events import final_text
 from swink.hosts import origin_of
 from swink.jsondata import copy_data
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
-from swink.policy import Approve, Policy
+from swink.policy import Answer, Approve, Policy
+from swink.records import PendingApproval, Record
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool, ToolSource
@@ -42,14 +43,35 @@ Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 Validate = Callable[[T], T | Awaitable[T | None] | None]
 
 
-class Session(Protocol):
-    """Where a conversation is kept: `append` is one durable transaction."""
+class PlainSession(Protocol):
+    """Where messages are kept: `append` is one durable transaction."""
 
-    messages: Sequence[Message]
-    state: dict[str, Any]
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation."""
+        ...
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The session state that an agent begins with."""
+        ...
 
     def append(self, messages: Sequence[Message]) -> Awaitable[None] | None:
         """Add messages; async, or plain and then called in a thread."""
+        ...
+
+
+class Session(PlainSession, Protocol):
+    """Where all of an agent is kept: with a `conversation`, it is taken up again as it was."""
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        records: Sequence[Record] = (),
+    ) -> Awaitable[None] | None:
+        """Add messages, the whole state if it has changed, and records, in one transaction."""
         ...
 
 
@@ -61,6 +83,7 @@ class RunOptions(TypedDict, Generic[T], total=False):
     deadline: float | None
     deps: Any
     policies: Sequence[Policy]
+    approvals: Mapping[str, Answer] | None
 
 
 class KeyOwner(Struct, frozen=True):
@@ -269,6 +292,8 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     """The error itself, whose `__cause__` is what a stream function or a server raised."""
     value: T | UnsetType | None = None
     """The output; UNSET if one was asked for and there is none."""
+    pending: tuple[PendingApproval, ...] = ()
+    """The calls that wait for somebody's word, if the run ended with `reason="approval"`."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -301,7 +326,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
         raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
 
 
-def check_session(session: Session) -> None:
+def check_session(session: PlainSession) -> None:
     """Refuse what is no session, or only the class of one."""
     if (
         isinstance(session, type)

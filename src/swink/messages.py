@@ -37,7 +37,14 @@ T = TypeVar("T")
 
 StopReason = Literal["stop", "length", "tool_use", "aborted", "error", "transfer"]
 TurnEndReason = Literal[
-    "complete", "tools_executed", "steering_interrupt", "error", "aborted", "transfer", "reasoning_only"
+    "complete",
+    "tools_executed",
+    "steering_interrupt",
+    "approval",
+    "error",
+    "aborted",
+    "transfer",
+    "reasoning_only",
 ]
 _STOP_REASONS = frozenset(get_args(StopReason))
 

@@ -205,9 +205,18 @@ class Rejected(Struct, frozen=True):
         check_type("Rejected(reason)", self.reason, (str, NoneType))
 
 
-Answer = bool | Approved | Rejected
+class Deferred(Struct, frozen=True):
+    """Nobody is there to say yes or no: the run ends here, and `run(approvals=…)` goes on."""
+
+
+Answer = bool | Approved | Rejected | Deferred
 """What an approval callback returns."""
 Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
+
+
+async def defer(request: ApprovalRequest) -> Deferred:
+    """An approval callback that leaves every answer for later: `Agent(model, approve=swink.defer)`."""
+    return Deferred()
 
 
 _SLOTS = {slot.replace("_", ""): slot for slot in (*_VERDICTS, "pre_commit")}

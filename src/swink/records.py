@@ -100,6 +100,10 @@ class TurnOpened(_Record, frozen=True, tag="turn_opened"):
     reply: AssistantMessage
 
 
+class TurnDropped(_Record, frozen=True, tag="turn_dropped"):
+    """The turn that was open is given up, with its reply: somebody set the history."""
+
+
 class CallStarted(_Record, frozen=True, tag="call_started"):
     """A call begins to run: from here on its outcome is unknown, until it has ended."""
 
@@ -145,6 +149,7 @@ KnownRecord = (
     | Compaction
     | Label
     | TurnOpened
+    | TurnDropped
     | CallStarted
     | CallEnded
     | PendingApproval
@@ -191,6 +196,12 @@ class OpenTurn(Struct):
     results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
     pending: dict[str, PendingApproval] = field(default_factory=dict[str, PendingApproval])
 
+    def is_of(self, message: Message) -> bool:
+        """Whether a message is the reply of this turn, as it was or as a policy wanted it kept."""
+        return isinstance(message, AssistantMessage) and [call.id for call in message.tool_calls] == [
+            call.id for call in self.reply.tool_calls
+        ]
+
 
 class Conversation:
     """What the records of a session add up to; `take` them in their order."""
@@ -221,7 +232,7 @@ class Conversation:
             case MessageSaved(message, number) | CustomSaved(message, number):
                 self.everything[number if number >= 0 else len(self.everything)] = message
                 self.messages.append(message)
-                if isinstance(message, AssistantMessage):
+                if self.open is not None and self.open.is_of(message):
                     self.open = None
             case StateChange(state):
                 self.state = state
@@ -242,15 +253,21 @@ class Conversation:
             case Label():
                 self.labels.append(record)
             case TurnOpened(reply):
-                self.open = OpenTurn(reply)
+                if self.open is None or not self.open.is_of(reply):
+                    self.open = OpenTurn(reply)
+            case TurnDropped():
+                self.open = None
             case CallStarted() | CallEnded() | PendingApproval():
                 self._journal(record)
             case UnknownRecord():
                 pass
 
-    def by_number(self, compaction: Compaction) -> Compaction:
-        """The compaction with numbers instead of the messages that the session has."""
+    def by_number(
+        self, compaction: Compaction, added: Iterable[MessageSaved | CustomSaved] = ()
+    ) -> Compaction:
+        """The compaction with numbers instead of the messages that the session has, or gets with it."""
         numbers = {id(message): number for number, message in self.everything.items()}
+        numbers.update((id(record.message), record.number) for record in added)
         kept = [item if isinstance(item, int) else numbers.get(id(item), item) for item in compaction.kept]
         return msgspec.structs.replace(compaction, kept=kept)
 

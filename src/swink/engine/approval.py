@@ -8,7 +8,8 @@ from swink.engine.run import Run
 from swink.engine.waiting import is_async, resolve
 from swink.events import ApprovalRequested, ApprovalResolved
 from swink.jsondata import encode
-from swink.policy import Answer, ApprovalRequest, Approve, Approved, Rejected
+from swink.policy import Answer, ApprovalRequest, Approve, Approved, Deferred, Rejected, defer
+from swink.records import PendingApproval
 from swink.redact import MARK, describe_traceback
 from swink.threads import in_thread
 from swink.tool import Tool, copy_json
@@ -27,17 +28,18 @@ def needs_approval(run: Run, call: Call) -> bool:
     return run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments)
 
 
-async def ask_approval(run: Run, call: Call) -> Approved | Rejected:
-    """Ask for one call, and announce question and answer; no answer means no."""
+async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApproval:
+    """Ask for one call, and announce question and answer; no answer means no, `defer` means later."""
     tool, approve, ledger = call.tool, run.config.approve, run.ledger
     assert tool is not None
+    approve = _given(run, call) or approve
     if approve is None:
         log.warning("%s needs approval, and there is no approve callback: the call is not run", tool.name)
         return Rejected(f"{tool.name!r} needs approval and nobody can give it (no approve callback is set)")
     request = await _request(run, call, tool)
     run.check()
     ledger.emit(ApprovalRequested(request.call_id, tool.name, request.shown))
-    verdict: Approved | Rejected = Rejected("aborted")
+    verdict: Approved | Rejected | PendingApproval = Rejected("aborted")
     try:
         answer = _read(await _ask(approve, request), request)
         if answer == Approved() and request.arguments != call.arguments:
@@ -46,11 +48,30 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected:
         if not ledger.closed and run.life.aborted is None:
             verdict = answer
     finally:
-        approved = isinstance(verdict, Approved)
-        reason = verdict.note or None if isinstance(verdict, Approved) else verdict.reason
-        ledger.emit(ApprovalResolved(request.call_id, tool.name, approved, reason))
+        if not isinstance(verdict, PendingApproval):
+            approved = isinstance(verdict, Approved)
+            reason = verdict.note or None if isinstance(verdict, Approved) else verdict.reason
+            ledger.emit(ApprovalResolved(request.call_id, tool.name, approved, reason))
     run.check()
     return verdict
+
+
+def _given(run: Run, call: Call) -> Approve | None:
+    """What answers instead of the callback: the word given for what was asked, and nothing else."""
+    asked, id = call.asked, call.call.id
+    if asked is None:
+        return None
+    if id not in run.approvals:
+        return defer if run.config.approve is None else None
+    if asked.arguments != call.arguments:
+        text = "the call of %s is no longer what was approved: policies have changed it; it waits again"
+        log.warning(text, call.call.name)
+        return defer
+
+    async def answer(request: ApprovalRequest) -> Answer:
+        return run.approvals[id]
+
+    return answer
 
 
 async def _request(run: Run, call: Call, tool: Tool) -> ApprovalRequest:
@@ -79,10 +100,12 @@ async def _ask(approve: Approve, request: ApprovalRequest) -> Answer:
         return Rejected(f"the approval failed: {type(error).__name__}")
 
 
-def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected:
+def _read(answer: object, request: ApprovalRequest) -> Approved | Rejected | PendingApproval:
     """The answer as a verdict; what is no answer counts as no."""
     if isinstance(answer, Rejected):
         return answer
+    if isinstance(answer, Deferred):
+        return PendingApproval(request.call_id, request.name, request.arguments, request.shown)
     if isinstance(answer, Approved):
         given, asked = encode(answer.arguments), encode(request.arguments)
         if given.count(MARK.encode()) <= asked.count(MARK.encode()):

@@ -23,6 +23,7 @@ from swink.jsondata import DEEPEST
 from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
 from swink.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
 from swink.readonly import freeze
+from swink.records import PendingApproval
 from swink.redact import describe_error, describe_traceback
 from swink.tool import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.workers import GRACE, Abandoned
@@ -31,6 +32,7 @@ log = logging.getLogger("swink.tool")
 
 INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
 STEERED = "tool call cancelled: user requested steering interrupt"
+TRANSFERRED = "tool call not run: the conversation was handed over before"
 ABORTED = "tool call cancelled: the run was aborted"
 REWRITES = 8
 """Rounds in which policies may rewrite one call's arguments."""
@@ -61,16 +63,26 @@ async def run_batch(run: Run) -> Outcome:
                 return stopped
     batch = _Batch(run)
     for group in _groups(run, _open(ledger)):
-        await batch.run_group(group)
+        await batch.run_group([call for call in group if call.pending is None])
         if not batch.steered and _open(ledger):
             batch.steered = await _steering_waits(run)
-        if batch.steered:
+        if batch.steered or batch.transfer is not None:
             for call in _open(ledger):
-                ledger.settle(call, failure(STEERED))
+                ledger.settle(call, failure(STEERED if batch.steered else TRANSFERRED))
             break
+        if any(call.pending is not None for call in group):
+            return await _wait_for_approval(run)
     if batch.transfer is not None:
         return Outcome("transfer", End("transfer", batch.transfer.to))
     return Outcome("steering_interrupt" if batch.steered else "tools_executed")
+
+
+async def _wait_for_approval(run: Run) -> Outcome:
+    """End the run here: some calls wait for somebody's word, and later groups wait for these."""
+    if run.journal is not None:
+        waiting = [call.pending for call in run.ledger.calls]
+        await run.journal.wait_for([pending for pending in waiting if pending is not None])
+    return Outcome("approval", End(reason="approval"))
 
 
 async def _ask_policies(run: Run, call: Call) -> Outcome | None:
@@ -115,6 +127,10 @@ async def _ask_person(run: Run, call: Call) -> Outcome | None:
         if call.result is not None or not needs_approval(run, call):
             return None
         verdict = await ask_approval(run, call)
+        if isinstance(verdict, PendingApproval):
+            call.pending = verdict
+            return None
+        call.pending = None
         if isinstance(verdict, Rejected):
             reason = f": {verdict.reason}" if verdict.reason else " by the user"
             run.ledger.settle(call, failure(f"tool call rejected{reason}"))
@@ -164,6 +180,9 @@ class _Batch:
         ready = [call for call in group if self._prepare(call)]
         if not ready:
             return
+        if self.run.journal is not None:
+            await self.run.journal.begin(ready)
+            self.run.check()
         self._left = len(ready)
         self._done = self._loop.create_future()
         for call in ready:

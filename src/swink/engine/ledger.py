@@ -7,7 +7,7 @@ is announced in one step, and `close` completes whatever is open (reply, calls, 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from swink.codec import encode_state
 from swink.config import AgentLoopConfig
 from swink.engine.account import Account, Spent
 from swink.engine.history import History, paired
+from swink.engine.known import Standing, call_ids
 from swink.errors import AgentError, said
 from swink.events import (
     AgentEnd,
@@ -43,10 +44,14 @@ from swink.messages import (
     as_messages,
 )
 from swink.policy import Policy, Turn, slots_of, vet_commit
+from swink.records import OpenTurn, PendingApproval
 from swink.stream import Assembly
 from swink.tool import Tool, ToolContext, failure
 
 log = logging.getLogger("swink.run")
+
+KnownResult = Callable[[OpenTurn, str, Tool | None], ToolResult | None]
+"""What a call of a turn that is taken up again already came to."""
 
 
 class Call:
@@ -63,6 +68,10 @@ class Call:
         self.task: asyncio.Task[None] | None = None
         self.context: CallContext | None = None
         self.settled: Callable[[], None] | None = None
+        self.asked: PendingApproval | None = None
+        """What somebody was asked when the turn was left open."""
+        self.pending: PendingApproval | None = None
+        """What somebody has to be asked before it may run."""
         self.why = ""
 
 
@@ -110,6 +119,7 @@ class Ledger:
         history: History,
         emit: Callable[[AgentEvent], None],
         policies: Sequence[Policy],
+        open: OpenTurn | None = None,
     ) -> None:
         self.history = history
         self.emit = emit
@@ -130,7 +140,12 @@ class Ledger:
         self.results: tuple[ToolResultMessage, ...] = ()
         self.last: Turn | None = None
         self.closed = False
+        self.open = open
+        """The turn that was left open, by this run or one before it."""
+        self.ended: Callable[[Call, ToolResult], None] | None = None
+        """Hears of every result."""
         self._turn_open = False
+        self._turn_begins = 0
         self._state = config.state
         self._known_state = encode_state(config.state)
         self._next_history: History | None = None
@@ -176,10 +191,46 @@ class Ledger:
         self._refuse_if_closed()
         self.turn += 1
         self._turn_open = True
+        self._turn_begins = len(self.history)
         self.reply = None
         self.results = ()
         self.emit(TurnStart(self.turn))
         self.emit(MessageStart("assistant"))
+
+    def reopen_turn(self, tools: Sequence[Tool], known: KnownResult) -> None:
+        """Take up the turn that was left open: announce its reply again, keep what has ended."""
+        turn = self.open
+        assert turn is not None
+        self.open_turn()
+        self.open = None
+        self._take_reply(turn.reply, tools)
+        for call in self.calls:
+            call.asked = turn.pending.get(call.call.id)
+            call.result = result = known(turn, call.call.id, call.tool)
+            if result is not None:
+                self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
+
+    def leave_open(self) -> None:
+        """End the turn without its results: the reply leaves the history until its calls have ended."""
+        reply = self.reply
+        assert reply is not None
+        results = {call.call.id: call.result for call in self.calls if call.result is not None}
+        pending = {call.call.id: call.pending for call in self.calls if call.pending is not None}
+        turn = OpenTurn(reply, set(results), results, pending)
+        self.calls = []
+        self.history = History.of(self.history.items[: self._turn_begins])
+        self.produced = [message for message in self.produced if message is not reply]
+        self.open = turn
+        self.end_turn("approval")
+
+    def standing(self, final: bool) -> Standing:
+        """How the conversation stands; the open turn counts only if it is final."""
+        is_open = self._turn_open and not final
+        upto = self._turn_begins if is_open else len(self.history)
+        reply = self.reply if is_open else None if self.open is None else self.open.reply
+        return Standing(
+            self.history, upto, self.produced, self.pending, None if reply is None else call_ids(reply)
+        )
 
     def attempt(self, error: AgentError) -> AssistantMessage:
         """What arrived of the attempt that failed, and what it cost."""
@@ -217,11 +268,7 @@ class Ledger:
         calls = message.tool_calls
         if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
             message = _with_unique_ids(message)
-            calls = message.tool_calls
-        self.reply = message
-        self.calls = [Call(call, find_tool(tools, call.name)) for call in calls]
-        self._keep(message)
-        self.emit(MessageEnd(message))
+        self._take_reply(message, tools)
 
     def commit_partial(self, ending: Literal["error", "aborted"], error: AgentError | None) -> None:
         """Keep what arrived of a reply that did not come to its end, and what it cost."""
@@ -239,7 +286,14 @@ class Ledger:
         if call.settled is not None:
             # The run is woken before the reader of its events, so one wake-up of the reader serves both.
             call.settled()
+        if self.ended is not None:
+            self.ended(call, result)
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
+
+    def result_message(self, call: ToolCall, result: ToolResult) -> ToolResultMessage:
+        """A result as it will be kept."""
+        message = ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
+        return cast(ToolResultMessage, self._vetted(message))
 
     def commit_results(self) -> None:
         """Put the results of all calls into the history, in call order."""
@@ -294,6 +348,12 @@ class Ledger:
             emit(AgentEnd(tuple(self.produced), stop_reason, reason))
             self._apply_changes()
 
+    def _take_reply(self, message: AssistantMessage, tools: Sequence[Tool]) -> None:
+        self.reply = message
+        self.calls = [Call(call, find_tool(tools, call.name)) for call in message.tool_calls]
+        self._keep(message)
+        self.emit(MessageEnd(message))
+
     def _spent(self, error: AgentError | None = None) -> Spent:
         return self.account.attempt(self.model, self.assembly, error)
 
@@ -322,6 +382,7 @@ class Ledger:
         """Carry out what was asked for during the turn: another history, appended messages."""
         if self._next_history is not None:
             self.history, self._next_history = self._next_history, None
+            self.open = None
         while self._appended:
             if self.closed:
                 self.history.append(self._vetted(self._appended.pop(0)))

@@ -17,6 +17,7 @@ from swink.engine.account import payer
 from swink.engine.dispatch import Outcome, run_batch
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.engine.history import History, paired
+from swink.engine.journal import known_result
 from swink.engine.reply import take_reply
 from swink.engine.request import transform_context
 from swink.engine.run import End, Run
@@ -75,11 +76,11 @@ async def take_turns(run: Run) -> None:
 
 async def _until_done(run: Run) -> End:
     """Turns, steering between them, follow-ups at the end; how it ended."""
-    pending = run.ledger.pending
-    if _may_steer(run):
+    ledger, pending = run.ledger, run.ledger.pending
+    if ledger.open is None and _may_steer(run):
         await _poll_steering(run)
     while True:
-        reason = await _take_turn(run)
+        reason = await (_take_turn(run) if ledger.open is None else _take_up_turn(run))
         if isinstance(reason, End):
             return reason
         run.check()
@@ -115,11 +116,28 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
     end = await take_reply(run, messages)
     if end is not None:
         return end
+    return await _finish_turn(run)
+
+
+async def _take_up_turn(run: Run) -> TurnEndReason | End:
+    """Go on with the turn that was left open, in this process or another: its tools, without asking again."""
+    await run.set_up()
+    run.check()
+    run.ledger.reopen_turn(run.tools, known_result)
+    return await _finish_turn(run)
+
+
+async def _finish_turn(run: Run) -> TurnEndReason | End:
+    """The tools of a reply that is there, and what follows them."""
+    ledger = run.ledger
     run.check()
     outcome = await _act(run)
+    if outcome.reason == "approval":
+        ledger.leave_open()
+        return outcome.end or outcome.reason
     stopped = await _post_turn(run, outcome.reason) if run.slots.post_turn else None
     if run.saver is not None:
-        await run.saver.save(ledger.produced)
+        await run.saver.save()
     ledger.end_turn(outcome.reason)
     return stopped or outcome.end or outcome.reason
 
@@ -134,7 +152,8 @@ async def _act(run: Run) -> Outcome:
         return Outcome("reasoning_only" if is_empty else "complete")
     outcome = await run_batch(run)
     run.check()
-    ledger.commit_results()
+    if outcome.reason != "approval":
+        ledger.commit_results()
     return outcome
 
 

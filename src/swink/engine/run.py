@@ -11,7 +11,7 @@ within one time limit, which an abort or a deadline makes shorter; what does not
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from math import inf
@@ -22,6 +22,8 @@ from msgspec import Struct
 from swink.codec import copy_state
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext, SystemPrompt
 from swink.engine.history import History
+from swink.engine.journal import Journal
+from swink.engine.known import Known
 from swink.engine.ledger import Ledger
 from swink.engine.saver import Saver
 from swink.engine.waiting import call_later, outlast, resolve, retrieve, start_task, started, wake
@@ -29,7 +31,8 @@ from swink.engine.watch import Watch
 from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkError, NotSaved, said
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, consult
+from swink.policy import Answer, Ending, Policy, PolicyContext, RunKey, Stop, consult
+from swink.records import OpenTurn
 from swink.redact import describe_error, describe_traceback
 from swink.tool import Tool, as_offers, offered_tools
 
@@ -140,6 +143,9 @@ class Run:
         deps: Any = None,
         tool_choice: str | None = None,
         overflow: bool = False,
+        known: Known | None = None,
+        open: OpenTurn | None = None,
+        approvals: Mapping[str, Answer] | None = None,
     ) -> None:
         self._given = config
         self.config = copy(config)
@@ -155,9 +161,16 @@ class Run:
         self.ending: End | None = None
         self.system_prompt = ""
         self.prompt_source: SystemPrompt | None = None
-        self.ledger = Ledger(config, history, emit, (*config.policies, *policies))
+        self.approvals = approvals or {}
+        self.ledger = Ledger(config, history, emit, (*config.policies, *policies), open)
         self.slots = self.ledger.slots
-        self.saver = Saver(config.save) if config.save is not None else None
+        self.saver: Saver | None = None
+        self.journal: Journal | None = None
+        if known is None and config.save is not None:
+            known = Known(config.save, history)
+        if known is not None:
+            self.saver = Saver(known, self.ledger.standing)
+            self.journal = Journal(self.ledger, self.saver) if known.takes_records else None
         self.life = Lifetime(self._interrupt)
         self.watch = Watch(self.life.loop, self._abandon_stream)
         self._released = released
@@ -287,7 +300,9 @@ class Run:
         end, ledger = self.ending or End(), self.ledger
         kind = None if end.error is None else end.error.kind
         why = self.error_text, kind, end.reason, end.error
-        return AgentResult(tuple(ledger.produced), end.stop_reason or "stop", *ledger.account.totals, *why)
+        pending = () if ledger.open is None else tuple(ledger.open.pending.values())
+        stop_reason = end.stop_reason or "stop"
+        return AgentResult(tuple(ledger.produced), stop_reason, *ledger.account.totals, *why, pending=pending)
 
     @property
     def error_text(self) -> str | None:
@@ -352,7 +367,7 @@ class Run:
         """Save what the end of the run added; asyncio.run() may cancel the save meanwhile."""
         late = error = NotSaved("the session did not save in time")
         for _ in range(SAVE_AGAIN):
-            error = await self._do(saver.save(self.ledger.produced), late)
+            error = await self._do(saver.save(), late)
             if not isinstance(error, asyncio.CancelledError):
                 break
         if error is not None:
@@ -407,5 +422,7 @@ class Run:
     def _finish(self) -> None:
         """The run is over: the agent is free again, and whoever waits or reads goes on."""
         if not self.life.is_over:
+            if self.saver is not None:
+                self.saver.closed = True
             self.life.finish()
             self._released(self)

@@ -1,54 +1,83 @@
-"""The saver of a run: what it produces goes to the session, one append at a time."""
+"""The saver of a run: what it comes to goes to the session, one append at a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 
-from swink.engine.waiting import is_async, resolve, retrieve
-from swink.messages import Message
-from swink.threads import Serial
+from swink.engine.known import Known, Standing
+from swink.engine.waiting import retrieve
+from swink.records import Record
 
-Append = Callable[[Sequence[Message]], Awaitable[None] | None]
+Look = Callable[[bool], Standing]
+"""How the conversation stands now; whether the open turn is final is for the caller to say."""
 
 
 class Saver:
-    """Appends to a session; a wait that is cancelled does not cancel the append."""
+    """Brings a session up to date; a wait that is cancelled does not cancel the append."""
 
-    __slots__ = ("_append", "_appending", "_count")
+    __slots__ = ("_again", "_appending", "_look", "_loop", "_told", "closed", "known", "notes")
 
-    def __init__(self, append: Append) -> None:
-        self._append = one_by_one(append)
-        self._appending: asyncio.Future[None] | None = None
-        self._count = 0
+    def __init__(self, known: Known, look: Look) -> None:
+        self.known = known
+        self.notes: list[Record] = []
+        """The journal of the open turn, as far as it is not saved."""
+        self.closed = False
+        self._look = look
+        self._loop = asyncio.get_running_loop()
+        self._told = 0
+        self._appending: asyncio.Task[None] | None = None
+        self._again = False
 
-    async def save(self, produced: Sequence[Message]) -> None:
-        """Append what is new among all that the run has produced."""
-        while self._count < len(produced):
-            if self._appending is None:
-                self._appending = asyncio.ensure_future(self._append_upto(produced, len(produced)))
-            try:
-                await asyncio.shield(self._appending)
-            finally:
-                if self._appending.done():
-                    self._appending = None
+    async def save(self, *, final: bool = True) -> None:
+        """Return when the session has everything; the open turn is part of it only if it is final."""
+        while (appending := self._appending or self._begin(final)) is not None:
+            await asyncio.shield(appending)
+            if self._appending is appending:  # an eager task factory has run it before anybody could listen
+                self._appending = None
+
+    def save_soon(self) -> None:
+        """Save what has changed, without waiting for it; safe from any thread."""
+        with suppress(RuntimeError):  # the event loop is closed
+            self._loop.call_soon_threadsafe(self._save_unheard)
 
     def give_up(self) -> None:
         """Cancel an append that nobody waits for any more."""
+        self.closed = True
         if self._appending is not None:
             self._appending.cancel()
-            self._appending.add_done_callback(retrieve)
 
-    async def _append_upto(self, produced: Sequence[Message], count: int) -> None:
-        await resolve(self._append(produced[self._count : count]))
-        self._count = count
+    def _save_unheard(self) -> None:
+        if self._appending is not None:
+            self._again = True
+        elif not self.closed:
+            self._begin(final=False)
 
+    def _begin(self, final: bool) -> "asyncio.Task[None] | None":
+        now = self._look(final)
+        if now.open is None:
+            self.notes.clear()  # the messages of a turn that is complete say it all
+        update = self.known.changes(now, self._told, self.notes)
+        if update is None:
+            return None
+        written, told = len(self.notes), len(now.produced) - (len(now.history) - now.upto)
 
-def one_by_one(append: Append) -> Append:
-    """An async append as it is; a plain function is called off the event loop, one call after the other."""
-    if is_async(append):
-        return append
-    serial = Serial()
+        async def append() -> None:
+            try:
+                await self.known.append(update)
+            finally:
+                if self.known.has(update):
+                    del self.notes[:written]
+                    self._told = told
 
-    async def call(messages: Sequence[Message]) -> None:
-        await resolve(await serial.call(append, messages))
+        appending = self._appending = self._loop.create_task(append())
+        appending.add_done_callback(self._ended)
+        return appending
 
-    return call
+    def _ended(self, appending: "asyncio.Task[None]") -> None:
+        if self._appending is appending:
+            self._appending = None
+        retrieve(appending)  # what nobody waits for is tried again with the next save, and raised there
+        if self._again:
+            self._again = False
+            if not (appending.cancelled() or appending.exception()):
+                self._save_unheard()

@@ -13,10 +13,16 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from math import inf
 from types import coroutine
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from swink.threads import Serial, begin, outcome_of
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+STUCK = 5.0
+"""Seconds after a cancellation at which a call in a thread is no longer waited for."""
 
 
 async def resolve(value: T | Awaitable[T]) -> T:
@@ -63,6 +69,17 @@ async def outlast(
             raise interrupted
     finally:
         interrupted = None  # its traceback holds this frame, and must not hold itself
+
+
+async def call_to_end(serial: Serial, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """`Serial.call`, but cancelled it waits until the function has ended, unless that is stuck."""
+    ended = begin(serial.start, function, *args, **kwargs)
+    try:
+        await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        await outlast(ended, timeout=STUCK)
+        raise
+    return outcome_of(ended.result())
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swink.codec import encode_state
+from swink.engine.waiting import call_to_end
 from swink.jsondata import decode
 from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta
@@ -48,14 +49,16 @@ class _Session:
     ) -> None:
         """One transaction; in memory it is there only when it is stored."""
         conversation, first = self.conversation, self.meta.messages
-        written: list[Record] = [saved(message, first + index) for index, message in enumerate(messages)]
+        added = [saved(message, first + index) for index, message in enumerate(messages)]
+        written: list[Record] = [*added]
         if state is not None:
             self.state = state
         encoded = encode_state(self.state)
         if encoded != self._known_state:
             written.append(StateChange({key: decode(value) for key, value in encoded.items()}))
         for record in records:
-            written.append(conversation.by_number(record) if isinstance(record, Compaction) else record)
+            is_context = isinstance(record, Compaction)
+            written.append(conversation.by_number(record, added) if is_context else record)
         if not written:
             return
         durable = any(record.durable for record in written)
@@ -80,7 +83,8 @@ class Session(_Session):
         records: Sequence[Record] = (),
     ) -> None:
         """Add messages, the state and records in one durable transaction."""
-        await self._serial.call(self._append, messages, state, records)
+        # Cancelled, it waits for the disk all the same, so that whoever cancelled it may look at `meta`.
+        await call_to_end(self._serial, self._append, messages, state, records)
 
     async def aclose(self) -> None:
         """Wait until what was appended is stored."""
