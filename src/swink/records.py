@@ -183,6 +183,16 @@ def decode_record(line: bytes | str) -> Record:
         return UnknownRecord(kind, cast("dict[str, Any]", data))
 
 
+def decode_records(lines: bytes) -> list[Record]:
+    """The records in several lines."""
+    if b"$" not in lines or b"$number" not in lines:  # one byte is found far sooner
+        try:
+            return list(_decoder.decode_lines(lines))
+        except msgspec.ValidationError:
+            pass  # a type that this release does not know
+    return [decode_record(line) for line in lines.split(b"\n") if line]
+
+
 def type_of(record: Record) -> str:
     """The name of a record's type."""
     return record.type if isinstance(record, UnknownRecord) else str(record.__struct_config__.tag)

@@ -74,6 +74,7 @@ class JsonlBackend:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._folder = str(directory)
         self._known: dict[str, _Known] = {}
         self._unwanted: dict[str, tuple[int, Identity]] = {}
         """Files in which a failed append has left something: the size to cut them to."""
@@ -134,8 +135,8 @@ class JsonlBackend:
     def close(self) -> None:
         """Nothing is held open between calls."""
 
-    def _path(self, id: str) -> Path:
-        return self.directory / f"{id}.jsonl"
+    def _path(self, id: str) -> str:
+        return os.path.join(self._folder, id + ".jsonl")
 
     def _ids(self) -> list[str]:
         try:
@@ -187,7 +188,7 @@ class JsonlBackend:
         identity = _identity(file)
         file.seek(0)
         data = file.readall()
-        contents = scan(data, str(self._path(id)))
+        contents = scan(data, self._path(id))
         if contents.meta.id != id:
             contents.meta = replace(contents.meta, id=id)  # somebody has copied the file
         known = _Known(identity, contents.meta, data.endswith(b"\n"))
@@ -240,9 +241,10 @@ def _identity(file: FileIO) -> Identity:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _write_new(path: Path, data: bytes) -> bool:
+def _write_new(path: str, data: bytes) -> bool:
     """A new file that is there as a whole, or not at all; False if there is one of that name."""
-    new = path.with_name(f".{path.name}.{token_hex(4)}.new")
+    folder, name = os.path.split(path)
+    new = os.path.join(folder, f".{name}.{token_hex(4)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
     try:
         try:
@@ -254,22 +256,22 @@ def _write_new(path: Path, data: bytes) -> bool:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(new)
-        sync_directory(path.parent)
+        sync_directory(folder)
 
 
-def _given_name(new: Path, path: Path) -> bool:
+def _given_name(new: str, path: str) -> bool:
     try:
         os.link(new, path)  # unlike a rename it replaces nothing
     except FileExistsError:
         return False
     except (OSError, AttributeError):  # a file system or a platform without links
-        if path.exists():
+        if os.path.exists(path):
             return False
         os.rename(new, path)
     return True
 
 
-def sync_directory(directory: Path) -> None:
+def sync_directory(directory: str) -> None:
     """Make the names in a directory durable, where that can be done."""
     with suppress(OSError):  # Windows opens no directories, and some file systems do not sync them
         descriptor = os.open(directory, os.O_RDONLY | _CLOEXEC)

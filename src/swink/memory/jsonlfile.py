@@ -1,15 +1,15 @@
 """The JSONL form of a session: what is written, and what can be read of it whatever happened to it.
 
     {"type":"session","version":1,"id":…,"title":…}                the metadata at the beginning
-    {"type":"begin","tx":"5f3a91c2"}
+    {"type":"begin","tx":1}
     {"type":"message","message":{"role":"user",…},"number":0}      the records of one append
-    {"type":"commit","tx":"5f3a91c2","meta":{…},"crc":"8c6f0d1e"}  the metadata from here on
+    {"type":"commit","tx":1,"meta":{…},"crc":"8c6f0d1e"}           the metadata from here on
 
-A transaction counts if its begin and its commit are there and nothing between them was changed: `crc` is the
-CRC-32 of its bytes from the begin up to the comma before "crc". One without it was edited by hand and counts.
+`tx` is the session's sequence number after it. A transaction counts if its begin and its commit are there and
+nothing between them was changed: `crc` is the CRC-32 of its bytes from the begin to the comma before "crc".
+Whoever edits one by hand removes its crc.
 """
 
-import secrets
 import zlib
 from collections.abc import Sequence
 
@@ -20,11 +20,12 @@ from swink.errors import AgentError, SessionUnreadable
 from swink.jsondata import decode, decode_with, encode
 from swink.memory.meta import VERSION, SessionMeta
 from swink.memory.migrations import check_version, migrated
-from swink.records import Record, decode_record, encode_record
+from swink.records import Record, decode_record, decode_records, encode_record
 
 SESSION, BEGIN, COMMIT = b'{"type":"session",', b'{"type":"begin",', b'{"type":"commit",'
 _OWN = (SESSION, BEGIN, COMMIT)
 _CRC, _CRC_LENGTH = b',"crc":"', 18
+_CURRENT = b',"version":%d,' % VERSION
 _BAD_LINE = (msgspec.DecodeError, ValueError, RecursionError, AgentError)
 """What a line that was not written like that raises: no JSON, no UTF-8, or a value that we refuse."""
 
@@ -37,7 +38,6 @@ class Loss(Struct, frozen=True):
     offset: int
     bytes: int
     problem: str
-    transaction: str = ""
 
 
 class Contents(Struct):
@@ -47,11 +47,10 @@ class Contents(Struct):
     records: list[Record]
     losses: list[Loss]
     sound: list[tuple[int, int]]
-    """Where the transactions that count begin and end."""
+    """From where to where the transactions go that count."""
 
 
 class _Commit(Struct):
-    tx: str
     meta: SessionMeta
 
 
@@ -65,14 +64,14 @@ def header(meta: SessionMeta) -> bytes:
 
 def transaction(meta: SessionMeta, records: Sequence[Record]) -> bytes:
     """The lines of one append, after which the session has this metadata."""
-    tx = secrets.token_hex(4).encode()
-    lines = [BEGIN, b'"tx":"', tx, b'"}\n']
+    tx = b'"tx":%d' % meta.sequence
+    lines = [BEGIN, tx, b"}\n"]
     for record in records:
         line = encode_record(record)
         if line.startswith(_OWN):
             line = b"{ " + line[1:]  # somebody's own record type has the name of a line of ours
         lines += line, b"\n"
-    lines += COMMIT, b'"tx":"', tx, b'","meta":', encode(meta)
+    lines += COMMIT, tx, b',"meta":', encode(meta)
     body = b"".join(lines)
     return b'%s,"crc":"%08x"}\n' % (body, zlib.crc32(body))
 
@@ -100,120 +99,123 @@ class _Damage(ValueError):
 
 
 class _Reader:
+    """Goes from begin to commit; what is not a transaction is held line by line, until the next begin."""
+
     def __init__(self, data: bytes, where: str) -> None:
+        self._data = data
         self._view = memoryview(data)
         self._where = where
         self._meta: SessionMeta | None = None
+        self._last: tuple[int, int] | None = None
+        """Where the last commit is: it has the metadata."""
         self._refusal: SessionUnreadable | None = None
         self._records: list[Record] = []
         self._losses: list[Loss] = []
         self._sound: list[tuple[int, int]] = []
-        self._line = 0
-        self._held: list[bytes] = []
-        """The lines of the transaction that is being read, or lines that stand outside of any."""
-        self._first = 0, 0
-        """Where they begin: number of the line, and offset."""
+        self._held: int | None = None
+        """From where on nothing counts."""
 
     def read(self) -> Contents:
-        start = 0
-        for line in bytes(self._view).split(b"\n"):
-            self._line += 1
-            end = start + len(line) + 1
-            if line.startswith((SESSION, COMMIT)) and (inside := line.find(BEGIN)) > 0:
-                # The end of the line before a begin was overwritten.
-                self._take(line[: inside - 1], start)
-                line, start = line[inside:], start + inside
-            if line:
-                self._take(line, start)
-            start = end
-        self._lose(len(self._view), "it has no commit: whoever wrote it was interrupted")
-        if self._meta is None:
+        data, position = self._data, self._header()
+        while position < len(data):
+            begins = data.startswith(BEGIN, position)
+            if begins:
+                self._lose_held(position)
+            if begins and (end := self._transaction(position)) is not None:
+                position = end
+            else:
+                if self._held is None and not data.startswith(b"\n", position):
+                    self._held = position
+                position = (data.find(b"\n", position) + 1) or len(data)
+        self._lose_held(len(data))
+        meta = self._meta if self._last is None else decode_with(_commits, data[slice(*self._last)]).meta
+        if meta is None:
             raise self._refusal or SessionUnreadable(
                 f"{self._where} is no session of swink, or nothing of it is left; move it somewhere else"
             )
-        return Contents(self._meta, self._records, self._losses, self._sound)
+        return Contents(meta, self._records, self._losses, self._sound)
 
-    def _take(self, line: bytes, start: int) -> None:
-        if line.startswith(SESSION) and self._line == 1 and self._opens(line):
-            return
-        if line.startswith(BEGIN):
-            self._lose(start, "it has no commit: whoever wrote it was interrupted, or the line is damaged")
-        if not self._held:
-            self._first = self._line, start
-        self._held.append(line)
-        if line.startswith(COMMIT):
-            self._close(start + len(line))
-
-    def _opens(self, line: bytes) -> bool:
-        """Take the first line; whether it is as it was written."""
+    def _header(self) -> int:
+        """Take the first line, if it is as it was written; returns where the next one begins."""
+        if not self._data.startswith(SESSION):
+            return 0
+        end, after = _own_line(self._data, 0)
         try:
-            data = msgspec.json.decode(line)
+            data = decode(self._data[:end])
             version = check_version(data.get("version"), self._where)
             self._meta = decode(encode(migrated(data, version)), SessionMeta)
         except SessionUnreadable as error:
-            self._refusal = error  # unless a transaction is of a version that can be read
-        except _BAD_LINE:
-            return False
-        return True
+            self._refusal = error  # unless a transaction can be read
+        except _BAD_LINE as error:
+            self._lose(0, end, f"the first line is damaged: {error}")
+        return after
 
-    def _close(self, end: int) -> None:
-        """The end of a transaction: it counts, or it is lost."""
+    def _transaction(self, start: int) -> int | None:
+        """Take what begins here; returns where the next line begins, or None if its commit is not there."""
+        data = self._data
+        at = first = data.find(b"\n", start)
+        while at >= 0 and not data.startswith(_OWN, at + 1):
+            at = data.find(b"\n", at + 1)
+        at += 1
+        tx = data[start + len(BEGIN) : first - 1]
+        if not at or not data.startswith(COMMIT + tx + b",", at):
+            return None
+        end, after = _own_line(data, at)
         try:
-            meta, records = self._transaction(end)
+            self._check(start, at, end)
+            if data.find(_CURRENT, at, end) >= 0:
+                records = decode_records(data[first + 1 : at])
+                self._last = at, end
+            else:
+                records = self._old(data[first + 1 : at], data[at:end])
         except SessionUnreadable:
             raise
         except _Damage as damage:
-            self._lose(end, str(damage))
+            self._lose(start, end, str(damage))
         except _BAD_LINE as error:
-            self._lose(end, f"it cannot be read by this release: {error}")
+            self._lose(start, end, f"this release cannot read it: {error}")
         else:
-            self._meta = meta
             self._records += records
-            self._sound.append((self._first[1], end))
-            self._held = []
+            self._sound.append((start, end))
+        return after
 
-    def _transaction(self, end: int) -> tuple[SessionMeta, list[Record]]:
-        begin, *lines, last = self._held
-        if not begin.startswith(BEGIN):
-            raise _Damage("it has no begin: the line is damaged")
-        if last[-_CRC_LENGTH:].startswith(_CRC):
-            found = zlib.crc32(self._view[self._first[1] : end - _CRC_LENGTH])
-            if last[-10:-2] != b"%08x" % found:
-                raise _Damage(
-                    'it is not as it was written; to use it as it is now, remove "crc" from its commit'
-                )
-        elif b'"crc"' in last:
-            raise _Damage("its commit is damaged")
-        tx, meta, version = _commit(last, self._where)
-        if decode(begin).get("tx") != tx:
-            raise _Damage("its begin and its commit are not those of one transaction")
-        if version != VERSION:
-            lines = [encode(migrated(msgspec.json.decode(line), version)) for line in lines]
-        return meta, [decode_record(line) for line in lines]
+    def _check(self, start: int, commit: int, end: int) -> None:
+        """Whether a transaction is as it was written."""
+        if self._data.startswith(_CRC, end - _CRC_LENGTH):
+            found = zlib.crc32(self._view[start : end - _CRC_LENGTH])
+            if self._data[end - 10 : end - 2] != b"%08x" % found:
+                raise _Damage('it was changed; to use it as it is now, remove "crc" from its last line')
+        elif self._data.find(b'"crc"', commit, end) >= 0:
+            raise _Damage("its last line was changed")
 
-    def _lose(self, end: int, problem: str) -> None:
-        """What is held does not count."""
-        if not self._held:
-            return
-        line, start = self._first
-        tx = ""
-        if self._held[0].startswith(BEGIN):
-            tx = self._held[0][len(BEGIN) :].decode("utf-8", "replace").strip('"tx:}')
-        else:
-            problem = f"{problem if self._held[-1].startswith(COMMIT) else 'it is part of no transaction'}"
-        self._losses.append(Loss(line, start, end - start, problem, tx))
-        self._held = []
+    def _old(self, lines: bytes, commit: bytes) -> list[Record]:
+        """The records of a transaction that another release wrote."""
+        meta = {"type": "session", **decode(commit)["meta"]}
+        version = check_version(meta.get("version"), self._where)
+        records = [
+            decode_record(encode(migrated(decode(line), version))) for line in lines.split(b"\n") if line
+        ]
+        self._meta, self._last = decode(encode(migrated(meta, version)), SessionMeta), None
+        return records
+
+    def _lose_held(self, end: int) -> None:
+        if (start := self._held) is not None:
+            self._held = None
+            if self._data.startswith(BEGIN, start):
+                problem = "it has no commit: whoever wrote it was interrupted, or that line is damaged"
+            else:
+                problem = "it has no begin: that line is damaged, or it is not by swink"
+            self._lose(start, end, problem)
+
+    def _lose(self, start: int, end: int, problem: str) -> None:
+        line = self._data.count(b"\n", 0, start) + 1
+        self._losses.append(Loss(line, start, end - start, problem))
 
 
-def _commit(line: bytes, where: str) -> tuple[str, SessionMeta, int]:
-    """The transaction's id, the metadata, and the version in which the transaction was written."""
-    try:
-        commit = decode_with(_commits, line)
-        if commit.meta.version == VERSION:
-            return commit.tx, commit.meta, VERSION
-    except msgspec.ValidationError:
-        pass
-    data = msgspec.json.decode(line)
-    version = check_version(data["meta"].get("version"), where)
-    commit = decode(encode(migrated(data, version)), _Commit)
-    return commit.tx, commit.meta, version
+def _own_line(data: bytes, start: int) -> tuple[int, int]:
+    """Where the first line, or a commit, ends, and the next line begins."""
+    end = data.find(b"\n", start)
+    end = len(data) if end < 0 else end
+    inside = data.find(BEGIN, start, end)
+    # The line's end was overwritten: a begin cannot be inside of it.
+    return (end, end + 1) if inside < 0 else (inside - 1, inside)

@@ -1,9 +1,8 @@
 """Migrations: what an older release wrote, as this one reads it.
 
-A session is stored as JSON objects with a "type": its metadata ("session", or "meta" inside "commit") and its
-records. `MIGRATIONS[n]` takes one object of version n and returns it as version n + 1 has it; objects go up
-step by step. Whoever changes a stored form raises `VERSION` and adds the step, and a file of the old version
-to tests/memory/files.
+A session is stored as JSON objects with a "type": its metadata ("session") and its records. `MIGRATIONS[n]`
+takes one object of version n and returns it as version n + 1 has it; objects go up step by step. Whoever
+changes a stored form raises `VERSION`, adds the step, and keeps an old file in tests/memory/files.
 """
 
 from collections.abc import Callable
