@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from swink import Agent, Policy, ToolContext, tool
-from swink.cli.transcript import JsonTranscript
+from swink.cli.printing import JsonPrinter
 from swink.codec import decode_messages, encode_messages
 from swink.config import AgentResult
 from swink.errors import InvalidInput, NetworkError, StreamError
@@ -149,10 +149,10 @@ async def converse(script: Sequence[Any], input: Any = "go", act: Any = nothing,
 def check_command_line(events: Sequence[AgentEvent], result: AgentResult[Any]) -> None:
     """What `swink run --output json` prints: a line of JSON for every event, and the result as the last."""
     written: list[bytes] = []
-    transcript = JsonTranscript(written.append)
+    printer = JsonPrinter(written.append)
     for event in events:
-        transcript.show(event)
-    transcript.end(result)
+        printer.show(event)
+    printer.end(result)
     lines = [json.loads(line) for line in b"".join(written).split(b"\n") if line]
     assert len(lines) == len(events) + 1
     assert lines[-1]["type"] == "result"

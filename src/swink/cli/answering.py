@@ -11,9 +11,9 @@ from swink.cli.conversation import make_agent
 from swink.cli.explain import explain
 from swink.cli.interrupts import interruptible
 from swink.cli.output import OutputFailed, check_output, claim_stdout
+from swink.cli.printing import JsonPrinter, Printer, TextPrinter
 from swink.cli.resuming import keeper_of_run
 from swink.cli.terminal import say
-from swink.cli.transcript import JsonTranscript, TextTranscript, Transcript
 from swink.config import AgentResult
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.messages import AssistantMessage
@@ -27,32 +27,32 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Answer the prompt."""
     check_output()
     if arguments.output == "text":
-        return _answer(arguments, TextTranscript())
-    transcript = JsonTranscript(claim_stdout())
-    startup.last_words = transcript.give_up
+        return _answer(arguments, TextPrinter())
+    printer = JsonPrinter(claim_stdout())
+    startup.last_words = printer.give_up
     try:
-        return _answer(arguments, transcript)
+        return _answer(arguments, printer)
     except OutputFailed:
         raise
     except Exception as error:  # whatever it is: a reader of JSON waits for its last line
         kind = error.kind if isinstance(error, AgentError) else "other"
-        transcript.end(AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind))
+        printer.end(AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind))
         raise
     finally:
-        transcript.give_up()  # without effect where there is a result
+        printer.give_up()  # without effect where there is a result
         startup.last_words = None
 
 
-def _answer(arguments: argparse.Namespace, transcript: Transcript) -> int:
+def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     prompt = read_prompt(arguments.prompt)
     keeper = keeper_of_run(arguments)
     if keeper is None:
-        return run_to_end(answer(make_agent(arguments), prompt, transcript, arguments.deadline))
+        return run_to_end(answer(make_agent(arguments), prompt, printer, arguments.deadline))
     agent = make_agent(arguments, session=keeper.session)
-    if isinstance(transcript, JsonTranscript):
-        transcript.session = keeper.saved_id
+    if isinstance(printer, JsonPrinter):
+        printer.session = keeper.saved_id
     try:
-        code = run_to_end(answer(agent, prompt, transcript, arguments.deadline))
+        code = run_to_end(answer(agent, prompt, printer, arguments.deadline))
     finally:
         keeper.tell()
         if (saved := keeper.saved_id()) is not None:
@@ -60,19 +60,17 @@ def _answer(arguments: argparse.Namespace, transcript: Transcript) -> int:
     return code if code or keeper.is_complete else 1
 
 
-async def answer(
-    agent: Agent, prompt: str | None, transcript: Transcript, deadline: float | None = None
-) -> int:
+async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: float | None = None) -> int:
     """Show a run from its start to its end, without a prompt the rest of one; the exit code."""
     with interruptible(agent.abort) as interruption:
         try:
             async with agent.stream(prompt, deadline=deadline) as run:
                 async for event in run:
-                    transcript.show(event)
+                    printer.show(event)
                 result = await run.result()
         except MissingKey as error:  # raised before the run starts
             result = AgentResult((), "error", error=str(error), error_kind=error.kind)
-        transcript.end(result)
+        printer.end(result)
     if result.stop_reason == "aborted" and interruption.signal is not None:
         say("interrupted")
         return interruption.exit_code

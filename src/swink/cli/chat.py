@@ -20,11 +20,11 @@ from swink.cli.interrupts import Terminated, raise_interrupts
 from swink.cli.keeping import Keeper
 from swink.cli.output import check_output
 from swink.cli.past import show_last
+from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat, what_is_left
 from swink.cli.settings import load_settings
 from swink.cli.terminal import add_style, say, say_in_passing, shorten
 from swink.cli.titles import ask_title
-from swink.cli.transcript import TextTranscript
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.threads import run_to_end, runner_to_end
 
@@ -127,7 +127,7 @@ class Chat:
     def _answer(self, prompt: str | None) -> bool:
         """One run, without a prompt the rest of one; whether it was interrupted."""
         try:
-            interrupted = self._runner.run(answer(self._agent, prompt, TextTranscript())) > 128
+            interrupted = self._runner.run(answer(self._agent, prompt, TextPrinter())) > 128
             if self._asks_title and not interrupted:
                 self._ask_title()
             return interrupted
@@ -225,4 +225,4 @@ def _answer_sample(arguments: argparse.Namespace) -> int:
     instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
     say(f"no terminal to chat in; {instead}")
     arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
-    return run_to_end(answer(make_agent(arguments), _SAMPLE, TextTranscript()))
+    return run_to_end(answer(make_agent(arguments), _SAMPLE, TextPrinter()))

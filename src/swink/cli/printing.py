@@ -1,4 +1,4 @@
-"""A run as it is shown: the reply as plain text while it arrives, or every event as a line of JSON.
+"""Printing a run: the reply as plain text while it arrives, or every event as a line of JSON.
 
 text    the reply on stdout; tool calls, retries and thinking on stderr
 json    one event a line on stdout; the last line is of type "result"
@@ -9,28 +9,21 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 import msgspec
+from msgspec.structs import replace
 
 from swink.cli.asking import format_call
 from swink.cli.explain import strip_advice
 from swink.cli.jsonline import encode_line
 from swink.cli.terminal import add_style, say, shorten, strip_controls
 from swink.config import AgentResult
-from swink.events import (
-    AgentEvent,
-    ContextCompacted,
-    MessageDiscarded,
-    MessageEnd,
-    MessageUpdate,
-    RetryScheduled,
-    ToolExecutionEnd,
-    ToolExecutionStart,
-)
-from swink.messages import AssistantMessage, Cost, StopReason, Usage
+from swink.events import AgentEvent, MessageEnd, MessageUpdate
+from swink.messages import AssistantMessage, Cost, StopReason, Usage, text_of
 from swink.stream import TextDelta, ThinkingDelta
+from swink.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
 
 
-class Transcript(Protocol):
-    """Shows one run."""
+class Printer(Protocol):
+    """Prints one run."""
 
     def show(self, event: AgentEvent) -> None:
         """Take the next event."""
@@ -41,13 +34,16 @@ class Transcript(Protocol):
         ...
 
 
-class TextTranscript:
+class TextPrinter:
     """The reply on one stream as it arrives, everything else on stderr."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self._on_screen = self._stream.isatty()
         self._open = ""
+        self._transcript = Transcript()
+        self._version = 0
+        self._states: dict[str, str] = {}
 
     def show(self, event: AgentEvent) -> None:
         """Take the next event."""
@@ -58,25 +54,46 @@ class TextTranscript:
                 self._think(text)
             case MessageEnd(message=AssistantMessage()):
                 self._close_line()
-            case ToolExecutionStart(name=name, arguments=arguments):
-                self._note(f"→ {format_call(name, arguments)}")
-            case ToolExecutionEnd(name=name, result=result, is_error=True):
-                self._note(f"✗ {name}: {result.text}")
-            case MessageDiscarded(reason=reason):
-                self._close_line()
-                say(f"the reply broke off and starts anew: {strip_advice(reason)}", "warning")
-            case RetryScheduled(delay=delay, error=error):
-                self._close_line()
-                say(f"{strip_advice(error)}; trying again in {delay:.1f} s", "warning")
-            case ContextCompacted(report=report):
-                dropped = f"{report.dropped} older messages are left out"
-                say(f"the conversation is longer than the model's window: {dropped}", "dim")
             case _:
                 pass
+        self._transcript.take(event)
+        if not isinstance(event, MessageUpdate):
+            changes = self._transcript.since(self._version)
+            self._version = changes.version
+            for block in changes.blocks.values():
+                self._print(block)
 
     def end(self, result: AgentResult) -> None:
         """The run is over."""
         self._close_line()
+
+    def _print(self, block: Block) -> None:
+        """A block that is new, or has changed: what of it is worth a line."""
+        match block:
+            case ToolBlock():
+                if self._states.get(block.id) != block.state:
+                    self._states[block.id] = block.state
+                    self._print_call(block)
+            case NoticeBlock(notice=Discarded() as notice):
+                self._warn(replace(notice, reason=strip_advice(notice.reason)))
+            case NoticeBlock(notice=Retrying() as notice):
+                self._warn(replace(notice, error=strip_advice(notice.error)))
+            case NoticeBlock(notice=Compacted(dropped)) if block.is_passing:
+                why = "the conversation is longer than the model's window"
+                say(f"{why}: {dropped} older messages are left out", "dim")
+            case _:
+                pass
+
+    def _print_call(self, call: ToolBlock) -> None:
+        if call.state == "running":
+            arguments = call.arguments if call.ran_with is None else call.ran_with
+            self._note(f"→ {format_call(call.name, arguments)}")
+        elif call.is_settled and call.state != "done":
+            self._note(f"✗ {call.name}: {text_of(call.content)}")
+
+    def _warn(self, notice: Discarded | Retrying) -> None:
+        self._close_line()
+        say(str(notice), "warning")
 
     def _write(self, text: str) -> None:
         if self._open == "thinking":
@@ -119,7 +136,7 @@ class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
     session: str | None = None
 
 
-class JsonTranscript:
+class JsonPrinter:
     """Every event as a line of JSON, and one result as the last one, however the run ends."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
