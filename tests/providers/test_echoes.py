@@ -8,9 +8,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 from adapters import ADAPTERS, KEY, Adapter
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from loopback import MemoryClient, read, sse
+from tests.counts import tried
 
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
@@ -139,12 +140,14 @@ def test_a_password_of_a_proxy_and_a_key_in_a_query_are_secrets_too(monkeypatch:
     assert "sse" not in secrets
 
 
+@tried(60, 2000)
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=12, max_size=80),
     st.text(max_size=40),
     st.sampled_from(list(SPELLINGS)),
     st.integers(0, 200),
 )
+@example("\U0001aabe 𐀀𐀀𐀀𐀀𐀀\U0001abfe0000", "", "form", 81)  # the cut end starts like another spelling
 def test_no_spelling_and_no_cut_leaves_more_than_a_few_characters(
     secret: str, before: str, spelling: str, kept: int
 ):

@@ -60,11 +60,14 @@ def without_echoes(text: str, secrets: Iterable[str]) -> str:
     for form in spellings:
         text = text.replace(form, MARK)
     end = text.removesuffix("…").rstrip()
-    for form in spellings:
-        for length in range(min(len(form) - 1, len(end)), LEAST_START - 1, -1):
-            if end.endswith(form[:length]):
-                return end[:-length] + MARK
-    return text
+    length = max((_start_at_the_end(end, form) for form in spellings), default=0)
+    return end[:-length] + MARK if length else text
+
+
+def _start_at_the_end(text: str, form: str) -> int:
+    """How much of the start of `form` a text ends with."""
+    lengths = range(min(len(form) - 1, len(text)), LEAST_START - 1, -1)
+    return next((length for length in lengths if text.endswith(form[:length])), 0)
 
 
 def cap(text: str, limit: int) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from swink.redact import redact_text
@@ -49,6 +50,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
 
 
+@lru_cache(maxsize=1024)  # every command asks for every variable
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether a variable should stay outside."""
     return _is_secret_name(unicodedata.normalize("NFKC", name).upper()) or redact_text(value) != value
