@@ -4,7 +4,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from swink.errors import InvalidInput, MisuseError, SessionBusy, SessionError
-from swink.extras import install_command
 from swink.redact import redact_text
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ class PostgresServer:
         if not isinstance(dsn, str) or not dsn.strip():
             raise InvalidInput(f"dsn is the address of a server: {_FORM}")
         if find_spec("psycopg") is None:
+            # Not at the top: it reads the metadata of packages, which takes long to import.
+            from swink.extras import install_command
+
             raise MisuseError(f"PostgreSQL needs psycopg; install it with: {install_command('postgres')}")
         self._dsn = dsn
         self._name = "PostgreSQL"

@@ -1,12 +1,14 @@
 """Store: sessions by their ids, through an async door and a synchronous one: same calls, same guarantees."""
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from difflib import get_close_matches
 
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput, SessionNotFound
 from swink.memory.backend import Backend, Hit, Query, Stored
+from swink.memory.leases import claimed, claimed_sync
 from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
 from swink.messages import AssistantMessage, ToolResultMessage
@@ -29,6 +31,13 @@ class SyncStore:
     def open(self, id: str) -> SyncSession:
         """A session as it was saved last."""
         return SyncSession(self.backend, self.read(id))
+
+    def claim(self, id: str, *, seconds: float = 30.0) -> AbstractContextManager[SyncSession]:
+        """A session that no other worker writes to inside the `with` block; `SessionBusy` if one does.
+
+        The claim is renewed while the block lasts; that of a worker that died ends after so many seconds.
+        """
+        return claimed_sync(self.backend, check_id(id), seconds)
 
     def fork(self, id: str, at: int | None = None) -> SyncSession:
         """A new session that begins with the first `at` messages of another one, or with all of them.
@@ -138,6 +147,13 @@ class Store:
     async def open(self, id: str) -> Session:
         """A session as it was saved last."""
         return Session(self._backend, await in_thread(self.sync.read, id))
+
+    def claim(self, id: str, *, seconds: float = 30.0) -> AbstractAsyncContextManager[Session]:
+        """A session that no other worker writes to inside the `async with` block; `SessionBusy` if one does.
+
+        The claim is renewed while the block lasts; that of a worker that died ends after so many seconds.
+        """
+        return claimed(self._backend, check_id(id), seconds)
 
     async def fork(self, id: str, at: int | None = None) -> Session:
         """A new session that begins with the first `at` messages of another one, or with all of them.
