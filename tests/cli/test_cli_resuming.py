@@ -8,6 +8,8 @@ from command_line import KEY, STALL, Place, Provider, Screen, without_styles
 
 from swink.memory.jsonl import JsonlStore
 from swink.memory.store import SyncStore
+from swink.messages import AssistantMessage, ToolCall, ToolResult, UserMessage
+from swink.records import CallEnded, CallStarted, TurnOpened
 
 RESUME = re.compile(r"swink: to go on: swink --resume (\w+)")
 
@@ -33,6 +35,7 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(place: Place, provider: Prov
     assert screen.end() == -signal.SIGKILL
     screen = Screen(place, "--continue", env=provider.env)
     shown = without_styles(screen.wait_for("Hello!\n"))
+    assert "openai:m" in shown
     assert "> hi" in shown
     screen.wait_for("> ")
     screen.type("still there?\n")
@@ -41,8 +44,9 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(place: Place, provider: Prov
     screen.type("\x04")
     assert screen.end() == 0
     assert RESUME.search(screen.text)
-    last = provider.requests[-1]
-    assert [message["content"] for message in last["messages"]][-3:] == ["hi", "Hello!", "still there?"]
+    first, *_, last = provider.requests
+    assert [message["content"] for message in last["messages"]][:3] == ["Be brief.", "hi", "Hello!"]
+    assert last["reasoning_effort"] == first["reasoning_effort"] == "low"
     assert len(stored(place).list()) == 1
 
 
@@ -113,3 +117,128 @@ def test_a_chat_that_cannot_be_saved_says_so_once_and_goes_on(place: Place, prov
     assert screen.text.count("unsaved") == 1
     [meta] = stored(place).list()
     assert texts(place, meta.id) == ["a", "One.", "b", "Two.", "c", "Three."]
+
+
+def test_run_saves_only_where_it_is_told_to(place: Place, provider: Provider):
+    provider.replies = [["None."], ["Hello Ada."], ["Ada."]]
+    assert place.swink("run", "-m", "openai:m", "hi", env=provider.env).code == 0
+    assert stored(place).list() == []
+    first = place.swink(
+        "run", "--session", "new", "-m", "openai:m", "--output", "json", "I am Ada", env=provider.env
+    )
+    [meta] = stored(place).list()
+    assert json.loads(first.out.splitlines()[-1])["session"] == meta.id
+    assert f"swink: session {meta.id}\n" in first.err
+    second = place.swink("run", "--session", meta.id[-7:], "-m", "openai:m", "Who am I?", env=provider.env)
+    assert (second.code, second.out) == (0, "Ada.\n")
+    assert [message["content"] for message in provider.requests[-1]["messages"]] == [
+        "I am Ada",
+        "Hello Ada.",
+        "Who am I?",
+    ]
+    wrong = place.swink("run", "--session", "nope", "--output", "json", "hi", env=provider.env)
+    assert wrong.code == 1
+    assert "there is no session 'nope'" in json.loads(wrong.out)["error"]
+
+
+def test_a_reply_of_run_that_is_not_saved_is_shown_and_the_run_fails(place: Place, provider: Provider):
+    place.sessions.write_text("no directory")
+    done = place.swink("run", "--session", "new", "-m", "openai:m", "hi", env=provider.env)
+    assert (done.code, done.out) == (1, "Hello there.\n")
+    assert "not being saved" in done.err
+
+
+def test_a_session_is_chosen_from_a_list(place: Place, provider: Provider):
+    for title in ("Sea", "Land"):
+        stored(place).create(title).append([UserMessage(f"About {title}"), AssistantMessage("Yes.")])
+    screen = Screen(place, "--resume", "-m", "openai:m", env=provider.env)
+    screen.wait_for("q to leave: ")
+    screen.type("7\n")
+    screen.wait_for("a number from 1 to 2")
+    screen.wait_for("q to leave: ")
+    screen.type("2\n")
+    screen.wait_for("> About Sea")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    done = place.swink("--resume")
+    assert done.code == 2
+    assert "the newest: " in done.err
+    assert done.err.index("(Land)") < done.err.index("(Sea)")
+    done = place.swink("--continue")
+    assert done.code == 2
+    assert 'swink run --session new "…"' in done.err
+
+
+TURN = AssistantMessage(
+    [ToolCall(id=str(n), name="weather", arguments={"city": f"City {n}"}) for n in range(3)]
+)
+
+
+def test_what_an_interrupted_turn_left_is_told_and_finished(place: Place, provider: Provider):
+    session = stored(place).create(directory=str(place.here.resolve()))
+    session.append([UserMessage("Where is it warm?")])
+    session.append([], records=[TurnOpened(TURN), CallStarted("0"), CallStarted("1")])
+    session.append([], records=[CallEnded("0", ToolResult("18 degrees"))])
+    provider.replies = [["In Oslo."]]
+    screen = Screen(place, "--continue", "-m", "openai:m", env=provider.env)
+    shown = without_styles(screen.wait_for("finish it now? [Y/n] "))
+    assert '  weather(city="City 0"): finished\n' in shown
+    assert '  weather(city="City 1"): outcome unknown\n' in shown
+    assert '  weather(city="City 2"): not started\n' in shown
+    screen.type("\n")
+    screen.wait_for("In Oslo.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert texts(place, session.id)[-1] == "In Oslo."
+    assert stored(place).open(session.id).conversation.open is None
+
+
+def test_an_answer_that_was_never_given_is_offered(place: Place, provider: Provider):
+    session = stored(place).create(directory=str(place.here.resolve()))
+    session.append([UserMessage("Where is it warm?")])
+    screen = Screen(place, "--continue", "-m", "openai:m", env=provider.env)
+    screen.wait_for("the last prompt has no answer yet")
+    screen.wait_for("finish it now? [Y/n] ")
+    screen.type("n\n")
+    screen.wait_for("> ")
+    screen.type("/quit\n")
+    assert screen.end() == 0
+    assert provider.requests == []
+
+
+def test_nothing_is_saved_where_that_is_switched_off(place: Place, provider: Provider):
+    place.configure("save = false\n")
+    for arguments in ([], ["--no-session"]):
+        screen = Screen(place, "-m", "openai:m", *arguments, env=provider.env)
+        screen.wait_for("> ")
+        screen.type("hi\n")
+        screen.wait_for("there.\n")
+        screen.wait_for_prompt()
+        screen.type("\x04")
+        assert screen.end() == 0
+        assert "--resume" not in screen.text
+    assert not place.sessions.exists()
+    assert place.swink("--continue", "--no-session").code == 2
+
+
+def test_a_model_may_be_asked_for_the_title(place: Place, provider: Provider):
+    place.configure('title = "model"\n')
+    provider.replies = [["Hello."], ['"A Warm Welcome"'], ["Bye."], ["Something else"]]
+    screen = Screen(place, "-m", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("hi\n")
+    screen.wait_for("Hello.\n")
+    screen.wait_for("> ")
+    screen.type("so long\n")
+    screen.wait_for("Bye.\n")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    [meta] = stored(place).list()
+    assert (meta.title, meta.turns) == ("A Warm Welcome", 2)
+    assert len(provider.requests) == 3
+    done = place.swink("sessions", "rename", meta.id, "--ask", "-m", "openai:m", env=provider.env)
+    assert "asked openai:m (cost not known)" in done.err
+    assert stored(place).list()[0].title == "Something else"

@@ -63,6 +63,7 @@ class Chat:
         self._approver = approver
         self._keeper = keeper
         self._runner = runner
+        self._has_asked = False
         self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
 
     def talk(self) -> int:
@@ -73,9 +74,11 @@ class Chat:
             return self._take_lines(interrupted)
         finally:
             startup.last_words = None
-            self._tell()
             if self._keeper is not None and self._keeper.saved_id() is not None:
+                if self._has_asked:
+                    self._runner.run(self._agent.aclose())  # saves what changed since the last reply
                 say(f"to go on: swink --resume {self._keeper.short_id()}")
+            self._tell()
 
     def _take_lines(self, interrupted: bool) -> int:
         while True:
@@ -126,6 +129,7 @@ class Chat:
 
     def _answer(self, prompt: str | None) -> bool:
         """One run, without a prompt the rest of one; whether it was interrupted."""
+        self._has_asked = True
         try:
             interrupted = self._runner.run(answer(self._agent, prompt, TextPrinter())) > 128
             if self._asks_title and not interrupted:
@@ -195,6 +199,7 @@ class Chat:
         print(f"(the conversation is forgotten; swink --resume {keeper.short_id()} goes on with it)")
         self._keeper = keeper.begin()
         self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
+        self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()
         self._asks_title = load_settings().title == "model"
 

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -46,7 +45,7 @@ def make_agent(
         replace(choice.model, thinking_level=thinking),
         system_prompt=prompt or "",
         tools=tools if session is None else [*tools, *_gone(session, tools)],
-        session=cast("Any", session),
+        session=session,
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
         policies=_limits(arguments),
         approve=approver or Approver(word),

@@ -112,12 +112,13 @@ def _choose(store: SyncStore) -> str:
             answer = "q"
         if answer in ("q", "quit"):
             raise SystemExit(0)
-        if answer.isdecimal() and 0 < int(answer) <= len(metas):
-            return metas[int(answer) - 1].id
-        if not answer:
-            return metas[0].id
+        numbers = {"": 0} | {str(number): number - 1 for number in range(1, len(metas) + 1)}
+        if answer in numbers:
+            return metas[numbers[answer]].id
         try:
-            return store.find(answer)
+            if len(answer) > 2:
+                return store.find(answer)
+            say(f"please answer with a number from 1 to {len(metas)}, or with an ID", "error")
         except AgentError as error:
             say(str(error), "error")
     raise MisuseError("no session was chosen")
