@@ -65,7 +65,7 @@ class Backend(Protocol):
         ...
 
     def search(self, query: Query) -> list[Hit]:
-        """Messages, the best first."""
+        """Messages, the latest first."""
         ...
 
     def rename(self, id: str, title: str) -> SessionMeta:

@@ -1,7 +1,6 @@
 """A store in memory, for tests and for conversations that nobody keeps."""
 
 from collections.abc import Sequence
-from itertools import islice
 from threading import Lock
 
 from msgspec.structs import replace
@@ -9,7 +8,7 @@ from msgspec.structs import replace
 from swink.errors import SessionConflict, SessionNotFound
 from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import SessionMeta, grown
-from swink.memory.searching import found_in
+from swink.memory.searching import search_all
 from swink.memory.store import Store
 from swink.records import Record
 
@@ -55,9 +54,7 @@ class _Backend:
         return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
 
     def search(self, query: Query) -> list[Hit]:
-        metas = [meta for meta in self.metas() if query.session is None or meta.id == query.session]
-        hits = (hit for meta in metas for hit in found_in(meta, self.read(meta.id).records, query))
-        return list(islice(hits, query.limit))
+        return search_all(self, query)
 
     def rename(self, id: str, title: str) -> SessionMeta:
         with self._lock:

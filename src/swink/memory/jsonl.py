@@ -7,7 +7,6 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
-from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
@@ -17,9 +16,9 @@ from msgspec.structs import replace
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
 from swink.filelock import is_at, locked
 from swink.memory.backend import Hit, Query, Stored
-from swink.memory.jsonlfile import Contents, header, last_meta, scan, transaction
+from swink.memory.jsonlfile import Contents, Identity, header, last_meta, scan, transaction
 from swink.memory.meta import VERSION, SessionMeta, grown
-from swink.memory.searching import found_in
+from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
 from swink.records import Record
 
@@ -54,10 +53,6 @@ def sessions_dir() -> Path:
         return Path.home() / data / "swink" / "sessions"
     except RuntimeError as error:
         raise SessionError(f"{error} set HOME or SWINK_SESSIONS_DIR") from error
-
-
-Identity = tuple[int, int, int]
-"""Of a file as it is at a moment: inode, size, time of the last change."""
 
 
 class _Known(Struct, frozen=True):
@@ -114,10 +109,23 @@ class JsonlBackend:
         return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
 
     def search(self, query: Query) -> list[Hit]:
-        """Messages, the best first."""
-        metas = [meta for meta in self.metas() if query.session is None or meta.id == query.session]
-        hits = (hit for meta in metas for hit in found_in(meta, self.read(meta.id).records, query))
-        return list(islice(hits, query.limit))
+        """Messages, the latest first."""
+        phrases = phrases_of(query.text)
+        if not phrases:
+            return []
+        try:
+            # Only here, as sqlite3 may be missing and takes a while to import.
+            from swink.memory.jsonlindex import JsonlIndex, NoIndex
+        except ImportError:
+            return search_all(self, query)
+        try:
+            found = JsonlIndex(self._folder).search(phrases, query, self._identities())
+        except NoIndex as error:
+            log.debug("no full-text index in %s, so all sessions are read: %s", self._folder, error)
+            return search_all(self, query)
+        ids = {hit.session for hit in found}
+        titles = {id: meta.title if (meta := self._meta_of(id)) else "" for id in ids}
+        return [hit_of(hit.session, titles[hit.session], hit.number, hit.message, phrases) for hit in found]
 
     def rename(self, id: str, title: str) -> SessionMeta:
         """A transaction without records, which leaves the sequence as it is."""
@@ -139,12 +147,21 @@ class JsonlBackend:
         return os.path.join(self._folder, id + ".jsonl")
 
     def _ids(self) -> list[str]:
+        return [entry.name.removesuffix(".jsonl") for entry in self._entries()]
+
+    def _identities(self) -> dict[str, Identity]:
+        identities: dict[str, Identity] = {}
+        for entry in self._entries():
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                identities[entry.name.removesuffix(".jsonl")] = _identity(entry.stat())
+        return identities
+
+    def _entries(self) -> list[os.DirEntry[str]]:
         try:
-            with _explained(f"the sessions in {self.directory} cannot be listed"):
-                names = os.listdir(self.directory)
+            with _explained(f"the sessions in {self._folder}"), os.scandir(self._folder) as entries:
+                return [entry for entry in entries if entry.name.endswith(".jsonl")]
         except SessionNotFound:
             return []
-        return [name.removesuffix(".jsonl") for name in names if name.endswith(".jsonl")]
 
     def _meta_of(self, id: str) -> SessionMeta | None:
         try:
@@ -185,7 +202,7 @@ class JsonlBackend:
 
     def _scanned(self, id: str, file: FileIO) -> tuple[Contents, _Known]:
         """What is in the file; what is known of it is remembered."""
-        identity = _identity(file)
+        identity = _identity(os.fstat(file.fileno()))
         file.seek(0)
         data = file.readall()
         contents = scan(data, self._path(id))
@@ -197,11 +214,11 @@ class JsonlBackend:
 
     def _know(self, id: str, file: FileIO) -> _Known:
         """What is known of the file, after a look at what others have written; its lock is held."""
-        identity = _identity(file)
+        identity = _identity(os.fstat(file.fileno()))
         if (left := self._unwanted.get(id)) is not None:
             if left[1] == identity:
                 os.ftruncate(file.fileno(), left[0])
-                identity = _identity(file)
+                identity = _identity(os.fstat(file.fileno()))
             del self._unwanted[id]
         known = self._known.get(id)
         if known is None or known.identity != identity:
@@ -224,7 +241,7 @@ class JsonlBackend:
         except BaseException:
             self._undo(file, known)
             raise
-        self._remember(_Known(_identity(file), meta, True))
+        self._remember(_Known(_identity(os.fstat(file.fileno())), meta, True))
         return meta
 
     def _undo(self, file: FileIO, known: _Known) -> None:
@@ -233,11 +250,10 @@ class JsonlBackend:
         try:
             os.ftruncate(file.fileno(), size)
         except OSError:
-            self._unwanted[known.meta.id] = size, _identity(file)
+            self._unwanted[known.meta.id] = size, _identity(os.fstat(file.fileno()))
 
 
-def _identity(file: FileIO) -> Identity:
-    stat = os.fstat(file.fileno())
+def _identity(stat: os.stat_result) -> Identity:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 

@@ -11,7 +11,7 @@ Whoever edits one by hand removes its crc.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -26,8 +26,12 @@ SESSION, BEGIN, COMMIT = b'{"type":"session",', b'{"type":"begin",', b'{"type":"
 _OWN = (SESSION, BEGIN, COMMIT)
 _CRC, _CRC_LENGTH = b',"crc":"', 18
 _CURRENT = b',"version":%d,' % VERSION
-_BAD_LINE = (msgspec.DecodeError, ValueError, RecursionError, AgentError)
+BAD_LINE = (msgspec.DecodeError, ValueError, RecursionError, AgentError)
 """What a line that was not written like that raises: no JSON, no UTF-8, or a value that we refuse."""
+
+
+Identity = tuple[int, int, int]
+"""Of a file as it is at a moment: inode, size, time of the last change."""
 
 
 class Loss(Struct, frozen=True):
@@ -84,7 +88,7 @@ def last_meta(tail: bytes) -> SessionMeta | None:
         return None
     try:
         meta = decode_with(_commits, tail[start + 1 : end]).meta
-    except _BAD_LINE:
+    except BAD_LINE:
         return None
     return meta if meta.version == VERSION else None
 
@@ -92,6 +96,15 @@ def last_meta(tail: bytes) -> SessionMeta | None:
 def scan(data: bytes, where: str) -> Contents:
     """Read a file; raises `SessionUnreadable` if there is no session in it, or that of a newer release."""
     return _Reader(data, where).read()
+
+
+def lines_of(data: bytes, sound: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Where the lines of the records in transactions that count begin, and how long they are."""
+    for start, end in sound:
+        for line in data[start:end].split(b"\n"):
+            if line and not line.startswith(_OWN):
+                yield start, len(line)
+            start += len(line) + 1
 
 
 class _Damage(ValueError):
@@ -146,7 +159,7 @@ class _Reader:
             self._meta = decode(encode(migrated(data, version)), SessionMeta)
         except SessionUnreadable as error:
             self._refusal = error  # unless a transaction can be read
-        except _BAD_LINE as error:
+        except BAD_LINE as error:
             self._lose(0, end, f"the first line is damaged: {error}")
         return after
 
@@ -172,7 +185,7 @@ class _Reader:
             raise
         except _Damage as damage:
             self._lose(start, end, str(damage))
-        except _BAD_LINE as error:
+        except BAD_LINE as error:
             self._lose(start, end, f"this release cannot read it: {error}")
         else:
             self._records += records

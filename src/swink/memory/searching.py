@@ -7,10 +7,12 @@ indexed joined by spaces; a query is a list of phrases, each of one word or more
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
-from swink.memory.backend import Hit, Query
+from swink.errors import SessionNotFound, SessionUnreadable
+from swink.memory.backend import Backend, Hit, Query
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, Message
 from swink.records import CustomSaved, MessageSaved, Record
@@ -65,20 +67,36 @@ def snippet(text: str, phrases: Iterable[Phrase]) -> str:
     return " ".join("".join(parts).split())
 
 
-def found_in(meta: SessionMeta, records: Iterable[Record], query: Query) -> Iterator[Hit]:
-    """The messages of one session that are found, by reading all of them."""
+def hit_of(session: str, title: str, number: int, message: Message, phrases: Sequence[Phrase]) -> Hit:
+    """A message that was found, as it is shown."""
+    shown = snippet(searchable(message), phrases)
+    return Hit(session, title, number, message.role, message.timestamp, shown)
+
+
+def search_all(backend: Backend, query: Query) -> list[Hit]:
+    """Search by reading every session."""
     phrases = phrases_of(query.text)
+    hits: list[Hit] = []
+    for meta in backend.metas() if phrases else ():
+        if query.session in (None, meta.id):
+            with suppress(SessionNotFound, SessionUnreadable):  # deleted meanwhile, or damaged
+                hits += found_in(meta, backend.read(meta.id).records, phrases, query)
+    hits.sort(key=lambda hit: hit.timestamp, reverse=True)
+    return hits[: max(0, query.limit)]
+
+
+def found_in(
+    meta: SessionMeta, records: Iterable[Record], phrases: Sequence[Phrase], query: Query
+) -> Iterator[Hit]:
+    """The messages of one session that have all the phrases and pass the filters."""
     for record in records:
-        if isinstance(record, MessageSaved | CustomSaved) and selected(record.message, query):
-            message, text = record.message, searchable(record.message)
-            words = words_of(text)
-            if phrases and all(any(_places(words, phrase)) for phrase in phrases):
-                shown = snippet(text, phrases)
-                yield Hit(meta.id, meta.title, record.number, message.role, message.timestamp, shown)
+        if isinstance(record, MessageSaved | CustomSaved) and _passes(record.message, query):
+            words = words_of(searchable(record.message))
+            if all(_found(words, phrase) for phrase in phrases):
+                yield hit_of(meta.id, meta.title, record.number, record.message, phrases)
 
 
-def selected(message: Message, query: Query) -> bool:
-    """Whether the filters of a query let a message through."""
+def _passes(message: Message, query: Query) -> bool:
     return (
         (query.role is None or message.role == query.role)
         and (query.after is None or message.timestamp > query.after)
@@ -97,6 +115,10 @@ def _folded(word: str) -> str:
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.casefold())
     return "".join([letter for letter in parts if not unicodedata.combining(letter)]) or word
+
+
+def _found(words: list[str], phrase: Phrase) -> bool:
+    return next(_places(words, phrase), None) is not None
 
 
 def _places(words: list[str], phrase: Phrase) -> Iterator[int]:
