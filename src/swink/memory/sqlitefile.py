@@ -149,7 +149,7 @@ class SqliteFile:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        if self._version(connection) < len(MIGRATIONS):
+        if _in_transaction(connection, "BEGIN", self._version) < len(MIGRATIONS):
             _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             _in_transaction(connection, "BEGIN IMMEDIATE", self._migrate)
@@ -164,7 +164,7 @@ class SqliteFile:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
-    def _version(self, connection: sqlite3.Connection) -> int:
+    def _version(self, connection: Any) -> int:
         """The version of its tables, 0 for an empty file; whatever else it is is refused."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -1,0 +1,188 @@
+"""Checkpoints of conversations, the newest few of each: in files, in SQLite or in PostgreSQL.
+
+agent = Agent(model, policies=[Checkpoint(FileCheckpoints("checkpoints", "support-42"))])
+agent = Agent.restore(await FileCheckpoints("checkpoints", "support-42").newest(), tools=[...])
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
+from swink.jsondata import decode, encode
+from swink.memory.checkpointfiles import CheckpointFiles
+from swink.memory.meta import check_id
+from swink.memory.postgresdb import PostgresDatabase
+from swink.memory.sqlbackend import Connection, Database
+from swink.memory.sqlitefile import SqliteFile
+from swink.threads import Serial, in_thread
+
+KEPT = 10
+"""How many checkpoints of a conversation are kept, unless you say otherwise."""
+log = logging.getLogger(__name__)
+
+
+class SavedCheckpoint(Struct, frozen=True):
+    """A checkpoint in a list: `load` takes its number."""
+
+    number: int
+    saved: float
+    """When, in seconds since 1970."""
+
+
+class CheckpointBackend(Protocol):
+    """Where checkpoints are kept; called from any thread."""
+
+    def put(self, name: str, data: bytes, keep: int) -> None:
+        """Keep one, whole or not at all, and forget the oldest."""
+        ...
+
+    def numbers(self, name: str) -> list[tuple[int, float]]:
+        """The numbers of those that are there and when they were saved, the newest first."""
+        ...
+
+    def get(self, name: str, number: int) -> bytes | None:
+        """One of them, or None."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; it may be used again."""
+        ...
+
+
+class SyncCheckpoints:
+    """The checkpoints of one conversation, for programs without an event loop."""
+
+    def __init__(self, backend: CheckpointBackend, name: str, keep: int) -> None:
+        if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
+            raise InvalidInput(f"keep={keep!r}: how many checkpoints to keep, 1 or more")
+        self.backend = backend
+        self.name = check_id(name)
+        self.keep = keep
+
+    def save(self, data: Mapping[str, Any]) -> None:
+        """Keep what `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
+        self.backend.put(self.name, encode(data), self.keep)
+
+    def newest(self) -> dict[str, Any] | None:
+        """The newest that can be read, for `Agent.restore`; None if there is none."""
+        for number, _ in self.backend.numbers(self.name):
+            try:
+                return self.load(number)
+            except (SessionUnreadable, SessionNotFound) as error:
+                log.warning("%s; the one before is taken", error)
+        return None
+
+    def list(self) -> list[SavedCheckpoint]:
+        """The checkpoints that are there, the newest first."""
+        return [SavedCheckpoint(*found) for found in self.backend.numbers(self.name)]
+
+    def load(self, number: int) -> dict[str, Any]:
+        """A checkpoint of the list."""
+        data = self.backend.get(self.name, number)
+        if data is None:
+            raise SessionNotFound(f"there is no checkpoint {number} of {self.name}")
+        try:
+            return decode(data, dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise SessionUnreadable(f"checkpoint {number} of {self.name} is damaged: {error}") from error
+
+    def close(self) -> None:
+        """Give back what is held open."""
+        self.backend.close()
+
+
+class Checkpoints:
+    """The checkpoints of one conversation; `policies.Checkpoint` takes it. `sync` is the same, blocking."""
+
+    def __init__(self, backend: CheckpointBackend, name: str, keep: int) -> None:
+        self.sync = SyncCheckpoints(backend, name, keep)
+        self._serial = Serial()
+
+    def of(self, name: str) -> "Checkpoints":
+        """Those of another conversation in the same place."""
+        return Checkpoints(self.sync.backend, name, self.sync.keep)
+
+    async def save(self, data: Mapping[str, Any]) -> None:
+        """Keep what `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
+        await self._serial.call(self.sync.save, data)
+
+    async def newest(self) -> dict[str, Any] | None:
+        """The newest that can be read, for `Agent.restore`; None if there is none."""
+        return await in_thread(self.sync.newest)
+
+    async def list(self) -> list[SavedCheckpoint]:
+        """The checkpoints that are there, the newest first."""
+        return await in_thread(self.sync.list)
+
+    async def load(self, number: int) -> dict[str, Any]:
+        """A checkpoint of the list."""
+        return await in_thread(self.sync.load, number)
+
+    async def aclose(self) -> None:
+        """Wait until what was saved is stored, and give back what is held open."""
+        await self._serial.call(self.sync.close)
+
+    async def __aenter__(self) -> "Checkpoints":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class FileCheckpoints(Checkpoints):
+    """Checkpoints in files (mode 0600) of a directory (0700): one directory in it per conversation."""
+
+    def __init__(
+        self, directory: str | os.PathLike[str], name: str = "conversation", *, keep: int = KEPT
+    ) -> None:
+        super().__init__(CheckpointFiles(directory), name, keep)
+
+
+class SqliteCheckpoints(Checkpoints):
+    """Checkpoints in an SQLite file; it may be that of a `SqliteStore`."""
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "conversation", *, keep: int = KEPT) -> None:
+        super().__init__(_Tables(SqliteFile(path)), name, keep)
+
+
+class PostgresCheckpoints(Checkpoints):
+    """Checkpoints in a PostgreSQL database, beside the sessions of a `PostgresStore`."""
+
+    def __init__(
+        self, dsn: str, name: str = "conversation", *, keep: int = KEPT, schema: str = "swink"
+    ) -> None:
+        super().__init__(_Tables(PostgresDatabase(dsn, schema)), name, keep)
+
+
+class _Tables:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, name: str, data: bytes, keep: int) -> None:
+        add = f"INSERT INTO checkpoints (name, saved, data) VALUES (?, {self._database.NOW}, ?)"
+        newest = "SELECT key FROM checkpoints WHERE name = ? ORDER BY key DESC LIMIT ?"
+
+        def work(connection: Connection) -> None:
+            connection.execute(add, (name, data.decode()))
+            connection.execute(
+                f"DELETE FROM checkpoints WHERE name = ? AND key NOT IN ({newest})", (name, name, keep)
+            )
+
+        self._database.run(work)
+
+    def numbers(self, name: str) -> list[tuple[int, float]]:
+        sql = "SELECT key, saved FROM checkpoints WHERE name = ? ORDER BY key DESC"
+        return self._database.look(lambda connection: connection.execute(sql, (name,)).fetchall())
+
+    def get(self, name: str, number: int) -> bytes | None:
+        sql = "SELECT data FROM checkpoints WHERE name = ? AND key = ?"
+        row = self._database.look(lambda connection: connection.execute(sql, (name, number)).fetchone())
+        return None if row is None else row[0].encode()
+
+    def close(self) -> None:
+        self._database.close()
