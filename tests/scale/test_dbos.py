@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swink import Agent, AuthError, InvalidInput, MisuseError, ToolCall, UserMessage, tool
+from swink import Agent, AuthError, InvalidInput, MisuseError, ToolCall, UserMessage, defer, tool
 from swink.memory import MemoryStore, Session, SqliteStore, Store
 from swink.scale import dbos as durable_agents
 from swink.scale.dbos import DurableAgent
@@ -42,8 +42,15 @@ async def hang() -> str:
     return ""
 
 
+@tool(requires_approval=True)
+async def buy(what: str) -> str:
+    """Buy something."""
+    seen.append(what)
+    return "bought"
+
+
 def answer(context: Any) -> Any:
-    """What the model says to a prompt: `note X`, `hang`, `fail`, or anything else."""
+    """What the model says to a prompt: `note X`, `buy X`, `hang`, `fail`, or anything else."""
     last = context.messages[-1]
     if not isinstance(last, UserMessage):
         return "done"
@@ -51,6 +58,8 @@ def answer(context: Any) -> Any:
     match word:
         case "note":
             return ToolCall("1", "note", {"text": rest})
+        case "buy":
+            return [ToolCall(what, "buy", {"what": what}) for what in rest.split()]
         case "hang":
             return ToolCall("1", "hang", {})
         case "fail":
@@ -60,7 +69,8 @@ def answer(context: Any) -> Any:
 
 
 def make_agent(session: Session) -> Agent:
-    return Agent("test:m", stream_fn=ScriptedModel([answer] * 9), tools=[note, hang], session=session)
+    model, tools = ScriptedModel([answer] * 9), [note, hang, buy]
+    return Agent("test:m", stream_fn=model, tools=tools, approve=defer, session=session)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +145,19 @@ async def test_a_run_that_failed_raises_and_is_continued_without_a_prompt(
     assert (await again.run("fails-2", session="fails")).text == "better"
 
 
+async def test_what_waits_for_approval_is_answered_by_another_workflow(durable: DurableAgent, store: Store):
+    result = await durable.run("order", "buy tea cake")
+    assert (result.reason, seen) == ("approval", [])
+    assert [pending.call_id for pending in (await store.open("order")).pending] == ["tea", "cake"]
+    with pytest.raises(InvalidInput, match="no call 'gold' waits for approval; pending: cake, tea"):
+        await durable.run("order-typo", session="order", approvals={"gold": True})
+    result = await durable.run("order-2", session="order", approvals={"tea": True, "cake": False})
+    assert (result.text, result.reason, seen) == ("done", None, ["tea"])
+    # Taken up again after a crash, it finds that its answers were given.
+    assert (await durable._finish("order", None, {"tea": True, "cake": False}, 0))["text"] == "done"
+    assert seen == ["tea"]
+
+
 async def test_cancelling_the_workflow_stops_a_tool_in_its_middle(durable: DurableAgent):
     run = asyncio.ensure_future(durable.run("stuck", "hang"))
     while not waiting.is_set():
@@ -149,7 +172,7 @@ async def test_what_ended_before_the_engine_noted_it_is_not_run_again(durable: D
     """A process may end between the last message of a run and the note that this was all."""
     await durable.run("noted", "note it")
     messages = (await store.open("noted")).meta.messages
-    ended = await durable._finish("noted", "note it", 0)
+    ended = await durable._finish("noted", "note it", {}, 0)
     assert ended["text"] == "done"
     assert seen == ["it"]
     assert (await store.open("noted")).meta.messages == messages

@@ -8,7 +8,7 @@ agent with a session holds here. A tool that ended never runs again; one that wa
 if it is idempotent or read-only, and otherwise the model is told that its outcome is unknown.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,14 +16,15 @@ from msgspec import Struct
 
 from swink import Agent
 from swink.checks import check_hook, check_type
-from swink.codec import messages_from_builtins, to_builtins
+from swink.codec import to_builtins
 from swink.engine.waiting import resolve
 from swink.errors import InvalidContinue, InvalidInput, MisuseError, SessionConflict, SessionNotFound
 from swink.events import final_text
 from swink.extras import install_command
 from swink.memory import Session, Store
 from swink.memory.meta import check_id
-from swink.messages import Input, StopReason, as_messages
+from swink.messages import Input, StopReason
+from swink.policy import Answer
 
 if TYPE_CHECKING:
     from dbos import DBOS
@@ -52,7 +53,7 @@ class DurableAgent:
     same code is there again. `store` keeps the sessions, where every process that may take up a run finds
     them. Make it before `DBOS.launch()`, in each of those processes, with the same name.
 
-    `workflow(session_id, prompt)` is the workflow itself, for queues, schedules and timeouts of DBOS.
+    `workflow(session_id, prompt, approvals)` is the workflow itself, for queues and timeouts of DBOS.
     """
 
     def __init__(self, make_agent: MakeAgent, store: Store, *, name: str = "agent") -> None:
@@ -66,68 +67,77 @@ class DurableAgent:
         self.name = name
 
         # DBOS puts marks on the function, which a method cannot have.
-        async def workflow(session_id: str, prompt: Any = None) -> dict[str, Any]:
-            return await self._run(session_id, prompt)
+        async def workflow(
+            session_id: str, prompt: Input | None = None, approvals: Mapping[str, Answer] | None = None
+        ) -> dict[str, Any]:
+            return await self._run(session_id, prompt, approvals or {})
 
         self.workflow = self._dbos.workflow(name=f"swink.{name}")(workflow)
         _names.add(name)
 
     async def run(
-        self, workflow_id: str, prompt: Input | None = None, *, session: str | None = None
+        self,
+        workflow_id: str,
+        prompt: Input | None = None,
+        *,
+        session: str | None = None,
+        approvals: Mapping[str, Answer] | None = None,
     ) -> DurableResult:
         """Run to the end; the same id again gives the same result, and nothing runs twice.
 
         The session has the id of the workflow unless `session` names another: a conversation goes on with a
-        new workflow on its session. A run that failed raises its error; continue it without a prompt.
+        new workflow on its session. There `approvals` answers what is pending, by call id. A run that failed
+        raises its error; continue it without a prompt.
         """
         from dbos import SetWorkflowID
 
         check_id(workflow_id)
         session = check_id(workflow_id if session is None else session)
-        words = prompt if isinstance(prompt, str | None) else to_builtins(as_messages(prompt))
         with SetWorkflowID(workflow_id):
-            return msgspec.convert(await self.workflow(session, words), DurableResult)
+            return msgspec.convert(await self.workflow(session, prompt, approvals), DurableResult)
 
-    async def _run(self, session_id: str, prompt: Any) -> dict[str, Any]:
+    async def _run(
+        self, session_id: str, prompt: Input | None, approvals: Mapping[str, Answer]
+    ) -> dict[str, Any]:
         """The workflow: two steps, of which DBOS repeats the one that was interrupted."""
 
         async def begin() -> int:
-            return (await self._session(session_id)).meta.messages
+            session = await self._session(session_id)
+            if unknown := approvals.keys() - _pending(session):
+                waiting = ", ".join(sorted(_pending(session))) or "none"
+                raise InvalidInput(f"no call {min(unknown)!r} waits for approval; pending: {waiting}")
+            return session.meta.messages
 
         # Whoever takes up the run sees by this number whether the prompt is in the session already.
         first = await self._dbos.run_step_async({"name": "begin"}, begin)
 
         async def finish() -> dict[str, Any]:
-            return await self._finish(session_id, prompt, first)
+            return await self._finish(session_id, prompt, approvals, first)
 
         # Preemptible: if the workflow is cancelled or its time is up, the run is aborted in its middle.
         return await self._dbos.run_step_async({"name": "run", "preemptible": True}, finish)
 
-    async def _finish(self, session_id: str, prompt: Any, first: int) -> dict[str, Any]:
+    async def _finish(
+        self, session_id: str, prompt: Input | None, approvals: Mapping[str, Answer], first: int
+    ) -> dict[str, Any]:
         session = await self._session(session_id)
         agent = await resolve(self._make_agent(session))
         check_type("make_agent()", agent, Agent)
-        is_new = session.meta.messages == first and prompt is not None
-        if is_new and not isinstance(prompt, str):
-            prompt = messages_from_builtins(prompt)
+        is_new = prompt is not None and session.meta.messages == first
+        # Calls that somebody approved wait no more once they have begun.
+        answers = {id: answer for id, answer in approvals.items() if id in _pending(session)}
+        stop_reason, reason = "stop", None
         try:
-            result = await agent.run(prompt if is_new else None)
+            result = await agent.run(prompt if is_new else None, approvals=answers or None)
         except InvalidContinue:
-            # The process ended between the last message and the note of DBOS that this was all.
-            result = None
-        await session.aclose()
-        if result is not None:
+            pass  # the process ended between the last message and the note of DBOS that this was all
+        else:
             result.raise_for_error()
-            if session.meta.messages == first:
-                raise MisuseError("nothing was saved: make_agent(session) has to pass session= to its Agent")
-        return to_builtins(
-            DurableResult(
-                session_id,
-                final_text(session.messages),
-                "stop" if result is None else result.stop_reason,
-                None if result is None else result.reason,
-            )
-        )
+            stop_reason, reason = result.stop_reason, result.reason
+        await session.aclose()
+        if is_new and session.meta.messages == first:
+            raise MisuseError("nothing was saved: make_agent(session) has to pass session= to its Agent")
+        return to_builtins(DurableResult(session_id, final_text(session.messages), stop_reason, reason))
 
     async def _session(self, id: str) -> Session:
         """The session, made if need be; a second process may have just made it."""
@@ -138,6 +148,10 @@ class DurableAgent:
                 return await self._store.create(id=id)
             except SessionConflict:
                 return await self._store.open(id)
+
+
+def _pending(session: Session) -> set[str]:
+    return {pending.call_id for pending in session.pending}
 
 
 def _load() -> "type[DBOS]":

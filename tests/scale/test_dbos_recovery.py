@@ -1,0 +1,124 @@
+"""A run whose process is killed in the middle of a tool is finished by another process, and nothing is paid twice."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pages import ROOT
+from tests.postgres import postgres as postgres
+
+pytest.importorskip("dbos")
+
+NUMBERS = itertools.count()
+PATIENCE = 100.0
+"""Seconds; only what hangs takes them."""
+
+
+class Children:
+    """Processes with a durable agent, forked from one that has imported everything."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.scale.children"]
+        pipe = subprocess.PIPE
+        self._parent = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        self._running: set[int] = set()
+
+    def start(self, **order: Any) -> int:
+        """The process id of a new child."""
+        child = self._tell(order)
+        self._running.add(child)
+        return child
+
+    def wait(self, child: int) -> int:
+        """The exit code of a child that has ended, or will soon."""
+        code = self._tell({"wait": child})
+        self._running.discard(child)
+        return code
+
+    def close(self) -> None:
+        """End what a failed test has left."""
+        for child in self._running:
+            os.kill(child, signal.SIGKILL)
+        self._parent.communicate()
+
+    def _tell(self, order: dict[str, Any]) -> int:
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        self._parent.stdin.write(json.dumps(order) + "\n")
+        self._parent.stdin.flush()
+        return int(self._parent.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Children]:
+    made = Children()
+    yield made
+    made.close()
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def order(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Where the engine and the sessions are kept."""
+    if request.param == "sqlite":
+        engine, sessions = f"sqlite:///{tmp_path}/engine.sqlite", str(tmp_path / "sessions.db")
+    else:
+        psycopg = pytest.importorskip("psycopg")
+        server: str = request.getfixturevalue("postgres")
+        name = f"dbos_{os.getpid()}_{next(NUMBERS)}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        engine = sessions = server.replace("/postgres?", f"/{name}?")
+        assert name in engine
+    return {"engine": engine, "sessions": sessions, "log": str(tmp_path / "log")}
+
+
+def acts(log: Path) -> list[str]:
+    """What the tools have done so far."""
+    return sorted(log.read_text().splitlines()) if log.exists() else []
+
+
+def test_another_process_finishes_what_a_killed_one_began(
+    children: Children, order: dict[str, Any], tmp_path: Path
+):
+    log = tmp_path / "log"
+    killed = children.start(**order, name="killed", hang=["look bill", "pay rent"])
+    wait_until(lambda: acts(log) == ["look bill", "pay gas", "pay rent"])
+    os.kill(killed, signal.SIGKILL)
+    assert children.wait(killed) == -signal.SIGKILL
+    assert children.wait(children.start(**order, name="result", hang=[])) == 0
+    told = log.with_suffix(".result").read_text()
+    # What had ended is known; what was interrupted is not repeated, unless it only reads.
+    assert told.startswith("paid gas; outcome unknown")
+    assert told.endswith("saw bill")
+    assert acts(log) == ["look bill", "look bill", "pay gas", "pay rent"]
+
+
+def test_a_process_that_was_thought_dead_changes_nothing(children: Children, tmp_path: Path):
+    log = tmp_path / "log"
+    engine, sessions = f"sqlite:///{tmp_path}/engine.sqlite", str(tmp_path / "sessions.db")
+    order = {"engine": engine, "sessions": sessions, "log": str(log)}
+    slow = children.start(**order, name="slow", hang=["pay rent"])
+    wait_until(lambda: acts(log) == ["look bill", "pay gas", "pay rent"])
+    # A second process begins: DBOS takes it for the first one, started again.
+    assert children.wait(children.start(**order, name="result", hang=[])) == 0
+    log.with_suffix(".free").touch()  # and now the tool returns
+    assert children.wait(slow) == 0
+    told = log.with_suffix(".result").read_text()
+    assert told.startswith("paid gas; outcome unknown")
+    assert log.with_suffix(".slow").read_text() == told
+    assert [act for act in acts(log) if act.startswith("pay")] == ["pay gas", "pay rent"]
