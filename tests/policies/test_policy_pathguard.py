@@ -136,12 +136,13 @@ def test_a_path_that_leads_outside_is_not_run(root: Path, path: str):
     assert not PathGuard(root).contains(path)
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
 @pytest.mark.parametrize("name", ["x", "url", "value", "args", "id", "route"])
-def test_the_name_of_the_argument_does_not_matter(root: Path, name: str, path: str):
-    assert skipped(PathGuard(root), **{name: path})
-    assert skipped(PathGuard(root), **{name: [{"deep": [path]}]})
-    assert skipped(PathGuard(root), **{name: {path: 1}})
+def test_the_name_of_the_argument_does_not_matter(root: Path, name: str):
+    guard = PathGuard(root)
+    for path in OUTSIDE:
+        assert skipped(guard, **{name: path}), path
+        assert skipped(guard, **{name: [{"deep": [path]}]}), path
+        assert skipped(guard, **{name: {path: 1}}), path
 
 
 @pytest.mark.parametrize(

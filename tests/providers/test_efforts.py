@@ -119,38 +119,40 @@ def thinking_in(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("provider", "name", "kind"), MODELS)
-@pytest.mark.parametrize("level", LEVELS)
 async def test_a_level_is_in_the_body_or_in_a_notice(
-    provider: str, name: str, kind: str, level: ThinkingLevel, caplog: pytest.LogCaptureFixture
+    provider: str, name: str, kind: str, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.INFO, "swink.providers")
-    body = thinking_in(await sent(provider, ModelSpec(provider, name, level)))
-    notices = said(caplog, "thinking_level")
-    if level != "off":
-        assert bool(body) != bool(notices), (body, notices)
-        assert all(record.levelno == logging.WARNING for record in notices)
-        return
-    expected = {
-        "told": (True, False),
-        "silent": (False, False),
-        "always": (False, True),
-        "may": (False, True),
-    }
-    assert (bool(body), bool(notices)) == expected[kind], (body, notices)
-    # Nobody who said nothing about thinking is warned about it.
-    assert all(record.levelno == logging.INFO for record in notices)
+    for level in LEVELS:
+        caplog.clear()
+        body = thinking_in(await sent(provider, ModelSpec(provider, name, level)))
+        notices = said(caplog, "thinking_level")
+        if level != "off":
+            assert bool(body) != bool(notices), (level, body, notices)
+            assert all(record.levelno == logging.WARNING for record in notices)
+            continue
+        expected = {
+            "told": (True, False),
+            "silent": (False, False),
+            "always": (False, True),
+            "may": (False, True),
+        }
+        assert (bool(body), bool(notices)) == expected[kind], (body, notices)
+        # Nobody who said nothing about thinking is warned about it.
+        assert all(record.levelno == logging.INFO for record in notices)
 
 
 @pytest.mark.parametrize(("provider", "name", "kind"), MODELS)
-@pytest.mark.parametrize("level", LEVELS)
 async def test_a_budget_is_in_the_body_or_in_a_notice(
-    provider: str, name: str, kind: str, level: ThinkingLevel, caplog: pytest.LogCaptureFixture
+    provider: str, name: str, kind: str, caplog: pytest.LogCaptureFixture
 ):
-    body = thinking_in(await sent(provider, ModelSpec(provider, name, level, {level: BUDGET})))
-    carried = str(BUDGET) in json.dumps(body)
-    if level == "off" and not carried:
-        return  # a budget for not thinking means nothing but to those who take it
-    assert carried != bool(said(caplog, "thinking_budgets")), body
+    for level in LEVELS:
+        caplog.clear()
+        body = thinking_in(await sent(provider, ModelSpec(provider, name, level, {level: BUDGET})))
+        carried = str(BUDGET) in json.dumps(body)
+        if level == "off" and not carried:
+            continue  # a budget for not thinking means nothing but to those who take it
+        assert carried != bool(said(caplog, "thinking_budgets")), (level, body)
 
 
 @pytest.mark.parametrize(("provider", "name", "kind"), MODELS)
