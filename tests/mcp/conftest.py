@@ -1,10 +1,12 @@
 """The HTTP server of the MCP tests."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("mcp", reason="needs the extra mcp")
+if find_spec("mcp") is None:
+    pytest.skip("needs the extra mcp", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

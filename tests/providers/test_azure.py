@@ -5,7 +5,6 @@ import gc
 from typing import Any
 
 import msgspec
-import openai
 import pytest
 from loopback import (
     LoopbackServer,
@@ -51,6 +50,8 @@ async def request_of(fn: AzureStreamFn, **options: Any) -> Request:
 async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: LoopbackServer):
     server.reply(BODIES[name])
     result = await read(AzureStreamFn(base_url=server.url, api_key="k", api_version="2024-10-21"), MODEL)
+    import openai
+
     client = openai.AsyncAzureOpenAI(
         azure_endpoint=server.url, api_key="k", api_version="2024-10-21", max_retries=0
     )

@@ -135,7 +135,10 @@ async def test_leaving_a_stream_early_closes_its_connection():
 
 
 @pytest.mark.parametrize("talk", [whole, late], ids=["with its last event", "a little later"])
-async def test_the_connection_is_back_in_the_pool_before_the_terminal_comes(talk: Talk):
+async def test_the_connection_is_back_in_the_pool_before_the_terminal_comes(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.providers.exchange.DRAIN_SECONDS", 20)  # a little is much on a busy machine
     async with serving(talk) as (fn, server):
         for _ in range(3):
             stream = fn(MODEL, CONTEXT, StreamOptions())
@@ -168,10 +171,15 @@ async def test_a_reset_in_the_body_is_a_network_error_that_keeps_what_arrived():
 
 
 async def test_many_streams_at_once_do_not_wait_for_each_other():
-    async with serving(whole) as (fn, server):
+    asked = asyncio.Barrier(150)
+
+    async def all_at_once(writer: asyncio.StreamWriter) -> None:
+        await asked.wait()  # nobody is answered before all of them have asked
+        await whole(writer)
+
+    async with serving(all_at_once) as (fn, _), asyncio.timeout(60):
         results = await asyncio.gather(*(collect(fn) for _ in range(150)))
         assert {result.message.text for result in results} == {"Hello"}
-        assert server.connections > 100  # no limit on connections
 
 
 def test_an_adapter_serves_one_event_loop_after_another():

@@ -17,7 +17,6 @@ from loopback import (
     recorded,
     sse,
 )
-from mistralai.client import Mistral
 from validators import check_mistral
 
 from swink.messages import (
@@ -73,6 +72,8 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
 async def sdk_reads(url: str) -> dict[str, Any]:
     said: dict[str, Any] = {"text": "", "thinking": "", "calls": [], "finish": None, "usage": None}
     pieces: dict[int, list[Any]] = {}
+    from mistralai.client import Mistral
+
     async with Mistral(api_key="k", server_url=url) as client:
         async for event in await client.chat.stream_async(
             model="m", messages=[{"role": "user", "content": "x"}]

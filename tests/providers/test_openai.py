@@ -5,7 +5,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 from loopback import (
     WEATHER,
@@ -24,7 +23,6 @@ from loopback import (
     recorded,
     sse,
 )
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 
 from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS
@@ -102,6 +100,8 @@ async def sent(
     )
     assert isinstance(result.terminal, Done), result.terminal
     if fn is FN:
+        from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
         check_types(CompletionCreateParamsStreaming, client.sent)
     return client.sent
 
@@ -132,6 +132,8 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: Lo
 
 
 async def sdk_reads(url: str) -> Any:
+    import openai
+
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
         manager = client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}])
         async with manager as stream:

@@ -4,7 +4,6 @@ import logging
 from typing import Any
 
 import msgspec
-import openai
 import pytest
 from loopback import (
     WEATHER,
@@ -20,7 +19,6 @@ from loopback import (
     read,
     sse,
 )
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from swink.messages import (
     AssistantMessage,
@@ -87,6 +85,8 @@ async def sent(
         fn, model, messages, system=system, tools=tools, options=StreamOptions(http=client, **options)
     )
     assert isinstance(result.terminal, Done), result.terminal
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
     check_types(ResponseCreateParamsStreaming, client.sent)
     return client.sent
 
@@ -98,6 +98,8 @@ async def sent(
 async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: LoopbackServer):
     server.reply(chunks=cut(BODIES[name], 500))
     result = await read(ResponsesStreamFn(base_url=f"{server.url}/v1", api_key="k"), MODEL)
+    import openai
+
     async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0) as client:
         final: Any = None
         async for event in await client.responses.create(model="gpt-5", input="x", stream=True):

@@ -4,7 +4,6 @@ import json
 import logging
 from typing import Any
 
-import openai
 import pytest
 from loopback import (
     WEATHER,
@@ -56,6 +55,8 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
     server.reply(BODIES[name])
     result = await read(XAIStreamFn(base_url=f"{server.url}/v1", api_key="k"), MODEL)
     text, thinking, calls, usage, finish = "", "", {}, None, None
+    import openai
+
     async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0) as client:
         async for chunk in await client.chat.completions.create(
             model="grok-3-mini", messages=[{"role": "user", "content": "x"}], stream=True

@@ -2,6 +2,8 @@
 
 check_request(adapter, body)   the body fits the types, no text in it is blank, and calls and results belong together
 calls_and_results(…)           the tool calls and tool results of a body, each as (id, name) in the order they are sent
+
+An SDK takes up to two seconds to import, so each is imported where it is needed.
 """
 
 import base64
@@ -13,15 +15,8 @@ from typing import Any
 
 import botocore.session
 from adapters import Adapter
-from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from botocore.validate import ParamValidator
-from google.genai import types
 from loopback import check_types
-from mistralai.client.models import ChatCompletionStreamRequest
-from ollama._types import ChatRequest, Message
-from ollama._types import Tool as OllamaTool
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from swink.messages import AssistantMessage, ModelSpec, ToolResultMessage
 from swink.providers.proxywire import decode_request
@@ -48,6 +43,8 @@ NAME_SHAPE = r"[a-zA-Z0-9_-]{1,64}"
 
 def check_anthropic(body: dict[str, Any]) -> None:
     """The SDK's types, which know no temperature any more; turns that alternate, the user's first; results in their place."""
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
     check_types(
         MessageCreateParamsStreaming, {key: value for key, value in body.items() if key != "temperature"}
     )
@@ -74,6 +71,8 @@ def check_anthropic(body: dict[str, Any]) -> None:
 
 def check_chat(body: dict[str, Any]) -> None:
     """OpenAI's types; every assistant message says something; results follow their calls."""
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
     check_types(CompletionCreateParamsStreaming, body)
     waiting: list[str] = []
     for message in body["messages"]:
@@ -93,6 +92,8 @@ def check_chat(body: dict[str, Any]) -> None:
 
 def check_responses(body: dict[str, Any]) -> None:
     """OpenAI's types; reasoning is followed by what it led to."""
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
     check_types(ResponseCreateParamsStreaming, body)
     items = body["input"]
     for item, following in zip(items, [*items[1:], {}], strict=True):
@@ -107,6 +108,8 @@ def check_responses(body: dict[str, Any]) -> None:
 
 def check_mistral(body: dict[str, Any]) -> None:
     """The SDK takes the body for one of its requests, knows every field of it, and no user message follows a result."""
+    from mistralai.client.models import ChatCompletionStreamRequest
+
     known = ChatCompletionStreamRequest.model_validate(body).model_dump(
         mode="json", by_alias=True, exclude_unset=True
     )
@@ -120,6 +123,8 @@ def check_mistral(body: dict[str, Any]) -> None:
 
 def check_ollama(body: dict[str, Any]) -> None:
     """The body fits the SDK's types, and no message is blank."""
+    from ollama._types import ChatRequest, Message, Tool
+
     ChatRequest.model_validate(body)
     for message in body["messages"]:
         assert set(message) <= set(Message.model_fields)
@@ -128,11 +133,13 @@ def check_ollama(body: dict[str, Any]) -> None:
         )
         assert message["content"].strip() or message.get("tool_calls") or message.get("images")
     for tool in body.get("tools", []):
-        OllamaTool.model_validate(tool)
+        Tool.model_validate(tool)
 
 
 def check_gemini(body: dict[str, Any]) -> None:
     """Every part of a body fits the SDK's types, which refuse unknown fields; the first content is the user's."""
+    from google.genai import types
+
     for content in body["contents"]:
         types.Content.model_validate_json(json.dumps(content))
         assert content["parts"]
