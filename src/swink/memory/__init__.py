@@ -10,6 +10,9 @@ from swink.memory.checkpoints import PostgresCheckpoints as PostgresCheckpoints
 from swink.memory.checkpoints import SavedCheckpoint as SavedCheckpoint
 from swink.memory.checkpoints import SqliteCheckpoints as SqliteCheckpoints
 from swink.memory.checkpoints import SyncCheckpoints as SyncCheckpoints
+from swink.memory.exports import EXPORT_FORMATS as EXPORT_FORMATS
+from swink.memory.exports import export as export
+from swink.memory.exports import read_export as read_export
 from swink.memory.inmemory import MemoryStore as MemoryStore
 from swink.memory.jsonl import JsonlStore as JsonlStore
 from swink.memory.jsonl import sessions_dir as sessions_dir

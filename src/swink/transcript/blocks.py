@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.jsondata import encode
 from swink.messages import Cost, Extension, Image, StopReason, Text, ToolResult, Usage, text_of
 from swink.tool import full_text
 from swink.transcript.diffs import Diff, diff
@@ -283,6 +285,11 @@ def lasting(blocks: Iterable[Block]) -> list[Block]:
 
 def _without_watching(block: ToolBlock) -> ToolBlock:
     return replace(block, ran_with=None, output="", progress=None, started=None, duration=None)
+
+
+def json_of(value: Any) -> str:
+    """Any value as JSON for people."""
+    return msgspec.json.format(encode(value), indent=2).decode()
 
 
 def images_of(content: Content) -> tuple[Image, ...]:

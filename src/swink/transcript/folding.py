@@ -45,6 +45,7 @@ from swink.records import (
     OpenTurn,
     PendingApproval,
     Record,
+    TurnDropped,
     TurnOpened,
 )
 from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta
@@ -186,7 +187,10 @@ class Transcript:
                 self._count = number if number >= 0 else self._count
                 self._take_message(message)
             case TurnOpened(reply):
-                self._take_reply(reply)
+                if not self._awaits(reply):
+                    self._take_reply(reply)
+            case TurnDropped():
+                self._drop_reply()
             case CallStarted(call_id):
                 self._change(call_id, state="running")
             case CallEnded(call_id, result):
@@ -264,11 +268,21 @@ class Transcript:
 
     def _take_reply(self, reply: AssistantMessage) -> None:
         """Put a complete reply in the place of what streamed, or of what the journal had of it."""
-        if not self._is_open:
+        if not self._is_open or (self._reply is not None and not self._awaits(reply)):
             self._begin_reply()
         seconds = None if self._since is None else self._clock() - self._since
         self._reply = reply
         self._replace(blocks_of(reply, self._number, seconds))
+
+    def _awaits(self, reply: AssistantMessage) -> bool:
+        """Whether it is the reply of the turn that the journal opened last."""
+        return self._is_open and self._reply is not None and OpenTurn(self._reply).is_of(reply)
+
+    def _drop_reply(self) -> None:
+        if self._is_open:
+            self._blocks.cut(self._place)
+            self._begin_reply()
+            self._is_open = False
 
     def _replace(self, blocks: Iterable[Block]) -> None:
         """Other blocks for the reply; what is known of its calls stays."""
@@ -302,9 +316,7 @@ class Transcript:
 
     def _discard(self, event: MessageDiscarded) -> None:
         text = "".join(growing.text for growing in self._growing.values() if growing.kind is TextDelta)
-        self._blocks.cut(self._place)
-        self._begin_reply()
-        self._is_open = False
+        self._drop_reply()
         self._note(Discarded(event.attempt, event.reason, text))
 
     # Its calls

@@ -1,0 +1,120 @@
+"""Code in colours: text as pieces with a class each, made by Pygments, and the HTML of them."""
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby, pairwise
+from typing import Any
+
+Piece = tuple[str, str]
+"""A class, or nothing, and text."""
+
+_LONGEST = 100_000
+"""Characters up to which code is coloured; a lexer may be slow."""
+_CLASSES = {
+    "Keyword": "k",
+    "Keyword.Constant": "m",
+    "Name.Function": "f",
+    "Name.Class": "f",
+    "Name.Decorator": "f",
+    "Name.Builtin": "b",
+    "Name.Tag": "k",
+    "Name.Attribute": "b",
+    "Name.Exception": "b",
+    "Literal.String": "s",
+    "Literal.Number": "m",
+    "Literal": "m",
+    "Comment": "c",
+    "Comment.Preproc": "k",
+    "Operator.Word": "k",
+    "Generic.Deleted": "gd",
+    "Generic.Inserted": "gi",
+    "Generic.Heading": "f",
+    "Generic.Subheading": "c",
+    "Generic.Prompt": "c",
+}
+"""Kinds of tokens by their Pygments name; the longest that fits decides."""
+
+
+def highlight(code: str, language: str = "", path: str = "") -> str:
+    """Code as HTML, in colours if the language or the name of the file says which."""
+    return "".join(_span(piece) for piece in pieces_of(code, language, path))
+
+
+def highlight_lines(code: str, path: str) -> list[list[Piece]]:
+    """The pieces of each line of a file."""
+    lines: list[list[Piece]] = [[]]
+    for name, text in pieces_of(code, "", path):
+        first, *rest = text.split("\n")
+        lines[-1].append((name, first))
+        lines += [[(name, line)] for line in rest]
+    return lines
+
+
+def render_line(pieces: Sequence[Piece], marked: Sequence[tuple[int, int]] = ()) -> str:
+    """A line as HTML; the marked characters stand out."""
+    if not marked:
+        return "".join(map(_span, pieces))
+    edges = sorted({edge for span in marked for edge in span})
+    parts: list[str] = []
+    at = 0
+    for name, text in pieces:
+        cuts = [0, *[edge - at for edge in edges if at < edge < at + len(text)], len(text)]
+        for start, end in pairwise(cuts):
+            inner = _span((name, text[start:end]))
+            is_marked = any(first <= at + start < last for first, last in marked)
+            parts.append(f"<mark>{inner}</mark>" if is_marked and inner else inner)
+        at += len(text)
+    return "".join(parts)
+
+
+def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
+    """Code as pieces; all of it is one where no lexer is known."""
+    lexer = _lexer(language.lower(), path.rpartition("/")[2]) if len(code) <= _LONGEST else None
+    if lexer is None:
+        yield "", code
+        return
+    try:
+        tokens: list[Piece] = [(_class_of(kind), text) for kind, text in lexer.get_tokens(code)]
+    except Exception:
+        # A lexer is somebody else's code, and colours are no reason to fail.
+        tokens = [("", code)]
+    yield from _joined(tokens)
+
+
+def _joined(tokens: Iterable[Piece]) -> Iterator[Piece]:
+    for name, group in groupby(tokens, key=lambda piece: piece[0]):
+        yield name, "".join(text for _, text in group)
+
+
+def _span(piece: Piece) -> str:
+    name, text = piece
+    if not text:
+        return ""
+    escaped = html.escape(text, quote=False)
+    return f'<span class="{name}">{escaped}</span>' if name and text.strip() else escaped
+
+
+@lru_cache(maxsize=256)
+def _lexer(language: str, filename: str) -> Any:
+    # Not at the top: importing Pygments takes 30 ms, and most programs never export.
+    from pygments import lexers
+    from pygments.util import ClassNotFound
+
+    known: Any = lexers
+    try:
+        if language:
+            return known.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return known.get_lexer_for_filename(filename, stripnl=False, ensurenl=False) if filename else None
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _class_of(kind: Any) -> str:
+    names = list(kind)
+    while names:
+        if (found := _CLASSES.get(".".join(names))) is not None:
+            return found
+        names.pop()
+    return ""

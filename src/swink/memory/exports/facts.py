@@ -1,0 +1,90 @@
+"""Facts: what stands at the top of an exported conversation."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from swink.memory.meta import SessionMeta, title_of
+from swink.transcript import Block, PromptBlock, ToolBlock, Totals
+
+_TELLING = ("path", "file_path", "command", "pattern", "query", "url", "task", "name")
+"""Arguments that tell best what a call is about, the best first."""
+_GIST = 160
+
+
+class Prompt(Struct, frozen=True):
+    """A prompt in the table of contents."""
+
+    number: int
+    title: str
+
+
+class Facts(Struct, frozen=True):
+    """What an exported page says about its conversation."""
+
+    title: str
+    date: str
+    model: str
+    prompts: tuple[Prompt, ...]
+    tokens: int
+    cost: str
+    system_prompt: str
+
+
+def facts_of(meta: SessionMeta, totals: Totals, blocks: Iterable[Block], system_prompt: str) -> Facts:
+    """The facts of a conversation."""
+    asked = [block.text for block in blocks if isinstance(block, PromptBlock)]
+    titles = [Prompt(number, title_of(text) or "(no text)") for number, text in enumerate(asked, 1)]
+    return Facts(
+        meta.title or (titles[0].title if titles else "Conversation"),
+        date_of(meta.created),
+        totals.model or meta.model or "",
+        tuple(titles),
+        totals.usage.total,
+        cost_of(totals.cost.total, is_whole=totals.is_priced),
+        system_prompt,
+    )
+
+
+def date_of(timestamp: float) -> str:
+    """A time for people, UTC; nothing for none."""
+    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC" if timestamp > 0 else ""
+
+
+def cost_of(cost: float, *, is_whole: bool) -> str:
+    """A cost for people; nothing where none is known."""
+    if not cost:
+        return ""
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}" if is_whole else f"more than ${cost:.4f}"
+
+
+def gist_of(call: ToolBlock) -> str:
+    """What a call is about, in a few words."""
+    arguments: Mapping[str, Any] = call.arguments
+    texts = [arguments.get(name) for name in _TELLING] + list(arguments.values())
+    text = next((text for text in texts if isinstance(text, str) and text.strip()), "")
+    line = " ".join(text[: 4 * _GIST].split())
+    return line if len(line) <= _GIST else line[: _GIST - 1] + "…"
+
+
+MARKS = {
+    "waiting": "…",
+    "approval": "?",
+    "running": "…",
+    "done": "✓",
+    "failed": "✗",
+    "rejected": "⊘",
+    "cancelled": "⊘",
+}
+STATES = {
+    "waiting": "not run",
+    "approval": "waits for approval",
+    "running": "outcome unknown",
+    "done": "done",
+    "failed": "failed",
+    "rejected": "rejected",
+    "cancelled": "cancelled",
+}
+"""How a call ended, for people who read a saved conversation."""
