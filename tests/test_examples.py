@@ -7,10 +7,17 @@ import pytest
 from tests.pages import ROOT, blocks_of, run_program
 
 SAYS = {
+    "deferred_approval.py": "the run ended: approval\nrefund {'order': 7, 'amount': 19.5}: approved\n"
+    "paid back $19.50 for order 7\nYour money is on its way.\n",
     "dependencies.py": "Grace: You have no order 7. (there is no order 7; the orders are [8])\n"
     "You work in a shop and talk to Grace.",
+    "durable_dbos.py": "booking Aurora\noutcome unknown: the program ended while this call was running",
     "hello.py": "A light jacket will do",
+    "memory_tools.py": '"text":"Deploy with `make ship`, never on Fridays."}\n</memories>\nNot on a Friday.',
     "policy.py": "search was asked for the same thing twice",
+    "resume_after_crash.py": "paying invoice 1\npaying invoice 2\ntaking up a run with 3 messages\n"
+    "assistant: calls a tool\ntool_result: outcome unknown",
+    "session.py": "3 messages sent: Ada.\nMy name is Ada, and I like tea.: 2 turns\n",
     "steering.py": "tool call cancelled: user requested steering interrupt",
     "streaming.py": "→ count {'upto': 3} 1 2 3 ✓",
     # How many growing values come before depends on how fast the reader is.
