@@ -144,8 +144,8 @@ def test_a_sound_history_stays_as_it_is(messages):
 @given(paired_histories(), paired_histories())
 @settings(max_examples=60, deadline=None)
 def test_a_history_never_takes_more_tokens_than_it_says(messages, more):
-    history = History(messages)
-    for added in ([], more):
+    history = History()
+    for added in (messages, more):
         for message in added:
             history.append(message)
         exact, most = sum(map(estimate_tokens, history.snapshot())), history.most_tokens()

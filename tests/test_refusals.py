@@ -98,8 +98,16 @@ CONSTRUCTION: list[tuple[str, Any, str]] = [
     ("approve", True, "approve is a function, not bool"),
     ("approval_mode", "always", "'enabled', 'smart', 'bypassed', not 'always'"),
     ("approval_mode", None, "'enabled', 'smart', 'bypassed', not None"),
-    ("transform_context", 5, "transform_context is a function or a list of functions, not 5"),
-    ("transform_context", "abc", "transform_context is a function or a list"),
+    (
+        "transform_context",
+        5,
+        "transform_context is 'window', 'prune', 'summary', a function, or a list of those, not 5",
+    ),
+    (
+        "transform_context",
+        "abc",
+        "transform_context is 'window', 'prune', 'summary', a function, or a list of those, not 'abc'",
+    ),
     ("transform_context", [5], "transform_context is a function, not int"),
     ("transform_context", [None, None], "transform_context is a function, not NoneType"),
     ("convert_to_llm", 5, "convert_to_llm is a function, not int"),

@@ -14,6 +14,7 @@ from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
 from swink.checks import check_hook, check_list, check_seconds, check_word
 from swink.codec import copy_state
+from swink.compaction import Transform
 from swink.config import (
     QUEUE_MODES,
     AgentContext,
@@ -30,15 +31,15 @@ from swink.config import (
     check_policies,
     check_session,
 )
-from swink.context import SlidingWindow, TransformFn, in_order, sized
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.engine.history import History, Snapshot, violations
 from swink.engine.journal import settled_turn
 from swink.engine.known import Known, Standing, Waiting, call_ids, conversation_of
 from swink.engine.loop import check_continue, take_turns
+from swink.engine.request import compacted
 from swink.engine.run import End, Run
 from swink.engine.saver import Saver
-from swink.engine.waiting import Turnstile, is_async, is_loop_running, resolve
+from swink.engine.waiting import Turnstile, is_async, is_loop_running
 from swink.errors import (
     AlreadyRunning,
     BrokenHistory,
@@ -67,7 +68,6 @@ from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_capable, check_retries
 from swink.threads import run_to_end
-from swink.tokens import estimate_tokens
 from swink.tool import Tool, ToolSource, as_offers, as_tool
 
 log = logging.getLogger("swink")
@@ -181,7 +181,7 @@ class Agent:
         policies: Sequence[Policy] = (),
         approve: Approve | None = None,
         approval_mode: ApprovalMode = "smart",
-        transform_context: TransformFn | Sequence[TransformFn] | None = None,
+        transform_context: Transform | None = None,
         convert_to_llm: Callable[[Message], LlmMessage | None] | None = None,
         get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None,
         steering_mode: QueueMode = "one_at_a_time",
@@ -211,7 +211,7 @@ class Agent:
             policies=tuple(check_list("policies", policies, "policy objects")),
             approve=approve,
             approval_mode=approval_mode,
-            transform_context=SlidingWindow() if transform_context is None else transform_context,
+            transform_context="window" if transform_context is None else transform_context,
             convert_to_llm=convert_to_llm,
             get_api_key=get_api_key,
             get_steering=self._steering,
@@ -449,18 +449,14 @@ class Agent:
         self._idle_only("compact")
         history = self._history
         before = history.snapshot()
-        after: Sequence[Message] = before
-        for function in in_order(self._config.transform_context):
-            after = await resolve(sized(function, self.model)(after, True))
+        after, report = await compacted(self._config, self.tools, before)
         self._idle_only("compact")
         if self._history is not history or len(history) != len(before):
             raise MisuseError("the history changed while it was being compacted; call compact() again")
-        tokens = sum(map(estimate_tokens, before)), sum(map(estimate_tokens, after))
-        report = CompactionReport(len(before) - len(after), *tokens, True)
         self._history = History(_vetted(after, self._config.policies))
         if self._known is not None:
             self._known.report = report
-        if report.dropped:
+        if report.dropped or report.pruned:
             self._subscribers.notify(ContextCompacted(report))
         return report
 

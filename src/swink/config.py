@@ -9,7 +9,8 @@ from typing_extensions import TypeVar
 
 from swink import catalog
 from swink.checks import check_hook, check_list, check_positive, check_type, check_word
-from swink.context import SlidingWindow, TransformFn, in_order
+from swink.compaction import Transform, as_transformers
+from swink.context import SlidingWindow, in_order
 from swink.errors import (
     AgentError,
     AuthError,
@@ -24,6 +25,7 @@ from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReas
 from swink.policy import Answer, Approve, Policy
 from swink.records import PendingApproval, Record
 from swink.retry import ExponentialBackoff, RetryStrategy
+from swink.sent import Sent
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool, ToolSource
 
@@ -150,7 +152,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     policies: Sequence[Policy] = ()
     approve: Approve | None = None
     approval_mode: ApprovalMode = "smart"
-    transform_context: TransformFn | Sequence[TransformFn] = field(default_factory=SlidingWindow)
+    transform_context: Transform = field(default_factory=SlidingWindow)
+    """"window", "prune", "summary", a function, or a list of those; functions once it is made."""
     convert_to_llm: Callable[[Message], LlmMessage | None] | None = None
     """Per message, None to leave it out; without one, custom messages are left out."""
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
@@ -174,6 +177,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Stream functions that the catalog made, by provider."""
     warned: set[str] = field(default_factory=set[str])
     """What was told once, and is not told again."""
+    sent: Sent = field(default_factory=Sent)
+    """The last request, and how far estimates of its size are off."""
 
     def __post_init__(self) -> None:
         self.own_provider = self.own_provider or self.spec.provider
@@ -197,6 +202,7 @@ class AgentLoopConfig(Struct, kw_only=True):
         for name in ("stream_fn", "approve", "convert_to_llm", "get_api_key"):
             if (hook := getattr(self, name)) is not None:
                 check_hook(name, hook)
+        self.transform_context = as_transformers(self.transform_context)
         for function in in_order(self.transform_context):
             check_hook("transform_context", function)
         route, *fallbacks = self.routes()

@@ -28,7 +28,16 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from swink.jsondata import decode_with, encode
-from swink.messages import AssistantMessage, Message, StopReason, ToolResult, ToolResultMessage, TurnEndReason
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Message,
+    StopReason,
+    ToolResult,
+    ToolResultMessage,
+    TurnEndReason,
+    Usage,
+)
 from swink.stream import Delta
 from swink.stream import TextDelta as TextDelta
 from swink.stream import ThinkingDelta as ThinkingDelta
@@ -137,12 +146,18 @@ class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", t
 
 
 class CompactionReport(Struct, frozen=True, gc=False):
-    """What a transformer left out of the context, with estimated tokens."""
+    """What a transformer left out of the context, with estimated tokens.
+
+    `pruned` results were cut short. `usage` and `cost` are those of a summary, and part of the run's own.
+    """
 
     dropped: int
     tokens_before: int
     tokens_after: int
     overflow: bool = False
+    pruned: int = 0
+    usage: Usage = Usage()
+    cost: Cost | None = Cost()
 
 
 class ContextCompacted(Struct, frozen=True, gc=False, tag="context_compacted", tag_field="type"):

@@ -272,7 +272,7 @@ async def test_tools_that_were_added_after_a_reply_count():
     ["\u4f60\u597d\u4e16\u754c", "\u3053\u308c\u306f\u65e5", "\U0001f642\U0001f680", "\uc624\ub298\uc740"],
 )
 async def test_a_character_of_other_scripts_counts_for_more_than_a_letter(text: str):
-    assert not await _refused(Budget(max_tokens=4_000), "word" * 2_000)
+    assert not await _refused(Budget(max_tokens=4_000), "word " * 1_600)
     assert await _refused(Budget(max_tokens=4_000), (text * 8_000)[:8_000])
 
 
@@ -380,7 +380,7 @@ async def test_a_reply_that_was_cut_off_without_figures_counts_as_estimated():
     await asyncio.sleep(0.05)
     agent.abort()
     await task
-    assert 1_250 < budget.spent.usage.input < 1_500
+    assert 1_000 < budget.spent.usage.input < 1_200
     assert 200 < budget.spent.usage.output < 300
     assert budget.spent.cost is not None
     assert budget.spent.cost.total > 0.001
@@ -493,7 +493,7 @@ async def test_requests_of_one_turn_that_fail_again_and_again_end_with_the_budge
         asked += 1
         yield Start()
         yield TextStart(0)
-        yield TextDelta(0, "word " * 1_200)
+        yield TextDelta(0, "word " * 1_500)
         yield Error("cut off", "network", usage=usage)
 
     budget = Budget(max_tokens=5_000, scope="session")

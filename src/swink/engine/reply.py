@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from swink.engine.request import llm_messages, refit_context, shrink_context
+from swink.engine.request import llm_context, refit_context, shrink_context
 from swink.engine.run import End, Run
 from swink.engine.waiting import close, resolve
 from swink.errors import (
@@ -26,7 +26,7 @@ from swink.messages import Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.retry import wait_before
-from swink.stream import Assembly, Error, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Error, StreamFn, StreamOptions, Timeout
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
@@ -95,8 +95,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     ledger, watch = run.ledger, run.watch
     model, tools = ledger.model, run.tools
-    offered = () if model.capabilities is not None and not model.capabilities.tools else tools
-    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
+    context = llm_context(run, messages)
     if not context.messages:
         hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
         return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
@@ -147,6 +146,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if end.stop_reason == "error" or end.stop_reason == "aborted":
         text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
         return StreamError(text, model=str(model))
+    run.config.sent.learn(model, context, end.usage)
     ledger.commit_reply(tools, end.stop_reason)
     return None
 

@@ -1,38 +1,159 @@
 """What a model is sent: the history after its transformers, converted for the model."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any, cast
 
+from msgspec.structs import replace
+
+from swink.config import AgentLoopConfig, Model, Route
 from swink.context import TransformFn, in_order, sized
+from swink.engine.account import Account, Spent
 from swink.engine.history import Snapshot
 from swink.engine.repair import with_pairs, with_prompt
 from swink.engine.run import Run
-from swink.engine.waiting import resolve
-from swink.errors import InvalidInput
-from swink.events import CompactionReport, ContextCompacted
-from swink.messages import AssistantMessage, LlmMessage, Message
+from swink.engine.waiting import close, resolve
+from swink.errors import AgentError, InvalidInput, NetworkError, error_for
+from swink.events import CompactionReport, ContextCompacted, CustomEvent
+from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Message, ModelSpec, Usage
+from swink.pruning import is_pruned
+from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions
 from swink.tokens import estimate_tokens
+
+log = logging.getLogger("swink")
+
+ASK_WITHIN = 120.0
+"""Seconds that a transformer's own question to a model may take."""
+CACHE_PREFIX_BROKEN = "cache_prefix_broken"
+
+
+class Outgoing:
+    """What is about to be asked, as transformers see it; what they ask a model is charged to the account."""
+
+    __slots__ = ("_account", "_append", "_config", "_prompt", "_routes", "_tools", "model", "spent")
+
+    def __init__(
+        self,
+        config: AgentLoopConfig,
+        routes: Sequence[Route],
+        model: ModelSpec,
+        account: Account,
+        system_prompt: str = "",
+        tools: Sequence[Any] = (),
+        append: Callable[[Sequence[Message]], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.spent: list[Spent] = []
+        self._config, self._routes, self._account = config, routes, account
+        self._prompt, self._tools, self._append = system_prompt, tools, append
+
+    @property
+    def ratio(self) -> float:
+        """How many tokens the provider counts for one that is estimated, as learnt so far."""
+        return self._config.sent.ratio(self.model)
+
+    @property
+    def overhead(self) -> int:
+        """Estimated tokens of the system prompt and the tools."""
+        return self._config.sent.overhead(self._prompt, self._tools)
+
+    def offers(self, tool: str) -> bool:
+        """Whether the model is offered a tool of this name."""
+        return any(item.name == tool for item in self._tools)
+
+    def note(self, message: CustomMessage) -> None:
+        """Add a message to the history at the end of the turn."""
+        if self._append is not None:
+            self._append([message])
+
+    def warn(self, text: str) -> None:
+        """Log a warning, once."""
+        if (known := text.partition(" (")[0]) not in self._config.warned:
+            self._config.warned.add(known)
+            log.warning("%s", text)
+
+    async def ask(
+        self, context: LlmContext, model: Model | None = None, max_tokens: int | None = None
+    ) -> str:
+        """The text of a model's answer; what it has used is charged in every outcome."""
+        own = next((route for route in self._routes if route[0] is self.model), self._routes[0])
+        spec, stream_fn = own if model is None else self._config.route_to(model)
+        spec = spec if spec.thinking_level == "off" else replace(spec, thinking_level="off")
+        options = await self._options(spec, stream_fn, max_tokens)
+        assembly, failed = Assembly(), None
+        try:
+            async with asyncio.timeout(ASK_WITHIN):
+                stream = stream_fn(spec, context, options)
+                try:
+                    async for event in stream:
+                        assembly.feed(event)
+                finally:
+                    await close(stream)
+            if not isinstance(assembly.terminal, Done):
+                failed = _failure(assembly.terminal, spec)
+                raise failed
+        except AgentError as error:
+            failed = error
+            raise
+        finally:
+            spent = self._account.attempt(spec, assembly, failed)
+            self._account.charge(*spent)
+            self.spent.append(spent)
+        return assembly.message(spec, "stop", usage=Usage()).text
+
+    async def _options(self, spec: ModelSpec, stream_fn: StreamFn, max_tokens: int | None) -> StreamOptions:
+        options = self._config.options_for(spec, stream_fn)
+        if self._config.get_api_key is not None:
+            key = await resolve(self._config.get_api_key(spec.provider))
+            options = options if key is None else replace(options, api_key=key)
+        return replace(options, max_tokens=max_tokens, tool_choice=None)
 
 
 async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
     """The history after its transformers, for the model that is asked; what one drops is announced."""
     history = messages = run.ledger.history.snapshot()
+    request = Outgoing(
+        run.config,
+        run.routes,
+        run.ledger.model,
+        run.ledger.account,
+        run.system_prompt,
+        run.tools,
+        run.ledger.append,
+    )
     for position, function in enumerate(in_order(run.config.transform_context)):
         before = messages
-        returned = sized(function, run.ledger.model)(before, overflow)
+        returned = _applied(function, before, overflow, request)
         if returned is before:
             continue
         messages = await resolve(returned)
         if messages is not before:
             messages = _checked(run, function, messages, history)
-            _announce(run, position, before, messages, overflow)
+            _announce(run, position, before, messages, overflow, request)
     return messages
+
+
+async def compacted(
+    config: AgentLoopConfig, tools: Sequence[Any], history: Snapshot
+) -> tuple[Sequence[Message], CompactionReport]:
+    """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
+    messages: Sequence[Message] = history
+    routes = config.routes()
+    request = Outgoing(config, routes, routes[0][0], Account(config.price), tools=tools)
+    for function in in_order(config.transform_context):
+        messages = await resolve(_applied(function, messages, True, request))
+    config.sent.expect_break()
+    return messages, _report(history, messages, True, request)
 
 
 async def refit_context(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
     """The context for another model than the one it was made for."""
-    is_sized = any(hasattr(function, "sized_for") for function in in_order(run.config.transform_context))
+    is_sized = any(
+        hasattr(function, "sized_for") or hasattr(function, "fit")
+        for function in in_order(run.config.transform_context)
+    )
     return await transform_context(run, False) if is_sized else messages
 
 
@@ -41,6 +162,18 @@ async def shrink_context(run: Run, sent: Sequence[Message]) -> Sequence[Message]
     smaller = await transform_context(run, True)
     run.check()
     return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
+
+
+def llm_context(run: Run, messages: Sequence[Message]) -> LlmContext:
+    """What the model is asked; if it does not begin with what was asked before, an event says where."""
+    model, ledger = run.ledger.model, run.ledger
+    offered = () if model.capabilities is not None and not model.capabilities.tools else run.tools
+    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
+    if run.config.options.cache:
+        broken = run.config.sent.begin(model, context, ledger.turn == 1)
+        if broken is not None:
+            ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
+    return context
 
 
 def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
@@ -60,6 +193,20 @@ def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
     return converted if end == whole else converted[:end]
 
 
+def _failure(end: Error | None, model: ModelSpec) -> AgentError:
+    if end is None:
+        return NetworkError("the stream ended without a terminal event", model=str(model))
+    return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+
+
+def _applied(function: TransformFn, messages: Sequence[Message], overflow: bool, request: Outgoing) -> Any:
+    """What a transformer returns; one with a `fit` is told what is about to be asked."""
+    fit = getattr(function, "fit", None)
+    if fit is not None:
+        return fit(messages, overflow, request)
+    return sized(function, request.model)(messages, overflow)
+
+
 def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) -> Sequence[Message]:
     """What a transformer returned, repaired; snapshots are sound, since histories are."""
     if isinstance(messages, Snapshot):
@@ -72,7 +219,12 @@ def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) 
 
 
 def _announce(
-    run: Run, position: int, before: Sequence[Message], after: Sequence[Message], overflow: bool
+    run: Run,
+    position: int,
+    before: Sequence[Message],
+    after: Sequence[Message],
+    overflow: bool,
+    request: Outgoing,
 ) -> None:
     known = run.dropped or {}
     window = after.history if isinstance(after, Snapshot) else None
@@ -80,9 +232,32 @@ def _announce(
     if window is not None and window is announced:
         return  # it has only grown since
     now = _dropped(before, after)
-    if now > dropped:
-        run.ledger.emit(ContextCompacted(CompactionReport(now, _tokens(before), _tokens(after), overflow)))
+    is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
+    if is_told:
+        run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
+    if is_told or window is not None:
+        run.config.sent.expect_break()
     run.dropped = {**known, position: (window, now)}
+
+
+def _report(
+    before: Sequence[Message], after: Sequence[Message], overflow: bool, request: Outgoing
+) -> CompactionReport:
+    spent = [*request.spent]
+    request.spent.clear()
+    usage, cost = Usage(), None if any(cost is None for _, cost in spent) else Cost()
+    for used, price in spent:
+        usage += used
+        cost = None if cost is None or price is None else cost + price
+    return CompactionReport(
+        _dropped(before, after),
+        _tokens(before),
+        _tokens(after),
+        overflow,
+        sum(map(is_pruned, after)),
+        usage,
+        cost,
+    )
 
 
 def _dropped(before: Sequence[Message], after: Sequence[Message]) -> int:

@@ -26,7 +26,7 @@ from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Us
 from swink.policies.inputs import check_flag, check_number
 from swink.policies.scope import current_task
 from swink.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
-from swink.tokens import FRAME, estimate_tokens, json_size, text_size
+from swink.tokens import estimate_tokens, overhead_tokens
 
 log = logging.getLogger("swink.policies.budget")
 
@@ -309,10 +309,7 @@ def _estimate(
 
 def _tokens(ctx: PolicyContext) -> tuple[int, int]:
     """The input of the next call, and the output of the last reply: its figures, plus what came after it."""
-    overhead = text_size(ctx.system_prompt)
-    for tool in ctx.tools:
-        overhead += len(tool.name) + text_size(tool.description) + json_size(tool.parameters_schema) + FRAME
-    overhead //= 4
+    overhead = overhead_tokens(ctx.system_prompt, ctx.tools)
     since = 0
     for message in reversed(ctx.messages):
         if isinstance(message, AssistantMessage) and message.usage.total and not message.failed:

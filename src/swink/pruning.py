@@ -1,0 +1,56 @@
+"""Pruning: old, large tool results are cut short, and a note says what was left out and how to get it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink.messages import Extension, Message, Text, ToolResultMessage
+from swink.tokens import estimate_tokens
+
+LARGE = 200
+"""Tokens above which an old result is cut."""
+NEWEST = 3
+"""How many of the newest results are left alone."""
+READ_RESULT = "read_result"
+"""The tool that reads the rest of a result."""
+_HEAD = 200
+_NOTE = "of this old result left out"
+
+
+def prune(
+    messages: Sequence[Message], start: int, end: int, excess: int, readable: bool
+) -> tuple[list[Message], int]:
+    """The messages with results between two places cut, oldest first, until so many tokens are saved.
+
+    Also says how many were. `readable` says that there is a tool to read the rest with.
+    """
+    items, saved = list(messages), 0
+    results = [place for place, item in enumerate(items) if isinstance(item, ToolResultMessage)]
+    for place in results[:-NEWEST]:
+        if saved >= excess:
+            break
+        item = items[place]
+        if not start <= place < end or (size := estimate_tokens(item)) <= LARGE:
+            continue
+        assert isinstance(item, ToolResultMessage)
+        short = _shortened(item, readable)
+        if (less := size - estimate_tokens(short)) > 0:
+            items[place], saved = short, saved + less
+    return items, saved
+
+
+def is_pruned(message: Message) -> bool:
+    """Whether a message is a result that was cut short here."""
+    return isinstance(message, ToolResultMessage) and _NOTE in message.text[-2 * _HEAD :]
+
+
+def _shortened(message: ToolResultMessage, readable: bool) -> ToolResultMessage:
+    text = message.text
+    kept = text[:_HEAD]
+    more = (
+        f"{READ_RESULT}({message.tool_call_id!r:.80}) gives it" if readable else "run the tool again for it"
+    )
+    note = f"[… {len(text) - len(kept)} of {len(text)} characters {_NOTE}; {more}]"
+    others: list[Any] = [block for block in message.content if isinstance(block, Extension)]
+    return replace(message, content=(Text(f"{kept}\n{note}" if kept else note), *others))
