@@ -63,7 +63,7 @@ from swink.messages import (
     as_messages,
 )
 from swink.policy import Answer, Approve, Approved, Policy, Rejected, asking, slots_of, vet_commit
-from swink.records import Conversation, OpenTurn, PendingApproval
+from swink.records import Conversation, OpenTurn, PendingApproval, pending_of
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
 from swink.structured import StructuredOutput, check_capable, check_retries
@@ -360,8 +360,7 @@ class Agent:
     @property
     def pending(self) -> tuple[PendingApproval, ...]:
         """The calls that wait for somebody's word; `run(approvals={call_id: …})` gives it."""
-        turn = run.ledger.open if (run := self._active) is not None else self._open
-        return () if turn is None else tuple(turn.pending.values())
+        return pending_of(self._open if (run := self._active) is None else run.ledger.open)
 
     def abort(self) -> None:
         """End the current run, keeping what arrived; does nothing when idle."""
@@ -437,7 +436,8 @@ class Agent:
             made._config.key_owner = config.key_owner
         made._steering.extend([*self._pending(), *self._steering])
         made._follow_up.extend(self._follow_up)
-        made._open = made._open or self._open
+        if "messages" not in changes:
+            made._open = made._open or self._open
         unchanged = {
             name: getattr(self._initial, name) for name in _Initial.__struct_fields__ if name not in changes
         }

@@ -213,6 +213,11 @@ class OpenTurn(Struct):
         ]
 
 
+def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:
+    """The calls of a turn that wait for somebody's word."""
+    return () if turn is None else tuple(turn.pending.values())
+
+
 class Conversation:
     """What the records of a session add up to; `take` them in their order."""
 
@@ -234,7 +239,7 @@ class Conversation:
     @property
     def pending(self) -> tuple[PendingApproval, ...]:
         """The calls that wait for somebody's word."""
-        return () if self.open is None else tuple(self.open.pending.values())
+        return pending_of(self.open)
 
     def take(self, record: Record) -> None:
         """Add what happened next."""

@@ -56,21 +56,24 @@ async def run_batch(run: Run) -> Outcome:
             stopped = await _ask_policies(run, call)
             if stopped is not None:
                 return stopped
+    deferred = False
     if run.config.approval_mode != "bypassed":
         for call in ledger.calls:
-            stopped = await _ask_person(run, call) if needs_approval(run, call) else None
-            if stopped is not None:
-                return stopped
+            if needs_approval(run, call):
+                stopped = await _ask_person(run, call)
+                if stopped is not None:
+                    return stopped
+                deferred = deferred or call.pending is not None
     batch = _Batch(run)
     for group in _groups(run, _open(ledger)):
-        await batch.run_group([call for call in group if call.pending is None])
+        await batch.run_group([call for call in group if call.pending is None] if deferred else group)
         if not batch.steered and _open(ledger):
             batch.steered = await _steering_waits(run)
         if batch.steered or batch.transfer is not None:
             for call in _open(ledger):
                 ledger.settle(call, failure(STEERED if batch.steered else TRANSFERRED))
             break
-        if any(call.pending is not None for call in group):
+        if deferred and any(call.pending is not None for call in group):
             return await _wait_for_approval(run)
     if batch.transfer is not None:
         return Outcome("transfer", End("transfer", batch.transfer.to))

@@ -25,6 +25,7 @@ from swink.events import MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
+from swink.redact.held import hold
 from swink.retry import wait_before
 from swink.stream import Assembly, Error, StreamFn, StreamOptions, Timeout
 
@@ -157,6 +158,8 @@ async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOpt
         key = await resolve(run.config.get_api_key(model.provider))
         if key is not None:
             options = replace(options, api_key=key)
+    if options.api_key is not None:
+        hold(options.api_key.strip())
     if run.tool_choice is not None and options.tool_choice is None:
         options = replace(options, tool_choice=run.tool_choice)
     return options

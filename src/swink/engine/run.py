@@ -18,6 +18,7 @@ from math import inf
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.codec import copy_state
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext, SystemPrompt
@@ -32,7 +33,7 @@ from swink.errors import Aborted, AgentError, HookFailed, InvalidInput, NetworkE
 from swink.events import AgentEvent, AgentStart
 from swink.messages import Message, StopReason, clean
 from swink.policy import Answer, Ending, Policy, PolicyContext, RunKey, Stop, consult
-from swink.records import OpenTurn
+from swink.records import OpenTurn, pending_of
 from swink.redact import describe_error, describe_traceback
 from swink.tool import Tool, as_offers, offered_tools
 
@@ -300,9 +301,8 @@ class Run:
         end, ledger = self.ending or End(), self.ledger
         kind = None if end.error is None else end.error.kind
         why = self.error_text, kind, end.reason, end.error
-        pending = () if ledger.open is None else tuple(ledger.open.pending.values())
-        stop_reason = end.stop_reason or "stop"
-        return AgentResult(tuple(ledger.produced), stop_reason, *ledger.account.totals, *why, pending=pending)
+        result = AgentResult(tuple(ledger.produced), end.stop_reason or "stop", *ledger.account.totals, *why)
+        return result if ledger.open is None else replace(result, pending=pending_of(ledger.open))
 
     @property
     def error_text(self) -> str | None:

@@ -30,10 +30,9 @@ class Saver:
 
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
-        while (appending := self._appending or self._begin(final)) is not None:
-            await asyncio.shield(appending)
-            if self._appending is appending:  # an eager task factory has run it before anybody could listen
-                self._appending = None
+        await self._wait()
+        self._begin(final)
+        await self._wait()
 
     def save_soon(self) -> None:
         """Save what has changed, without waiting for it; safe from any thread."""
@@ -46,19 +45,25 @@ class Saver:
         if self._appending is not None:
             self._appending.cancel()
 
+    async def _wait(self) -> None:
+        while (appending := self._appending) is not None:
+            await asyncio.shield(appending)
+            if self._appending is appending:  # an eager task factory has run it before anybody could listen
+                self._appending = None
+
     def _save_unheard(self) -> None:
         if self._appending is not None:
             self._again = True
         elif not self.closed:
             self._begin(final=False)
 
-    def _begin(self, final: bool) -> "asyncio.Task[None] | None":
+    def _begin(self, final: bool) -> None:
         now = self._look(final)
         if now.open is None:
             self.notes.clear()  # the messages of a turn that is complete say it all
         update = self.known.changes(now, self._told, self.notes)
         if update is None:
-            return None
+            return
         written, told = len(self.notes), len(now.produced) - (len(now.history) - now.upto)
 
         async def append() -> None:
@@ -71,7 +76,6 @@ class Saver:
 
         appending = self._appending = self._loop.create_task(append())
         appending.add_done_callback(self._ended)
-        return appending
 
     def _ended(self, appending: "asyncio.Task[None]") -> None:
         if self._appending is appending:

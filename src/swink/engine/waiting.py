@@ -16,7 +16,7 @@ from types import coroutine
 from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from swink.threads import Serial, begin, outcome_of
+from swink.threads import Serial, begin
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,13 +73,11 @@ async def outlast(
 
 async def call_to_end(serial: Serial, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """`Serial.call`, but cancelled it waits until the function has ended, unless that is stuck."""
-    ended = begin(serial.start, function, *args, **kwargs)
     try:
-        await asyncio.shield(ended)
+        return await serial.call(function, *args, **kwargs)
     except asyncio.CancelledError:
-        await outlast(ended, timeout=STUCK)
+        await outlast(begin(serial.start, int), timeout=STUCK)  # which comes after it
         raise
-    return outcome_of(ended.result())
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ The file also lists the keys that the keychain has, so that it is not opened for
 import logging
 import os
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -117,6 +117,15 @@ def stored_key(provider: str) -> str | None:
     return known[1]
 
 
+def known_keys() -> list[str]:
+    """The stored keys, as far as they can be read without a keychain, which may have to ask its owner."""
+    version = _version()
+    if version == _NOWHERE:
+        return []
+    keys = [key for known, key in list(_found.values()) if known == version and key is not None]
+    return [*keys, *_keys_in_file(version)]
+
+
 def is_read(provider: str) -> bool:
     """Whether `stored_key` answers at once, without a look at the file or the keychain."""
     known = _found.get(provider)
@@ -141,11 +150,17 @@ def open_to_others(path: Path) -> bool:
 
 def _version() -> _Version:
     try:
-        path = str(keys_file())
+        path = _path(*map(os.environ.get, ("XDG_CONFIG_HOME", "HOME", "APPDATA")))
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError, KeyStoreError):
         return _NOWHERE
     return path, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(4)
+def _path(*named: str | None) -> str:
+    """The path of the file, which these variables say."""
+    return str(keys_file())
 
 
 def _read(provider: str, version: _Version) -> str | None:
@@ -162,6 +177,14 @@ def _read(provider: str, version: _Version) -> str | None:
     except AgentError as error:
         _warn_once(version, str(error))
     return None
+
+
+@lru_cache(1)
+def _keys_in_file(version: _Version) -> list[str]:
+    try:
+        return [entry.key for entry in _load().values() if entry.key]
+    except KeyStoreError:
+        return []  # `stored_key` says why
 
 
 @cache

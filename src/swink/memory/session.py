@@ -7,6 +7,7 @@ from swink.codec import encode_state
 from swink.engine.waiting import call_to_end
 from swink.jsondata import decode
 from swink.memory.backend import Backend, Stored
+from swink.memory.heldkeys import keys_named, without_keys
 from swink.memory.meta import SessionMeta
 from swink.messages import Message, ModelSpec
 from swink.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
@@ -23,6 +24,7 @@ class _Session:
         self.state: dict[str, Any] = dict(self.conversation.state)
         """The session's JSON state; saved with every append."""
         self._known_state = encode_state(self.state)
+        self._keys = keys_named()
 
     @property
     def id(self) -> str:
@@ -62,7 +64,8 @@ class _Session:
         if not written:
             return
         durable = any(record.durable for record in written)
-        self.meta = self._backend.append(self.id, self.meta.sequence, written, durable=durable)
+        clean = without_keys(written, self._keys)
+        self.meta = self._backend.append(self.id, self.meta.sequence, clean, durable=durable)
         self._known_state = encoded
         for record in written:
             conversation.take(record)

@@ -19,6 +19,7 @@ from swink.errors import AuthError, MissingKey, MisuseError, StreamError
 from swink.hosts import is_local, is_loopback, is_private, is_secret_header
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import is_listed, is_read, stored_key
+from swink.redact.held import hold
 from swink.stream import StreamOptions
 from swink.threads import in_thread
 
@@ -61,8 +62,10 @@ class Endpoint(Struct, frozen=True):
         """
         for given in (override, self.api_key):
             if given is not None:
+                hold(given.strip())
                 return self._unless_clear(given.strip(), "the key")
         if found := self.found_key():
+            hold(found)
             variable = self._from_environment()
             return self._unless_clear(found, f"the key in {variable}" if variable else "the stored key")
         if is_private(self.host):

@@ -1,0 +1,45 @@
+"""Keys that swink holds never enter a session, whoever said them: the environment's, stored and sent ones."""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+
+from swink.jsondata import encode
+from swink.keys.accounts import ACCOUNTS
+from swink.keys.store import known_keys
+from swink.records import Record, decode_record, encode_record
+from swink.redact import MARK
+from swink.redact.held import LONG, sent_keys
+
+_VARIABLES = sorted({name for account in ACCOUNTS.values() for name in account.variables})
+
+
+def keys_named() -> tuple[str, ...]:
+    """The keys in the environment; those of others than who is asked are looked up once, for they are many."""
+    return tuple([os.environ[name].strip() for name in _VARIABLES if name in os.environ])
+
+
+def without_keys(records: Sequence[Record], named: Sequence[str] = ()) -> Sequence[Record]:
+    """The records with a mark in place of every key: those named, stored, and sent by this process."""
+    keys = _as_json((*named, *known_keys(), *sent_keys()))
+    if not keys:
+        return records
+    lines = [encode_record(record) for record in records]
+    if not any(key in line for key in keys for line in lines):
+        return records
+    return [_without(keys, record, line) for record, line in zip(records, lines, strict=True)]
+
+
+@lru_cache(16)
+def _as_json(keys: tuple[str, ...]) -> list[bytes]:
+    """The keys as they stand in JSON, the longest first."""
+    found = {encode(key)[1:-1] for key in keys if len(key) >= LONG}
+    return sorted(found, key=len, reverse=True)
+
+
+def _without(keys: Sequence[bytes], record: Record, line: bytes) -> Record:
+    if not any(key in line for key in keys):
+        return record
+    for key in keys:
+        line = line.replace(key, MARK.encode())
+    return decode_record(line)
