@@ -15,7 +15,7 @@ _VARIABLES = sorted({name for account in ACCOUNTS.values() for name in account.v
 
 
 def keys_named() -> tuple[str, ...]:
-    """The keys in the environment; those of others than who is asked are looked up once, for they are many."""
+    """The keys in the environment, of all providers; a session looks for them once, for that takes time."""
     return tuple([os.environ[name].strip() for name in _VARIABLES if name in os.environ])
 
 
