@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from swink import Agent, ToolCall, tool
 from swink.errors import InvalidInput, MisuseError, SessionBusy, SessionConflict, SessionNotFound
 from swink.memory import MemoryStore, PostgresStore, SqliteStore, Store
 from swink.messages import UserMessage
+from swink.testing import ScriptedModel
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -240,26 +242,43 @@ def test_a_store_without_claims_says_so():
         pass
 
 
-def run_calls(session: Any, calls: Path, *, stop_after: int | None = None) -> None:
-    """A run of four calls: what is about to run is saved, then it runs, and leaves a line."""
-    for number in range(len(session.messages), 4):
-        session.append([UserMessage(f"call {number}")])
-        with open(calls, "a") as log:
-            log.write(f"call {number}\n")
-        if number == stop_after:
+async def run_to_end(
+    store: Store,
+    id: str,
+    log: Path,
+    names: str,
+    *,
+    seconds: float = 60,
+    stop_in: str = "",
+    until: asyncio.Event | None = None,
+) -> str:
+    """Claim a session and run it: a model that calls a tool once for each name, which leaves a line."""
+
+    @tool
+    async def count(name: str) -> str:
+        with open(log, "a") as file:
+            file.write(f"{name}\n")
+        if name == stop_in:
             print("stopping", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
+        if until is not None:
+            await until.wait()
+        return f"counted {name}"
+
+    model = ScriptedModel([*([ToolCall(name, "count", {"name": name})] for name in names), "done"])
+    async with store.claim(id, seconds=seconds) as session:
+        agent = Agent("test:m", stream_fn=model, tools=[count], session=session)
+        return (await agent.run(None if agent.has_pending else "go")).text
 
 
 ZOMBIE = """
-import sys
+import asyncio, sys
 from pathlib import Path
 from swink.errors import SessionConflict
-from tests.memory.test_leases import opened, run_calls
-store, id, calls = opened(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+from tests.memory.test_leases import opened, run_to_end
+store, id, log = opened(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 try:
-    with store.sync.claim(id, seconds=0.5) as session:
-        run_calls(session, calls, stop_after=1)
+    asyncio.run(run_to_end(store, id, log, "abc", seconds=0.5, stop_in="b"))
 except SessionConflict as error:
     print("refused:", error, flush=True)
 store.sync.close()
@@ -267,44 +286,40 @@ store.sync.close()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP")
-def test_a_worker_stopped_past_its_lease_runs_nothing_more(store: Store, address: str, tmp_path: Path):
-    id, calls = store.sync.create().id, tmp_path / "calls"
-    root = str(Path(__file__).parents[2])
+def test_a_worker_stopped_past_its_lease_runs_no_tool_any_more(store: Store, address: str, tmp_path: Path):
+    id, log = store.sync.create().id, tmp_path / "log"
     zombie = subprocess.Popen(
-        [sys.executable, "-c", ZOMBIE, address, id, str(calls)], stdout=subprocess.PIPE, text=True, cwd=root
+        [sys.executable, "-c", ZOMBIE, address, id, str(log)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=str(Path(__file__).parents[2]),
     )
     try:
         assert zombie.stdout is not None
         assert zombie.stdout.readline() == "stopping\n"
-        claim, session = wait_until_free(store, id)
-        run_calls(session, calls)
+        claim, _ = wait_until_free(store, id)
+        claim.__exit__(None, None, None)
+        assert asyncio.run(run_to_end(store, id, log, "c")) == "done"
         os.kill(zombie.pid, signal.SIGCONT)
         assert zombie.communicate(timeout=100)[0].startswith("refused: the claim on session")
-        claim.__exit__(None, None, None)
     finally:
         zombie.kill()
         zombie.wait()
-    assert calls.read_text().splitlines() == [f"call {number}" for number in range(4)]
-    assert said(store, id) == [f"call {number}" for number in range(4)]
+    assert log.read_text().split() == ["a", "b", "c"]
+    results = [text for text in said(store, id) if not text.startswith(("go", "done"))]
+    assert [text.split(":")[0] for text in results if text] == ["counted a", "outcome unknown", "counted c"]
 
 
-def test_two_workers_racing_for_one_run_one_works(address: str, store: Store, other: Store, tmp_path: Path):
-    id, calls = store.sync.create().id, tmp_path / "calls"
-    start, ends = threading.Barrier(2), list[str]()
+async def test_of_two_workers_racing_for_one_run_one_works(store: Store, other: Store, tmp_path: Path):
+    id, log = store.sync.create().id, tmp_path / "log"
+    refused = asyncio.Event()
 
-    def work(mine: Store) -> None:
-        start.wait()
+    async def work(mine: Store) -> str:
         try:
-            with mine.sync.claim(id, seconds=60) as session:
-                run_calls(session, calls)
-            ends.append("worked")
+            return await run_to_end(mine, id, log, "ab", until=refused)
         except SessionBusy:
-            ends.append("busy")
+            refused.set()
+            return "busy"
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in (store, other)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert "worked" in ends
-    assert calls.read_text().splitlines() == [f"call {number}" for number in range(4)]
+    assert sorted(await asyncio.gather(work(store), work(other))) == ["busy", "done"]
+    assert log.read_text().split() == ["a", "b"]

@@ -99,15 +99,15 @@ class PostgresDatabase:
         )
 
     def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
-        """(session id, its metadata, version, record) of messages with all the phrases, the best first."""
+        """(session id, its metadata, record, version) of messages with all the phrases, the latest first."""
         filters, values = filters_of(query)
         if any(len(word.encode()) > _LONGEST_WORD for phrase in phrases for word in phrase):
             return []
         wanted = " & ".join("('" + "' <-> '".join(phrase) + "')" for phrase in phrases)
         return connection.execute(
-            "SELECT sessions.id, sessions.meta, version, record FROM records JOIN sessions ON"
+            "SELECT sessions.id, sessions.meta, record, version FROM records JOIN sessions ON"
             f" sessions.key = session, (SELECT ?::tsquery AS wanted) AS query WHERE words @@ wanted{filters}"
-            " ORDER BY ts_rank(words, wanted) DESC, timestamp DESC LIMIT ?",
+            " ORDER BY records.key DESC LIMIT ?",
             (wanted, *values, max(0, query.limit)),
         ).fetchall()
 

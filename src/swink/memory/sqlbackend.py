@@ -22,8 +22,8 @@ from swink.jsondata import clean, encode
 from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.migrations import check_version, migrated
-from swink.memory.searching import Phrase, phrases_of, searchable, snippet, words_of
-from swink.records import CustomSaved, MessageSaved, Record, decode_record, encode_record
+from swink.memory.searching import Phrase, hit_of, phrases_of, searchable, words_of
+from swink.records import CustomSaved, MessageSaved, Record, decode_record, decode_records, encode_record
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Database(Protocol):
         ...
 
     def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
-        """(session id, its metadata, version, record) of messages with all the phrases, the best first."""
+        """(session id, its metadata, record, version) of messages with all the phrases, the latest first."""
         ...
 
     def forget(self, connection: Connection, key: int) -> None:
@@ -146,7 +146,7 @@ class SqlBackend:
             return row[1], lines
 
         meta, lines = self.database.look(work)
-        return Stored(_meta(id, meta), [_record(id, *line) for line in lines])
+        return Stored(_meta(id, meta), _records(id, lines))
 
     def append(
         self,
@@ -193,14 +193,12 @@ class SqlBackend:
         return metas
 
     def search(self, query: Query) -> list[Hit]:
-        """Messages, the best first."""
+        """Messages, the latest first."""
         phrases = phrases_of(clean(query.text))
         if not phrases:
             return []
         rows = self.database.look(lambda connection: self.database.find(connection, phrases, query))
-        return [
-            _hit(_meta(id, meta), _record(id, record, version), phrases) for id, meta, version, record in rows
-        ]
+        return [_hit(_meta(id, meta), _records(id, [line]), phrases) for id, meta, *line in rows]
 
     def rename(self, id: str, title: str) -> SessionMeta:
         """Give it another title; the sequence stays, so that nobody who writes is disturbed."""
@@ -328,11 +326,10 @@ def _line(record: Record) -> Line:
     return Line(text, record.number, message.role, message.timestamp, words)
 
 
-def _hit(meta: SessionMeta, record: Record, phrases: Sequence[Phrase]) -> Hit:
+def _hit(meta: SessionMeta, records: Sequence[Record], phrases: Sequence[Phrase]) -> Hit:
+    (record,) = records
     assert isinstance(record, MessageSaved | CustomSaved)
-    message = record.message
-    text = snippet(searchable(message), phrases)
-    return Hit(meta.id, meta.title, record.number, message.role, message.timestamp, text)
+    return hit_of(meta.id, meta.title, record.number, record.message, phrases)
 
 
 def _meta(id: str, text: str) -> SessionMeta:
@@ -346,11 +343,15 @@ def _meta(id: str, text: str) -> SessionMeta:
         raise SessionUnreadable(f"{where} is damaged: {error}") from error
 
 
-def _record(id: str, text: str, version: int) -> Record:
+def _records(id: str, lines: Sequence[Sequence[Any]]) -> list[Record]:
+    """The records in rows of text and version."""
     where = f"session {id}"
     try:
-        if check_version(version, where) < VERSION:
-            text = encode(migrated(msgspec.json.decode(text), version)).decode()
-        return decode_record(text)
+        if all(version == VERSION for _, version in lines):
+            return decode_records("\n".join([text for text, _ in lines]).encode())
+        return [
+            decode_record(encode(migrated(msgspec.json.decode(text), check_version(version, where))))
+            for text, version in lines
+        ]
     except (msgspec.DecodeError, TypeError) as error:
         raise SessionUnreadable(f"{where} has a record that cannot be read: {error}") from error

@@ -85,12 +85,12 @@ class SqliteFile:
         )
 
     def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
-        """(session id, its metadata, version, record) of messages with all the phrases, the best first."""
+        """(session id, its metadata, record, version) of messages with all the phrases, the latest first."""
         filters, values = filters_of(query)
         return connection.execute(
-            "SELECT sessions.id, sessions.meta, version, record FROM words"
+            "SELECT sessions.id, sessions.meta, record, version FROM words"
             " JOIN records ON records.key = words.rowid JOIN sessions ON sessions.key = session"
-            f" WHERE words MATCH ?{filters} ORDER BY rank, timestamp DESC LIMIT ?",
+            f" WHERE words MATCH ?{filters} ORDER BY words.rowid DESC LIMIT ?",
             (" ".join(f'"{" ".join(phrase)}"' for phrase in phrases), *values, max(0, query.limit)),
         ).fetchall()
 
