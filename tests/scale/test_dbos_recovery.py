@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import ROOT
+from tests.pages import ROOT, blocks_of, run_program
 from tests.postgres import postgres as postgres
 
 pytest.importorskip("dbos")
@@ -122,3 +122,14 @@ def test_a_process_that_was_thought_dead_changes_nothing(children: Children, tmp
     assert told.startswith("paid gas; outcome unknown")
     assert log.with_suffix(".slow").read_text() == told
     assert [act for act in acts(log) if act.startswith("pay")] == ["pay gas", "pay rent"]
+
+
+def test_the_programs_of_durable_md_run(tmp_path: Path):
+    said, warned = run_program("\n".join(blocks_of("docs/durable.md")), tmp_path)
+    assert said.splitlines() == [
+        "nothing to do",
+        "one works on it: Pay invoice 7.",
+        "two leaves it to the other one: SessionBusy",
+        "It is paid. True",
+    ]
+    assert not warned
