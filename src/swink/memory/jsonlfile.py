@@ -200,6 +200,8 @@ class _Reader:
                 raise _Damage('it was changed; to use it as it is now, remove "crc" from its last line')
         elif self._data.find(b'"crc"', commit, end) >= 0:
             raise _Damage("its last line was changed")
+        else:
+            decode(self._data[commit:end])  # without its checksum, or torn
 
     def _old(self, lines: bytes, commit: bytes) -> list[Record]:
         """The records of a transaction that another release wrote."""
