@@ -30,13 +30,15 @@ from swink import (
     ToolContext,
     ToolError,
     UserMessage,
+    defer,
     tool,
 )
 from swink.config import AgentContext, AgentLoopConfig
 from swink.engine.loop import agent_loop
 from swink.engine.waiting import resolve
 from swink.errors import MisuseError
-from swink.messages import ModelSpec
+from swink.messages import AssistantMessage, ModelSpec, Text, ToolResult
+from swink.records import CallEnded, CallStarted, Conversation, StateChange, TurnOpened, saved
 from swink.testing import EventCollector, ScriptedModel, history_problems
 
 
@@ -75,7 +77,8 @@ class Scene:
         self.queued: list[str] = []
         self.fuse = fuse
         self.recovering = False
-        self.session: Kept | None = None
+        self.session: Kept | Recorded | None = None
+        self.prompt: str | None = "prompt"
         self.agent = Agent(
             "test:a",
             stream_fn=self._stream,
@@ -91,7 +94,7 @@ class Scene:
 
     def stream(self) -> Any:
         """The run as a stream, with what this scene asks of it."""
-        return self.agent.stream("prompt", **self.asked)
+        return self.agent.stream(self.prompt, **self.asked)
 
     def look(self, event: Any) -> None:
         """At every event, each queued message is in exactly one of queue, in flight, history."""
@@ -367,6 +370,97 @@ def saved_to_a_session(fuse: Fuse) -> Scene:
     return scene
 
 
+class Recorded:
+    """A session that keeps records as well, and takes its time with each."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        self.fuse = fuse
+        self.conversation = Conversation()
+
+    @property
+    def messages(self) -> list[Any]:
+        return list(self.conversation.messages)
+
+    @property
+    def appended(self) -> list[Any]:
+        assert self.conversation.open is None, "what is complete is not open"
+        return self.messages
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self.conversation.state
+
+    async def append(self, messages: Any, *, state: Any = None, records: Any = ()) -> None:
+        self.fuse()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for message in messages:
+            self.conversation.take(saved(message, len(self.conversation.everything)))
+        for record in (*([] if state is None else [StateChange(state)]), *records):
+            self.conversation.take(record)
+        assert history_problems(self.messages) == []
+        places = [*self.messages, *self.conversation.steering, *self.conversation.follow_up]
+        texts = [message.text for message in places if isinstance(message, UserMessage)]
+        assert len(texts) == len(set(texts)), f"in two places: {texts}"
+
+
+def journaled(fuse: Fuse) -> Scene:
+    @tool
+    async def work(n: int, ctx: ToolContext) -> str:
+        for _ in range(n):
+            await asyncio.sleep(0)
+        ctx.state[str(n)] = n
+        if n == 1:
+            scene.follow_up("later 2")
+        return f"done {n}"
+
+    @tool(sequential=True)
+    async def alone() -> str:
+        await asyncio.sleep(0)
+        return "alone"
+
+    calls = [ToolCall("a", "work", {"n": 1}), ToolCall("b", "work", {"n": 3}), ToolCall("c", "alone")]
+    session = Recorded(fuse)
+    scene = Scene([calls, "end", "more", "most"], fuse, tools=[work, alone], session=session)
+    scene.session = session
+    scene.follow_up("later 1")
+    return scene
+
+
+def deferred(fuse: Fuse) -> Scene:
+    @tool(requires_approval=lambda arguments: arguments["n"] == 2)
+    async def work(n: int) -> str:
+        await asyncio.sleep(0)
+        return f"done {n}"
+
+    session = Recorded(fuse)
+    calls = [ToolCall("a", "work", {"n": 1}), ToolCall("b", "work", {"n": 2})]
+    scene = Scene(["one", calls, "unused"], fuse, tools=[work], session=session, approve=defer)
+    scene.session = session
+    scene.follow_up("later")
+    return scene
+
+
+def taken_up(fuse: Fuse) -> Scene:
+    @tool(idempotent=True)
+    async def work(n: int) -> str:
+        await asyncio.sleep(0)
+        return f"done {n}"
+
+    session = Recorded(fuse)
+    calls = [ToolCall(id, "work", {"n": 1}) for id in "abc"]
+    reply = AssistantMessage((Text("working"), *calls), "test", "a", stop_reason="tool_use")
+    done = CallEnded("a", ToolResult("was done"))
+    records = [saved(UserMessage("do it"), 0), TurnOpened(reply), CallStarted("a"), done, CallStarted("b")]
+    for record in records:
+        session.conversation.take(record)
+    scene = Scene(["end", "more"], fuse, tools=[work], session=session)
+    scene.session = session
+    scene.prompt = None
+    scene.follow_up("later")
+    return scene
+
+
 SCENES = [
     parallel_tools,
     retries_and_fallback,
@@ -379,11 +473,14 @@ SCENES = [
     validated_output,
     validated_in_a_thread,
     saved_to_a_session,
+    journaled,
+    deferred,
+    taken_up,
 ]
 
 
 async def run_plainly(scene: Scene) -> None:
-    await scene.agent.run("prompt", **scene.asked)
+    await scene.agent.run(scene.prompt, **scene.asked)
 
 
 async def run_streamed(scene: Scene) -> None:
