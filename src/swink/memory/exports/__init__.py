@@ -85,7 +85,7 @@ def _parts(
         return session.meta, session.records
     records = list(session)
     times = [record.message.timestamp for record in records if isinstance(record, MessageSaved | CustomSaved)]
-    meta = new_meta(now=times[0] if times else 0.0)
+    meta = new_meta(id="exported", now=times[0] if times else 0.0)
     return grown(meta, records, now=times[-1] if times else 0.0), records
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from swink.codec import to_builtins
+from swink.jsondata import decode, encode
 from swink.memory.meta import SessionMeta
 from swink.messages import (
     AssistantMessage,
@@ -142,4 +142,4 @@ def _clean_texts(texts: Sequence[str]) -> Iterator[str]:
 
 def _redacted(value: Any) -> Any:
     """Any value as JSON data without secrets."""
-    return value if value is None else redact_value(to_builtins(value))
+    return value if value is None else redact_value(decode(encode(value)))

@@ -1,17 +1,19 @@
 """Facts: what stands at the top of an exported conversation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
 from swink.memory.meta import SessionMeta, title_of
-from swink.transcript import Block, PromptBlock, ToolBlock, Totals
+from swink.transcript import Block, PromptBlock, ReplyBlock, ToolBlock, Totals
 
 _TELLING = ("path", "file_path", "command", "pattern", "query", "url", "task", "name")
 """Arguments that tell best what a call is about, the best first."""
 _GIST = 160
+_LAST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""A time after it is none, and has no date."""
 
 
 class Prompt(Struct, frozen=True):
@@ -33,14 +35,14 @@ class Facts(Struct, frozen=True):
     system_prompt: str
 
 
-def facts_of(meta: SessionMeta, totals: Totals, blocks: Iterable[Block], system_prompt: str) -> Facts:
+def facts_of(meta: SessionMeta, totals: Totals, blocks: Sequence[Block], system_prompt: str) -> Facts:
     """The facts of a conversation."""
     asked = [block.text for block in blocks if isinstance(block, PromptBlock)]
     titles = [Prompt(number, title_of(text) or "(no text)") for number, text in enumerate(asked, 1)]
     return Facts(
         meta.title or (titles[0].title if titles else "Conversation"),
         date_of(meta.created),
-        totals.model or meta.model or "",
+        ", ".join(_models(blocks)) or meta.model or "",
         tuple(titles),
         totals.usage.total,
         cost_of(totals.cost.total, is_whole=totals.is_priced),
@@ -48,9 +50,17 @@ def facts_of(meta: SessionMeta, totals: Totals, blocks: Iterable[Block], system_
     )
 
 
+def _models(blocks: Sequence[Block]) -> list[str]:
+    """The models that replied, in the order of their first words."""
+    replies = [block.model for block in blocks if isinstance(block, ReplyBlock) and block.model]
+    return list(dict.fromkeys(replies))
+
+
 def date_of(timestamp: float) -> str:
     """A time for people, UTC; nothing for none."""
-    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC" if timestamp > 0 else ""
+    if not 0 < timestamp < _LAST:
+        return ""
+    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def cost_of(cost: float, *, is_whole: bool) -> str:

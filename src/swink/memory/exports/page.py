@@ -145,8 +145,9 @@ def _tool(call: ToolBlock) -> str:
     if diff is not None:
         parts.append(_diff(diff))
     if call.text:
-        result = f'<pre tabindex="0">{html.escape(call.text, quote=False)}</pre>'
-        parts.append(_labelled("Result", result))
+        path = call.arguments.get("path")
+        path = path if isinstance(path, str) and diff is None and call.state == "done" else ""
+        parts.append(_labelled("Result", code_block(call.text, "", path)))
     parts += map(_image, call.images)
     return _folded(f"tool {call.state}", told, "".join(parts) or "<p>(no result)</p>")
 

@@ -123,13 +123,12 @@ def _read_fence(lines: Sequence[str], at: int, depth: int) -> _Made:
             break
         body.append(lines[at].removeprefix(indent) if lines[at].startswith(indent) else lines[at].lstrip())
         at += 1
-    return code_block("\n".join(body), language), at + 1
+    return code_block("\n".join(body), language, caption=language), at + 1
 
 
-def code_block(code: str, language: str = "", path: str = "") -> str:
+def code_block(code: str, language: str = "", path: str = "", caption: str = "") -> str:
     """Code in a box that scrolls by itself."""
-    label = html.escape(language or path.rpartition("/")[2])
-    head = f"<figcaption>{label}</figcaption>" if label else ""
+    head = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     body = f'<pre tabindex="0"><code>{highlight(code, language, path)}</code></pre>'
     return f'<figure class="code">{head}{body}</figure>'
 
