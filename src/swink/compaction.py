@@ -42,7 +42,7 @@ from swink.messages import (
 )
 from swink.redact import describe_error
 from swink.stream import LlmContext
-from swink.tokens import estimate_tokens
+from swink.tokens import estimate_tokens, text_size
 
 SUMMARY = "swink.summary"
 """The kind of the custom message that keeps a summary."""
@@ -142,7 +142,7 @@ class Summary:
         size = sum(map(estimate_tokens, dropped)) + (0 if previous is None else estimate_tokens(previous))
         if min(size, length) <= _WORTH:
             return None
-        record = _record(previous, dropped, room_in(self.model or request.model) // 2)
+        record = _record(previous, dropped, room_in(self.model or request.model) * 3 // 4)
         prompt = _INSTRUCTIONS.format(words=max(length // 2, 20))
         try:
             context = LlmContext(prompt, (UserMessage(record),))
@@ -225,7 +225,7 @@ def _record(previous: UserMessage | None, dropped: Sequence[Message], room: int)
     left = room
     for message in reversed(dropped):
         line = _line(message)
-        left -= len(line) // 3
+        left -= text_size(line) >> 2
         if left < 0:
             lines.append("[still older messages are left out here]")
             break

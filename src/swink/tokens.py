@@ -37,9 +37,9 @@ def _weight(lead: int) -> int:
     if lead >= 0xF0:
         return 250  # emoji
     if 0xE4 <= lead <= 0xE9:
-        return 86  # Chinese
+        return 68  # Chinese
     if lead >= 0xE3:
-        return 74  # kana, hangul
+        return 70 if lead < 0xEF else 55  # kana, hangul; full-width signs
     if lead in (0xD0, 0xD1, 0xD2):
         return 29  # Cyrillic
     return 85 if lead < 0xC8 else 40  # accented Latin letters and typographic signs; other alphabets

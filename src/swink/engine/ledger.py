@@ -85,6 +85,11 @@ class CallContext(ToolContext):
         self._ledger: Ledger | None = ledger
         self._runs: tuple[Ledger, ...] = ()
 
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation as it is now, the reply that made this call included."""
+        return () if self._ledger is None else self._ledger.history.snapshot()
+
     def pays_for(self, run: "Ledger") -> None:
         """A run was started inside the call, which charges what it spends to it."""
         self._runs = (*self._runs, run)

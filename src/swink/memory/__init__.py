@@ -22,6 +22,7 @@ from swink.memory.notes import Note as Note
 from swink.memory.notes import Notes as Notes
 from swink.memory.notes import NotesError as NotesError
 from swink.memory.postgres import PostgresStore as PostgresStore
+from swink.memory.results import read_result as read_result
 from swink.memory.session import Session as Session
 from swink.memory.session import SyncSession as SyncSession
 from swink.memory.sqlite import SqliteStore as SqliteStore

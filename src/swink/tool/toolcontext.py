@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic
 
-from swink.messages import Cost, Usage
+from swink.messages import Cost, Message, Usage
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -63,6 +63,11 @@ class ToolContext(Generic[DepsT]):
     def cancelled(self) -> bool:
         """Whether the call is no longer wanted; a sync tool looks here, an async one is simply cancelled."""
         return self._cancelled
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation as it is now, the reply that made this call included."""
+        return ()
 
     def update(self, update: Any) -> None:
         """Report progress; safe from any thread, in order, always before the result."""
