@@ -19,7 +19,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -180,6 +180,12 @@ class Screen:
         shown = self.text[self._read_up_to : found + len(wanted)]
         self._read_up_to = found + len(wanted)
         return shown
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so, while what is shown is read."""
+        deadline = time.monotonic() + SECONDS
+        while not is_so():
+            self._read(deadline)
 
     def wait_for_prompt(self) -> None:
         """Wait until the chat reads keys and is at rest; a Ctrl-C while it handles another key waits for the next one."""

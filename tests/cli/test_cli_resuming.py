@@ -4,7 +4,7 @@ import json
 import re
 import signal
 
-from command_line import KEY, STALL, Place, Provider, Screen, without_styles
+from command_line import KEY, STALL, Call, Place, Provider, Screen, without_styles
 
 from swink.memory.jsonl import JsonlStore
 from swink.memory.store import SyncStore
@@ -242,3 +242,43 @@ def test_a_model_may_be_asked_for_the_title(place: Place, provider: Provider):
     done = place.swink("sessions", "rename", meta.id, "--ask", "-m", "openai:m", env=provider.env)
     assert "asked openai:m (cost not known)" in done.err
     assert stored(place).list()[0].title == "Something else"
+
+
+COUNTED = '''
+import time
+from pathlib import Path
+
+def send(to: str) -> str:
+    """Send something."""
+    with Path("sent.txt").open("a") as file:
+        file.write(f"{to}\\n")
+    if to == "Bob":
+        time.sleep(1e6)
+    return f"sent to {to}"
+'''
+
+
+def test_a_tool_that_was_running_at_the_kill_is_not_run_again(place: Place, provider: Provider):
+    place.write("counted.py", COUNTED)
+    provider.replies = [[Call("send", to="Ann"), Call("send", to="Bob")], ["Done."]]
+    options = ("--tool", "counted:send", "-m", "openai:m")
+    screen = Screen(place, *options, env=provider.env)
+    screen.wait_for("> ")
+    screen.type("send it\n")
+    sent = place.here / "sent.txt"
+    screen.wait_until(lambda: sent.exists() and len(sent.read_text().splitlines()) == 2)
+    screen.process.send_signal(signal.SIGKILL)
+    assert screen.end() == -signal.SIGKILL
+    screen = Screen(place, "--continue", *options, env=provider.env)
+    shown = without_styles(screen.wait_for("finish it now? [Y/n] "))
+    assert 'send(to="Bob"): outcome unknown' in shown
+    screen.type("\n")
+    screen.wait_for("Done.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert sorted(sent.read_text().splitlines()) == ["Ann", "Bob"]
+    results = [
+        message["content"] for message in provider.requests[-1]["messages"] if message["role"] == "tool"
+    ]
+    assert "unknown" in results[1]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from command_line import Place, Screen, call, without_styles
 
-from swink.cli.session_lines import format_age, format_cost, list_lines, short_ids, tree_lines
-from swink.errors import InvalidInput, MisuseError, SessionNotFound
+from swink.cli.session_lines import format_age, format_cost, list_lines, short_ids
+from swink.errors import InvalidInput, MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
 from swink.memory.meta import SessionMeta, new_id
 from swink.memory.store import SyncStore
@@ -155,11 +155,6 @@ def test_a_fork_is_in_the_family_of_its_parent(store: SyncStore, capsys: pytest.
     assert f"of {id} (deleted)" in capsys.readouterr().out
 
 
-def test_a_family_may_be_deep():
-    metas = [meta(str(number), parent=str(number - 1) if number else None) for number in range(2000)]
-    assert len(list(tree_lines(metas, "1999"))) == 2000
-
-
 def test_a_session_gets_another_title(store: SyncStore, capsys: pytest.CaptureFixture[str]):
     id = add(store, "First")
     assert call("sessions", "rename", id, "Much", "better") == 0
@@ -217,3 +212,27 @@ def test_the_command_in_a_terminal_and_without_a_home(place: Place):
     assert wrong.code == 1
     assert "there is no session 'nope'" in wrong.err
     assert place.swink("sessions", "rm", "--older-than", "soon", env=env).code == 2
+
+
+def test_a_session_is_exported_and_no_file_is_overwritten(
+    store: SyncStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    id = add(store, f"Keep {SECRET} for me", "# Title\n\nI *will*.")
+    assert call("sessions", "export", id) == 0
+    assert "I *will*." in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert call("sessions", "export", id, "-o", str(page)) == 0
+    assert f"2 messages written to {page}" in capsys.readouterr().err
+    written = page.read_text("utf-8")
+    assert "<html" in written
+    assert SECRET not in written
+    with pytest.raises(MisuseError, match="--force overwrites it"):
+        call("sessions", "export", id, "-o", str(page), "--format", "json")
+    assert page.read_text("utf-8") == written
+    assert call("sessions", "export", id, "-o", str(page), "--format", "json", "--force") == 0
+    json.loads(page.read_text("utf-8"))
+    with pytest.raises(SessionError, match="cannot be written"):
+        call("sessions", "export", id, "-o", str(page / "below.md"))
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    capsys.readouterr()
+    assert call("sessions", "export", id, "-o", "/dev/stdout", "--force") == 0

@@ -170,6 +170,12 @@ def _add_sessions(commands: Any) -> None:
     fork.add_argument("--at", metavar="N", type=_number, help="with the first N messages (default: all)")
     tree = _command(actions, "tree", f"{module}:tree_command", "which session was forked from which")
     tree.add_argument("id", nargs="?", metavar="ID", help="the family of one session only")
+    export = _with_id(actions, "export", "swink.cli.exporting:export_command", "a conversation as a document")
+    export.add_argument(
+        "--format", choices=("json", "md", "html"), help="by default what FILE ends with, else md (Markdown)"
+    )
+    export.add_argument("-o", "--out", metavar="FILE", help="where to write it (default: standard output)")
+    export.add_argument("--force", action="store_true", help="overwrite FILE")
     remove = _command(actions, "rm", f"{module}:remove_command", "delete sessions")
     remove.add_argument("ids", nargs="*", metavar="ID", help="any unique part of its id")
     remove.add_argument("--older-than", metavar="AGE", type=_age, help="all not used for so long, e.g. 30d")

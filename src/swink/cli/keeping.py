@@ -5,9 +5,7 @@ somebody else continued it   a fork takes over
 it cannot be written         said once; what is missing is written as soon as that works again
 """
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import cast
 
 from msgspec.structs import replace
@@ -15,17 +13,11 @@ from msgspec.structs import replace
 from swink.cli.session_lines import short_ids, working_directory
 from swink.cli.terminal import say
 from swink.errors import SessionConflict, SessionError, SessionNotFound
-from swink.keys.accounts import ACCOUNTS
-from swink.keys.store import KeyStoreError, is_read, key_places, stored_key
 from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta, grown, new_meta
 from swink.memory.session import Session
 from swink.memory.store import SyncStore
-from swink.records import CustomSaved, MessageSaved, Record, decode_record, encode_record
-from swink.redact import MARK
-
-_SHORTEST_KEY = 12
-"""Characters; what is shorter, such as a made-up key of a local server, may be an ordinary word."""
+from swink.records import CustomSaved, MessageSaved, Record
 
 
 def open_store() -> SyncStore:
@@ -83,7 +75,7 @@ class Keeper:
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
         """Write what is new and what is still missing, or keep it until that works."""
-        missing = [*self._waiting, *_without_keys(records)]
+        missing = [*self._waiting, *records]
         try:
             meta = self._write(missing, durable)
         except (SessionError, OSError) as error:
@@ -125,26 +117,3 @@ class Keeper:
         kind = "a fork of it" if forked else "a new one"
         self._notices.append(f"the session {why}; this conversation goes on as {kind}: {made.id}")
         return made
-
-
-def _without_keys(records: Sequence[Record]) -> Sequence[Record]:
-    """The records without the keys that swink holds, whoever said them."""
-    keys = [key.encode() for key in _held_keys() if len(key) >= _SHORTEST_KEY]
-    return [_without(keys, record) for record in records] if keys else records
-
-
-def _without(keys: Sequence[bytes], record: Record) -> Record:
-    line = encode_record(record)
-    found = [key for key in keys if key in line]
-    for key in found:
-        line = line.replace(key, MARK.encode())
-    return decode_record(line) if found else record
-
-
-def _held_keys() -> set[str]:
-    keys = {os.environ.get(name, "").strip() for account in ACCOUNTS.values() for name in account.variables}
-    with suppress(KeyStoreError):
-        for provider, place in key_places().items():
-            if place == "file" or is_read(provider):  # a keychain may ask its owner
-                keys.add(stored_key(provider) or "")
-    return keys
