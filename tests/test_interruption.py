@@ -473,10 +473,9 @@ SCENES = [
     validated_output,
     validated_in_a_thread,
     saved_to_a_session,
-    journaled,
-    deferred,
-    taken_up,
 ]
+SAVED = [journaled, deferred, taken_up]
+"""Scenes of sessions; what differs between the ways to read a run does not concern them."""
 
 
 async def run_plainly(scene: Scene) -> None:
@@ -544,9 +543,14 @@ async def finish(caller: "asyncio.Task[None]") -> BaseException | None:
     return None
 
 
-@pytest.mark.parametrize("drive", [run_plainly, run_streamed, run_read])
+DRIVEN = [
+    *[(make, drive) for make in SCENES for drive in (run_plainly, run_streamed, run_read)],
+    *[(make, run_plainly) for make in SAVED],
+]
+
+
+@pytest.mark.parametrize(("make", "drive"), DRIVEN)
 @pytest.mark.parametrize("interrupt", [interrupt_by_abort, interrupt_by_cancel])
-@pytest.mark.parametrize("make", SCENES)
 async def test_interrupted_at_every_tick(make: Callable[[Fuse], Scene], interrupt: Any, drive: Any):
     tick = 0
     while True:
@@ -609,7 +613,7 @@ async def test_stream_closed_at_every_tick(make: Callable[[Fuse], Scene]):
     assert tick > 10, "nothing was interrupted"
 
 
-@pytest.mark.parametrize("make", SCENES)
+@pytest.mark.parametrize("make", [*SCENES, *SAVED])
 async def test_stream_left_at_every_event(make: Callable[[Fuse], Scene]):
     number = 0
     while True:
@@ -646,8 +650,7 @@ async def test_stream_dropped_at_every_event(make: Callable[[Fuse], Scene]):
     assert number > 10, "nothing was interrupted"
 
 
-@pytest.mark.parametrize("drive", [run_plainly, run_streamed, run_read])
-@pytest.mark.parametrize("make", SCENES)
+@pytest.mark.parametrize(("make", "drive"), DRIVEN)
 async def test_every_hook_fails_once(make: Callable[[Fuse], Scene], drive: Any):
     number = 0
     while True:

@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink import (
     Agent,
     Approved,
+    AuthError,
+    ExponentialBackoff,
     ModelSpec,
     Policy,
     Rejected,
@@ -790,3 +795,131 @@ async def test_usage_of_a_turn_that_waits_is_counted_once(store: Store):
     )
     assert (await agent.run("go")).usage.total == 15
     assert (await agent.run(approvals={"a": True})).usage.total == 2
+
+
+# Whatever is done to it
+
+STEPS = st.lists(
+    st.sampled_from(
+        [
+            "run",
+            "tools",
+            "fail",
+            "assign",
+            "keep last",
+            "append",
+            "clear",
+            "reset",
+            "compact",
+            "steer",
+            "follow up",
+            "drop queues",
+            "model",
+            "level",
+            "prompt",
+            "state",
+            "defer",
+            "answer",
+            "refuse",
+            "reopen",
+        ]
+    ),
+    max_size=14,
+)
+
+
+@tried(25, 600)
+@given(STEPS)
+def test_whatever_is_done_to_an_agent_its_session_is_that_agent(steps: list[str]):
+    asyncio.run(do_all(steps))
+
+
+async def do_all(steps: list[str]) -> None:
+    store = Store()
+    session = await store.create()
+    free = Counting()
+    numbers = iter(range(1000))
+    scripts: list[list[Any]] = []
+
+    def ask(model: Any, context: Any, options: Any) -> Any:
+        assert history_problems(context.messages) == []
+        return ScriptedModel([scripts.pop(0) if scripts else "fine"])(model, context, options)
+
+    @tool(requires_approval=True)
+    async def danger() -> str:
+        return "dared"
+
+    def make() -> Agent:
+        return Agent(
+            "test:m" if session.model is None else None,
+            stream_fn=ask,
+            tools=[free.tool, danger],
+            session=session,
+            approve=defer,
+            transform_context=lambda messages, overflow: messages[-3:] if overflow else messages,
+            retry=ExponentialBackoff(1),
+        )
+
+    agent = make()
+    for step in steps:
+        number = next(numbers)
+        match step:
+            case "run":
+                await agent.run(f"prompt {number}")
+            case "tools":
+                scripts.append([*calls(f"{number}a", f"{number}b")])
+                await agent.run(f"prompt {number}")
+            case "fail":
+                scripts.append([AuthError("no")])
+                await agent.run(f"prompt {number}")
+            case "assign":
+                agent.messages = [UserMessage(f"set {number}")]
+            case "keep last":
+                agent.messages = (
+                    agent.messages[-1:] if agent.messages[-1:] and agent.messages[-1].role == "user" else []
+                )
+            case "append":
+                agent.append_messages(f"note {number}")
+            case "clear":
+                agent.clear_messages()
+            case "reset":
+                agent.reset()
+            case "compact":
+                await agent.compact()
+            case "steer":
+                agent.steer(f"steered {number}")
+            case "follow up":
+                agent.follow_up(f"later {number}")
+            case "drop queues":
+                agent.clear_queues()
+            case "model":
+                agent.model = ModelSpec("test", f"m{number}")
+            case "level":
+                agent.thinking_level = "high" if agent.thinking_level == "off" else "off"
+            case "prompt":
+                agent.system_prompt = f"system {number}"
+            case "state":
+                agent.state[f"key {number % 3}"] = number
+            case "defer":
+                scripts.append([*calls(f"{number}a"), ToolCall(f"{number}d", "danger")])
+                await agent.run(f"prompt {number}")
+            case "answer" if agent.pending:
+                await agent.run(approvals={pending.call_id: True for pending in agent.pending})
+            case "refuse" if agent.pending:
+                await agent.run(approvals={pending.call_id: False for pending in agent.pending})
+            case "reopen":
+                await agent.aclose()
+                session = await store.open(session.id)
+                agent = make()
+            case _:
+                pass
+    await agent.aclose()
+    before, session = agent, await store.open(session.id)
+    agent = make()
+    for name in ("model", "system_prompt", "state", "pending"):
+        assert getattr(agent, name) == getattr(before, name), name
+    assert list(agent.messages) == list(before.messages)
+    assert (agent._steering, agent._follow_up) == (before._steering, before._follow_up)
+    assert (agent._open and agent._open.reply) == (before._open and before._open.reply)
+    assert history_problems(agent.messages) == []
+    assert len(free.runs) == len(set(free.runs))

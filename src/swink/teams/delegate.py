@@ -43,7 +43,8 @@ def agent_tool(
     `agent` is a function that makes one, or one to make copies of: each call gets its own, with the history
     it was made with. `remember=True` uses the very agent given, whose conversation goes on from call to
     call, one at a time. With `output` the answer is data of that shape. Agents may be nested `max_depth`
-    deep. Approvals inside are asked of the sub-agent's own `approve`.
+    deep. Approvals inside are asked of the sub-agent's own `approve`; they cannot be deferred, since the call
+    around them cannot wait: the caller's model is told. Defer the approval of this tool instead.
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
@@ -127,6 +128,11 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
                 f"{name!r} wanted to hand off to {result.reason!r}, which only works in a team{so_far}",
                 details,
             )
+        case _ if result.pending:
+            names = ", ".join(sorted({pending.name for pending in result.pending}))
+            why = f"{names} needs approval, which cannot be deferred inside another agent's call"
+            hint = f"put requires_approval on {name!r} itself, or give the agent inside another approve"
+            raise ToolError(f"{name!r} was stopped: {why}; nothing of it was run ({hint}){so_far}", details)
         case _ if result.reason is not None:
             raise ToolError(f"{name!r} was stopped: {result.reason}{so_far}", details)
         case _ if structured:
