@@ -2,6 +2,7 @@
 
 A line on standard input starts a child: `{"engine": url, "sessions": place, "log": path, "name": text}`. It
 launches the engine, asks for the run "job" and writes what the model said in the end to `<log>.<name>`.
+A line `{"program": text, "directory": path}` runs a program there, with its output in the file `output`.
 What its tools do among `"hang": [texts]` does not return before there is a file `<log>.free`.
 """
 
@@ -9,6 +10,8 @@ import asyncio
 import json
 import os
 import sys
+import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,15 @@ def store_at(place: str) -> Store:
 
         return PostgresStore(place)
     return SqliteStore(place)
+
+
+def run(program: str, directory: str) -> None:
+    os.chdir(directory)
+    for output in (1, 2):
+        os.dup2(os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND), output)
+    warnings.simplefilter("error")
+    exec(compile(program, "program.py", "exec"), {"__name__": "__main__"})
+    sys.stdout.flush()
 
 
 def main(order: dict[str, Any]) -> None:
@@ -72,6 +84,7 @@ def main(order: dict[str, Any]) -> None:
         }
     )
     DBOS.launch()
+    log.with_suffix(".ready").touch()
     result = asyncio.run(durable.run("job", "Pay the bills."))
     log.with_suffix(f".{order['name']}").write_text(result.text)
 
@@ -83,8 +96,12 @@ if __name__ == "__main__":
             print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
             continue
         if (child := os.fork()) == 0:
+            code = 1
             try:
-                main(order)
+                run(**order) if "program" in order else main(order)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
-                os._exit(0 if sys.exc_info()[0] is None else 1)
+                os._exit(code)
         print(child, flush=True)
