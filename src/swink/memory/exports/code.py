@@ -56,16 +56,18 @@ def render_line(pieces: Sequence[Piece], marked: Sequence[tuple[int, int]] = ())
     if not marked:
         return "".join(map(_span, pieces))
     edges = sorted({edge for span in marked for edge in span})
-    parts: list[str] = []
+    parts: list[tuple[bool, str]] = []
     at = 0
     for name, text in pieces:
         cuts = [0, *[edge - at for edge in edges if at < edge < at + len(text)], len(text)]
         for start, end in pairwise(cuts):
-            inner = _span((name, text[start:end]))
             is_marked = any(first <= at + start < last for first, last in marked)
-            parts.append(f"<mark>{inner}</mark>" if is_marked and inner else inner)
+            parts.append((is_marked, _span((name, text[start:end]))))
         at += len(text)
-    return "".join(parts)
+    groups = [
+        (key, "".join(part for _, part in group)) for key, group in groupby(parts, lambda part: part[0])
+    ]
+    return "".join(f"<mark>{inner}</mark>" if is_marked and inner else inner for is_marked, inner in groups)
 
 
 def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
