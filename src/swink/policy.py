@@ -30,6 +30,7 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
+from swink.records import OpenTurn
 from swink.redact import describe_traceback
 from swink.stream import ToolSpec
 
@@ -166,6 +167,8 @@ class Ending(Struct, frozen=True):
     error: str | None
     turn: Turn | None
     """The last turn; a run may end before its first."""
+    open: OpenTurn | None = None
+    """A turn that waits for approval, or was not gone on with; it is not in the history."""
 
 
 class ApprovalRequest(Struct, frozen=True):

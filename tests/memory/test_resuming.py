@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ from swink import (
     tool,
 )
 from swink.errors import InvalidInput, SessionConflict
-from swink.memory import MemoryStore, Session, SyncSession
+from swink.memory import JsonlStore, MemoryStore, Session, SyncSession
 from swink.messages import AssistantMessage, Message, ToolResultMessage, Usage
+from swink.policies import Checkpoint
 from swink.records import (
     Compaction,
     Conversation,
@@ -615,6 +617,43 @@ async def test_the_same_with_a_checkpoint():
     assert other.checkpoint()["open"] is None
 
 
+async def test_the_same_with_the_checkpoint_that_a_policy_saved():
+    counting, kept = asked(), list[Any]()
+    agent = agent_of(
+        None, [calls("a"), "never"], counting.tool, approve=defer, policies=[Checkpoint(kept.append)]
+    )
+    await agent.run("go")
+    other = Agent.restore(kept[-1], stream_fn=ScriptedModel(["done"]), tools=[counting.tool])
+    assert (await other.run(approvals={"a": True})).text == "done"
+    assert counting.runs == ["a"]
+
+
+def test_a_checkpoint_of_version_1_is_read():
+    data = agent_of(None, []).checkpoint()
+    del data["open"]
+    restored = Agent.restore({**data, "version": 1}, stream_fn=ScriptedModel([]))
+    assert restored.checkpoint() == {**data, "version": 2, "open": None}
+
+
+@pytest.mark.parametrize("ticks", range(0, 16, 3))
+def test_what_is_stored_while_its_event_loop_ends_is_stored_once(ticks: int, tmp_path: Path):
+    store = JsonlStore(tmp_path)
+    session = store.sync.create()
+    script = [calls("a", "b"), "one", "two", "three"]
+
+    async def leave() -> Agent:
+        agent = agent_of(await store.open(session.id), script, Counting().tool)
+        agent.stream("hi").detach()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        return agent
+
+    agent = asyncio.run(leave())
+    agent.run_sync("more")
+    assert list(store.sync.open(session.id).messages) == list(agent.messages)
+    assert history_problems(agent.messages) == []
+
+
 @pytest.mark.parametrize(
     ("answer", "text", "runs"),
     [
@@ -856,7 +895,9 @@ async def do_all(steps: list[str]) -> None:
             tools=[free.tool, danger],
             session=session,
             approve=defer,
-            transform_context=lambda messages, overflow: messages[-3:] if overflow else messages,
+            transform_context=lambda messages, overflow: (
+                [message for message in messages if message.role == "user"][-3:] if overflow else messages
+            ),
             retry=ExponentialBackoff(1),
         )
 

@@ -379,7 +379,8 @@ class Run:
     async def _tell(self, policy: Policy) -> None:
         end = self.ending
         assert end is not None
-        ending = Ending(end.stop_reason or "stop", end.reason, self.error_text, self.ledger.last)
+        ledger = self.ledger
+        ending = Ending(end.stop_reason or "stop", end.reason, self.error_text, ledger.last, ledger.open)
         late = TimeoutError()
         error = await self._do(consult(policy, "post_run", self.policy_context(), ending), late)
         if error is late:

@@ -12,6 +12,7 @@ from swink.engine.waiting import resolve
 from swink.errors import InvalidInput
 from swink.policies.inputs import check_number
 from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
+from swink.records import OpenTurn
 from swink.workers import run_in_thread
 
 Data = dict[str, Any]
@@ -55,7 +56,7 @@ class Checkpoint(Policy):
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """Save the last turn if the run ended in the middle of it."""
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
-            await self._keep(ctx)
+            await self._keep(ctx, ending.open)
 
     def twin(self, store: Callable[[Data], Any]) -> "Checkpoint":
         """One that saves in the same way to another store."""
@@ -63,8 +64,8 @@ class Checkpoint(Policy):
         Checkpoint.__init__(twin, store, timeout=self.timeout)
         return twin
 
-    async def _keep(self, ctx: PolicyContext) -> None:
-        saving = _Saving(self._save)
+    async def _keep(self, ctx: PolicyContext, open: OpenTurn | None = None) -> None:
+        saving = _Saving(self._save, open)
         if ctx.run is not None:
             self._turns[ctx.run] = ctx.turn
             if (before := self._stuck.get(ctx.run)) is not None and before.running:
@@ -76,8 +77,9 @@ class Checkpoint(Policy):
 class _Saving:
     """One save: the data is made, and a plain store called, off the event loop."""
 
-    def __init__(self, store: Callable[[Data], Any]) -> None:
+    def __init__(self, store: Callable[[Data], Any], open: OpenTurn | None) -> None:
         self._store = store
+        self._open = open
         self._in_thread = self._abandoned = False
         self._task: asyncio.Task[None] | None = None
 
@@ -109,7 +111,7 @@ class _Saving:
     def _call(self, ctx: PolicyContext) -> Any:
         self._in_thread = True
         try:
-            return self._store(_data(ctx))
+            return self._store(_data(ctx, self._open))
         finally:
             self._in_thread = False
 
@@ -120,8 +122,11 @@ def _ignore_result(task: "asyncio.Task[None]") -> None:
         task.exception()
 
 
-def _data(ctx: PolicyContext) -> Data:
-    saved = SavedAgent(
-        model=ctx.model, system_prompt=ctx.system_prompt, messages=list(ctx.messages), state=dict(ctx.state)
-    )
-    return saved.to_data()
+def _data(ctx: PolicyContext, open: OpenTurn | None) -> Data:
+    return SavedAgent(
+        model=ctx.model,
+        system_prompt=ctx.system_prompt,
+        messages=list(ctx.messages),
+        state=dict(ctx.state),
+        open=open,
+    ).to_data()
