@@ -40,7 +40,7 @@ class Memory:
         self.messages: list[Message] = []
         self.state: dict[str, Any] = {}
 
-    async def append(self, messages: Sequence[Message]) -> None:
+    async def append(self, messages: Sequence[Message], *, state: Any = None, records: Any = ()) -> None:
         self.messages.extend(messages)
 
 

@@ -9,7 +9,7 @@ AgentStart
 │   │   ├── RetryScheduled* ModelFallback*           MessageDiscarded first, if deltas had been shown
 │   │   └── ContextCompacted*                        overflow recovery
 │   ├── MessageEnd
-│   ├── ApprovalRequested ApprovalResolved           per call that needs one, in call order
+│   ├── ApprovalRequested ApprovalResolved           per call that needs one, in call order; not if deferred
 │   ├── ToolExecutionStart ToolExecutionUpdate* ToolExecutionEnd   per call; one never started only ends
 │   ├── MessageStart("tool_result") MessageEnd       each result, in call order
 │   ├── StateChanged?
