@@ -108,7 +108,7 @@ def test_no_page_names_a_path_of_one_machine(page: str):
 
 def test_the_page_on_concepts_runs(tmp_path: Path):
     deferral, program, cost = blocks_of("docs/concepts.md")
-    assert run_program(deferral, tmp_path) == ("approval [('refund', {'order': 17})]\nDone.\n", "")
+    assert run_program(deferral, tmp_path) == ("approval refund {'order': 17}\nDone.\n", "")
     assert run_program(cost, tmp_path) == ("1001 True 0.003015\n", "")
     fails = 'logging.getLogger("swink.providers").warning("an option is ignored")\n'
     assert run_program(program + fails, tmp_path) == ("", "")
