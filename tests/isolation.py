@@ -16,6 +16,9 @@ FOREIGN = re.compile(
     | swink_(?!test_|cache_dir$).* """
 )
 _MARK = "SWINK_TEST_HOME"
+_CERTIFICATES = [Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt")]
+_LONGEST_TEMP = 40
+"""A path of a socket has 108 bytes, and pytest's directories are below this one."""
 _CACHES = Path(__file__).parents[1] / ".cache"
 
 
@@ -34,12 +37,15 @@ def leave_the_user_out() -> None:
         "npm_config_userconfig": _first(old / ".npmrc"),
         "npm_config_cache": _first(old / ".npm"),
         "npm_config_https_proxy": proxy,
+        "NODE_EXTRA_CA_CERTS": _first(*_CERTIFICATES),
     }
     for name in [name for name in os.environ if FOREIGN.fullmatch(name)]:
         del os.environ[name]
     for name, value in kept.items():
         if value:
             os.environ.setdefault(name, value)
+    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_TEMP and os.access("/tmp", os.W_OK):
+        tempfile.tempdir = os.environ["TMPDIR"] = "/tmp"
     home = tempfile.mkdtemp(prefix="swink-home-")
     atexit.register(_remove, home, os.getpid())
     os.environ |= {

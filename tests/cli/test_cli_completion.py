@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shlex
 import shutil
 import subprocess
 import time
@@ -58,7 +59,7 @@ CASES = [
 
 @needs("bash")
 def test_bash_completes(script: Callable[[str], Path]):
-    lines = [f"source {script('bash')}"]
+    lines = [f"source {shlex.quote(str(script('bash')))}"]
     for line, _ in CASES:
         lines.append(
             f'COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=(); _swink; echo "${{COMPREPLY[*]}}"'
@@ -77,7 +78,10 @@ def test_bash_completes(script: Callable[[str], Path]):
 
 @needs("fish")
 def test_fish_completes(script: Callable[[str], Path], tmp_path: Path):
-    lines = [f"source {script('fish')}", *(f"echo '== '; complete -C '{line}'" for line, _ in CASES)]
+    lines = [
+        f"source {shlex.quote(str(script('fish')))}",
+        *(f"echo '== '; complete -C '{line}'" for line, _ in CASES),
+    ]
     done = subprocess.run(
         ["fish", "--no-config", "-c", "\n".join(lines)],
         capture_output=True,
@@ -98,7 +102,10 @@ def test_zsh_completes(script: Callable[[str], Path], tmp_path: Path):
     if pid == 0:
         os.execvpe("zsh", ["zsh", "-f", "-i"], _env(tmp_path))
     try:
-        os.write(terminal, f"autoload -Uz compinit; compinit -u -D; source {path}; echo rea''dy\n".encode())
+        os.write(
+            terminal,
+            f"autoload -Uz compinit; compinit -u -D; source {shlex.quote(str(path))}; echo rea''dy\n".encode(),
+        )
         _read_until(terminal, "ready\r")
         for typed, completed in (
             ("swink mo", "swink models "),
