@@ -117,7 +117,7 @@ def append(store: Store, place: Path) -> tuple[float, float | None]:
                 sync(file.fileno())
                 bare.append(time.perf_counter() - wall)
     store.sync.delete(session.id)
-    ratio = statistics.median(walls) / statistics.median(bare) if bare else None
+    ratio = statistics.median(wall / alone for wall, alone in zip(walls, bare, strict=True)) if bare else None
     return statistics.median(cpus) * scale(), ratio
 
 
