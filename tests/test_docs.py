@@ -19,6 +19,7 @@ RUN_BY = {
     "docs/mcp.md": "tests/policies/test_policy_pages.py",
     "docs/policies.md": "tests/policies/test_policy_pages.py",
     "docs/providers.md": "tests/providers/test_provider_docs.py",
+    "docs/stores.md": "tests/memory/test_stores_page.py",
     "docs/teams.md": "tests/policies/test_policy_pages.py",
     "docs/tools.md": "tests/tools/test_tools_page.py",
 }
