@@ -1,8 +1,11 @@
 """Memory: sessions that survive, and stores that keep them."""
 
 from swink.memory.backend import Backend as Backend
+from swink.memory.backend import Check as Check
 from swink.memory.backend import Hit as Hit
+from swink.memory.backend import Loss as Loss
 from swink.memory.backend import Query as Query
+from swink.memory.backend import Repair as Repair
 from swink.memory.backend import Stored as Stored
 from swink.memory.checkpoints import Checkpoints as Checkpoints
 from swink.memory.checkpoints import FileCheckpoints as FileCheckpoints
@@ -29,3 +32,5 @@ from swink.memory.sqlite import SqliteStore as SqliteStore
 from swink.memory.store import Store as Store
 from swink.memory.store import SyncStore as SyncStore
 from swink.memory.tools import memory_tools as memory_tools
+from swink.memory.tree import Branch as Branch
+from swink.memory.tree import family as family

@@ -5,7 +5,7 @@ once. An append is one transaction: it is there as a whole when `append` has ret
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -40,6 +40,39 @@ class Hit(Struct, frozen=True):
     role: str
     timestamp: float
     snippet: str
+
+
+class Loss(Struct, frozen=True):
+    """A part of a stored session that cannot be used: where it is, how much, and why."""
+
+    line: int
+    """The number of its first line, counted from 1."""
+    offset: int
+    bytes: int
+    problem: str
+
+
+class Check(Struct, frozen=True):
+    """Whether a stored session is as it was written; `error` if nothing of it can be read."""
+
+    id: str
+    path: str | None = None
+    losses: tuple[Loss, ...] = ()
+    messages: int = 0
+    error: str | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether all of it can be read."""
+        return not self.losses and self.error is None
+
+
+class Repair(Struct, frozen=True):
+    """What was taken out of a session, and where the damaged one is now; None if it was sound."""
+
+    id: str
+    losses: tuple[Loss, ...]
+    damaged: str | None
 
 
 class Backend(Protocol):
@@ -78,4 +111,17 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give back what it holds; it may be used again."""
+        ...
+
+
+@runtime_checkable
+class RepairableBackend(Protocol):
+    """Storage of which a part may be damaged while the rest can be read, such as files."""
+
+    def check(self, id: str | None = None) -> list[Check]:
+        """What is damaged in a session, or in any; also of those that `metas` leaves out."""
+        ...
+
+    def repair(self, id: str) -> Repair:
+        """Take out what is damaged and keep the rest; `SessionUnreadable` if there is nothing to keep."""
         ...

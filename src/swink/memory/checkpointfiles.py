@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from swink.errors import SessionError
-from swink.memory.jsonl import sync_directory
+from swink.memory.files import sync_directory
 
 _NAME = re.compile(r"(\d{8,})\.json")
 

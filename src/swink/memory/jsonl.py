@@ -1,6 +1,5 @@
 """Sessions as JSONL files, one per session, which people can read, copy and search with their own tools."""
 
-import errno
 import logging
 import os
 import sys
@@ -8,15 +7,15 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from secrets import token_hex
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
+from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.filelock import is_at, locked
-from swink.memory.backend import Hit, Query, Stored
-from swink.memory.jsonlfile import Contents, Identity, header, last_meta, scan, transaction
+from swink.memory.backend import Check, Hit, Query, Repair, Stored
+from swink.memory.files import CLOEXEC, beside, explained, sync, write, write_new
+from swink.memory.jsonlfile import Contents, Identity, header, last_meta, rewritten, scan, transaction
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
@@ -29,7 +28,6 @@ LOCKED_FOR = 30.0
 _TAIL = 4096
 """Bytes at the end of a file in which the last commit is looked for first."""
 _MOST_KNOWN = 1000
-_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class JsonlStore(Store):
@@ -42,10 +40,12 @@ class JsonlStore(Store):
 def sessions_dir() -> Path:
     """Where sessions are kept: SWINK_SESSIONS_DIR, else the platform's place for a user's data."""
     if chosen := os.environ.get("SWINK_SESSIONS_DIR"):
-        return Path(chosen)
+        return Path(chosen).expanduser()
     try:
         if chosen := os.environ.get("XDG_DATA_HOME"):
-            return Path(chosen) / "swink" / "sessions"
+            return Path(chosen).expanduser() / "swink" / "sessions"
+        if os.environ.get("HOME") == "":
+            raise RuntimeError("HOME is empty;")
         if sys.platform == "win32":
             chosen = os.environ.get("LOCALAPPDATA")
             return (Path(chosen) if chosen else Path.home() / "AppData" / "Local") / "swink" / "sessions"
@@ -79,9 +79,9 @@ class JsonlBackend:
         meta = grown(meta, records) if records else meta
         data = header(meta) + (transaction(meta, records) if records else b"")
         path = self._path(meta.id)
-        with _explained(f"session {meta.id} cannot be created in {self.directory}"):
+        with explained(f"session {meta.id} cannot be created in {self.directory}"):
             self.directory.mkdir(0o700, parents=True, exist_ok=True)
-            if not _write_new(path, data):
+            if not write_new(path, data):
                 raise SessionConflict(f"there is already a session {meta.id}; open it, or choose another id")
         return meta
 
@@ -136,12 +136,29 @@ class JsonlBackend:
 
     def delete(self, id: str) -> None:
         """Remove the file."""
-        with self._locked(id), _explained(f"session {id} cannot be deleted"):
+        with self._locked(id), explained(f"session {id} cannot be deleted"):
             os.unlink(self._path(id))
             self._known.pop(id, None)
 
     def close(self) -> None:
         """Nothing is held open between calls."""
+
+    def check(self, id: str | None = None) -> list[Check]:
+        """What is damaged in a session, or in any."""
+        return [self._checked(each) for each in ([id] if id is not None else sorted(self._ids()))]
+
+    def repair(self, id: str) -> Repair:
+        """Write what is sound of a session to a new file in its place."""
+        with self._locked(id) as file:
+            contents, known = self._scanned(id, file)
+            if not contents.losses and known.ended:
+                return Repair(id, (), None)
+            file.seek(0)
+            path, data = self._path(id), file.readall()
+            kept = beside(path, "damaged")
+            write_new(path, rewritten(data, contents), instead=kept)
+            self._known.pop(id, None)
+            return Repair(id, tuple(contents.losses), kept)
 
     def _path(self, id: str) -> str:
         return os.path.join(self._folder, id + ".jsonl")
@@ -158,7 +175,7 @@ class JsonlBackend:
 
     def _entries(self) -> list[os.DirEntry[str]]:
         try:
-            with _explained(f"the sessions in {self._folder}"), os.scandir(self._folder) as entries:
+            with explained(f"the sessions in {self._folder}"), os.scandir(self._folder) as entries:
                 return [entry for entry in entries if entry.name.endswith(".jsonl")]
         except SessionNotFound:
             return []
@@ -176,19 +193,27 @@ class JsonlBackend:
             log.warning("left out of the list: %s", error)
             return None
 
+    def _checked(self, id: str) -> Check:
+        try:
+            with self._locked(id, os.O_RDONLY) as file:
+                contents, _ = self._scanned(id, file)
+        except SessionUnreadable as error:
+            return Check(id, self._path(id), error=str(error))
+        return Check(id, self._path(id), tuple(contents.losses), contents.meta.messages)
+
     @contextmanager
     def _opened(self, id: str, flags: int = os.O_RDONLY) -> Generator[FileIO]:
         path = self._path(id)
-        with _explained(f"session {id} ({path})"):
-            descriptor = os.open(path, flags | _CLOEXEC)
+        with explained(f"session {id} ({path})"):
+            descriptor = os.open(path, flags | CLOEXEC)
             with FileIO(descriptor, "r" if flags == os.O_RDONLY else "r+") as file:
                 yield file
 
     @contextmanager
-    def _locked(self, id: str) -> Generator[FileIO]:
+    def _locked(self, id: str, flags: int = os.O_RDWR | os.O_APPEND) -> Generator[FileIO]:
         """The file of a session, which nobody else writes to, renames or deletes meanwhile."""
         while True:
-            with self._opened(id, os.O_RDWR | os.O_APPEND) as file:
+            with self._opened(id, flags) as file:
                 try:
                     with locked(file, LOCKED_FOR):
                         if is_at(file, self._path(id)):
@@ -235,9 +260,9 @@ class JsonlBackend:
     ) -> SessionMeta:
         data = transaction(meta, records)
         try:
-            _write(file.fileno(), data if known.ended else b"\n" + data)
+            write(file.fileno(), data if known.ended else b"\n" + data)
             if durable:
-                _sync(file.fileno())
+                sync(file.fileno())
         except BaseException:
             self._undo(file, known)
             raise
@@ -255,99 +280,3 @@ class JsonlBackend:
 
 def _identity(stat: os.stat_result) -> Identity:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def _write_new(path: str, data: bytes) -> bool:
-    """A new file that is there as a whole, or not at all; False if there is one of that name."""
-    folder, name = os.path.split(path)
-    new = os.path.join(folder, f".{name}.{token_hex(4)}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
-    try:
-        try:
-            _write(descriptor, data)
-            _sync(descriptor)
-        finally:
-            os.close(descriptor)
-        return _given_name(new, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        sync_directory(folder)
-
-
-def _given_name(new: str, path: str) -> bool:
-    try:
-        os.link(new, path)  # unlike a rename it replaces nothing
-    except FileExistsError:
-        return False
-    except (OSError, AttributeError):  # a file system or a platform without links
-        if os.path.exists(path):
-            return False
-        os.rename(new, path)
-    return True
-
-
-def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable, where that can be done."""
-    with suppress(OSError):  # Windows opens no directories, and some file systems do not sync them
-        descriptor = os.open(directory, os.O_RDONLY | _CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    written = os.write(descriptor, data)
-    while written < len(data):  # the disk is full, or there is more than one write takes
-        written += os.write(descriptor, data[written:])
-
-
-if sys.platform == "darwin":
-    import fcntl
-
-    def _sync(descriptor: int) -> None:
-        # There fsync leaves data in the drive's own cache.
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        except OSError:  # not every file system knows it
-            os.fsync(descriptor)
-
-elif sys.platform == "win32":
-
-    def _sync(descriptor: int) -> None:
-        os.fsync(descriptor)
-
-else:
-
-    def _sync(descriptor: int) -> None:
-        os.fdatasync(descriptor)
-
-
-@contextmanager
-def _explained(what: str) -> Generator[None]:
-    """Say what to do about an error of the operating system."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise SessionNotFound(f"{what}: there is none") from error
-    except OSError as error:
-        advice = _ADVICE.get(error.errno or 0, "what was saved before is still there")
-        raise SessionError(f"{what}: {error.strerror or error}; {advice}") from error
-
-
-_PERMISSION = (
-    "let your user read and write there (chmod u+rwX), or choose another directory: SWINK_SESSIONS_DIR"
-)
-_FULL = "free some space and repeat; what was saved before is still there"
-_ADVICE = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EACCES: _PERMISSION,
-    errno.EPERM: _PERMISSION,
-    errno.EROFS: "choose another directory (SWINK_SESSIONS_DIR); what was saved before is still there",
-    errno.EIO: "the disk fails: check it, and copy your sessions to another one",
-    errno.EMFILE: "too many files are open: close some, or raise the limit (ulimit -n)",
-    errno.ENOTDIR: "a file stands where a directory should be; choose another directory",
-    errno.EISDIR: "a directory stands where a session should be; move it somewhere else",
-}

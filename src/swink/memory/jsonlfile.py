@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from swink.errors import AgentError, SessionUnreadable
 from swink.jsondata import decode, decode_with, encode
+from swink.memory.backend import Loss
 from swink.memory.meta import VERSION, SessionMeta
 from swink.memory.migrations import check_version, migrated
 from swink.records import Record, decode_record, decode_records, encode_record
@@ -34,16 +35,6 @@ Identity = tuple[int, int, int]
 """Of a file as it is at a moment: inode, size, time of the last change."""
 
 
-class Loss(Struct, frozen=True):
-    """A part of a stored session that cannot be used: where it is, how much, and why."""
-
-    line: int
-    """The number of its first line, counted from 1."""
-    offset: int
-    bytes: int
-    problem: str
-
-
 class Contents(Struct):
     """What is in a file."""
 
@@ -52,6 +43,8 @@ class Contents(Struct):
     losses: list[Loss]
     sound: list[tuple[int, int]]
     """From where to where the transactions go that count."""
+    unread: list[tuple[int, int]]
+    """And those that are as they were written, but by another release that knew more."""
 
 
 class _Commit(Struct):
@@ -98,6 +91,17 @@ def scan(data: bytes, where: str) -> Contents:
     return _Reader(data, where).read()
 
 
+def rewritten(data: bytes, contents: Contents) -> bytes:
+    """The file without what is damaged."""
+    first = data[: data.find(b"\n") + 1]
+    try:
+        decode(first, SessionMeta)
+    except BAD_LINE:
+        first = header(contents.meta)
+    spans = sorted([*contents.sound, *contents.unread])
+    return first + b"".join(data[start:end] + b"\n" for start, end in spans)
+
+
 def lines_of(data: bytes, sound: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Where the lines of the records in transactions that count begin, and how long they are."""
     for start, end in sound:
@@ -125,6 +129,7 @@ class _Reader:
         self._records: list[Record] = []
         self._losses: list[Loss] = []
         self._sound: list[tuple[int, int]] = []
+        self._unread: list[tuple[int, int]] = []
         self._held: int | None = None
         """From where on nothing counts."""
 
@@ -139,20 +144,20 @@ class _Reader:
             else:
                 if self._held is None and not data.startswith(b"\n", position):
                     self._held = position
-                position = (data.find(b"\n", position) + 1) or len(data)
+                position = _line(data, position)[1]
         self._lose_held(len(data))
         meta = self._meta if self._last is None else decode_with(_commits, data[slice(*self._last)]).meta
         if meta is None:
             raise self._refusal or SessionUnreadable(
                 f"{self._where} is no session of swink, or nothing of it is left; move it somewhere else"
             )
-        return Contents(meta, self._records, self._losses, self._sound)
+        return Contents(meta, self._records, self._losses, self._sound, self._unread)
 
     def _header(self) -> int:
         """Take the first line, if it is as it was written; returns where the next one begins."""
         if not self._data.startswith(SESSION):
             return 0
-        end, after = _own_line(self._data, 0)
+        end, after = _line(self._data, 0)
         try:
             data = decode(self._data[:end])
             version = check_version(data.get("version"), self._where)
@@ -173,7 +178,7 @@ class _Reader:
         tx = data[start + len(BEGIN) : first - 1]
         if not at or not data.startswith(COMMIT + tx + b",", at):
             return None
-        end, after = _own_line(data, at)
+        end, after = _line(data, at)
         try:
             self._check(start, at, end)
             if data.find(_CURRENT, at, end) >= 0:
@@ -187,6 +192,7 @@ class _Reader:
             self._lose(start, end, str(damage))
         except BAD_LINE as error:
             self._lose(start, end, f"this release cannot read it: {error}")
+            self._unread.append((start, end))
         else:
             self._records += records
             self._sound.append((start, end))
@@ -194,14 +200,12 @@ class _Reader:
 
     def _check(self, start: int, commit: int, end: int) -> None:
         """Whether a transaction is as it was written."""
-        if self._data.startswith(_CRC, end - _CRC_LENGTH):
-            found = zlib.crc32(self._view[start : end - _CRC_LENGTH])
-            if self._data[end - 10 : end - 2] != b"%08x" % found:
+        crc = end - _CRC_LENGTH
+        if self._data.startswith(_CRC, crc):
+            if not self._data.startswith(_CRC + b'%08x"}' % zlib.crc32(self._view[start:crc]), crc):
                 raise _Damage('it was changed; to use it as it is now, remove "crc" from its last line')
-        elif self._data.find(b'"crc"', commit, end) >= 0:
-            raise _Damage("its last line was changed")
-        else:
-            decode(self._data[commit:end])  # without its checksum, or torn
+        elif not _is_whole(self._data[commit:end]):
+            raise _Damage("its last line was changed, or cut off")
 
     def _old(self, lines: bytes, commit: bytes) -> list[Record]:
         """The records of a transaction that another release wrote."""
@@ -227,10 +231,18 @@ class _Reader:
         self._losses.append(Loss(line, start, end - start, problem))
 
 
-def _own_line(data: bytes, start: int) -> tuple[int, int]:
-    """Where the first line, or a commit, ends, and the next line begins."""
+def _is_whole(commit: bytes) -> bool:
+    """Whether somebody has taken out the checksum, and nothing else is wrong."""
+    try:
+        return "crc" not in decode(commit)
+    except BAD_LINE:
+        return False
+
+
+def _line(data: bytes, start: int) -> tuple[int, int]:
+    """Where a line ends, and the next one begins."""
     end = data.find(b"\n", start)
     end = len(data) if end < 0 else end
-    inside = data.find(BEGIN, start, end)
-    # The line's end was overwritten: a begin cannot be inside of it.
+    inside = data.find(BEGIN, start + 1, end)
+    # If the line's end was overwritten, the begin of a transaction is inside of it.
     return (end, end + 1) if inside < 0 else (inside - 1, inside)

@@ -41,6 +41,7 @@ class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: int = 0
     """Prompts of the user."""
     cost: float = 0.0
+    """Of its own replies: what a fork shares with its parent was paid there."""
     unpriced: bool = False
     """Whether some reply's cost is unknown, so that there is more than `cost`."""
 
@@ -88,7 +89,7 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
                 if isinstance(message, UserMessage):
                     turns += 1
                     title = title or title_of(message.text)
-                elif isinstance(message, AssistantMessage):
+                elif isinstance(message, AssistantMessage) and messages > (meta.forked_at or 0):
                     cost += 0.0 if message.cost is None else message.cost.total
                     unpriced = unpriced or (message.cost is None and bool(message.usage.total))
             case ModelChange(changed):

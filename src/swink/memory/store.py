@@ -6,11 +6,12 @@ from difflib import get_close_matches
 
 from msgspec.structs import replace
 
-from swink.errors import InvalidInput, SessionNotFound
-from swink.memory.backend import Backend, Hit, Query, Stored
+from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
+from swink.memory.backend import Backend, Check, Hit, Query, Repair, RepairableBackend, Stored
 from swink.memory.leases import claimed, claimed_sync
 from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
+from swink.memory.tree import Branch, family
 from swink.messages import AssistantMessage, ToolResultMessage
 from swink.records import CustomSaved, MessageSaved, Record, type_of
 from swink.threads import in_thread
@@ -86,6 +87,26 @@ class SyncStore:
             Query(text=text, limit=limit, after=after, before=before, session=session, role=role)
         )
 
+    def tree(self, id: str | None = None) -> "list[Branch]":
+        """The sessions with their forks, or the whole family of one session."""
+        return family(self.backend.metas(), None if id is None else check_id(id))
+
+    def check(self, id: str | None = None) -> "list[Check]":
+        """What is damaged in a session, or in any, also in those that `list` leaves out."""
+        if id is not None:
+            check_id(id)
+        if isinstance(self.backend, RepairableBackend):
+            return self.backend.check(id)
+        return [self._checked(each) for each in ([id] if id else [meta.id for meta in self.backend.metas()])]
+
+    def repair(self, id: str) -> Repair:
+        """Take out what is damaged in a session and keep the rest; the damaged one is kept beside it."""
+        check_id(id)
+        if isinstance(self.backend, RepairableBackend):
+            return self.backend.repair(id)
+        self.read(id)
+        return Repair(id, (), None)
+
     def rename(self, id: str, title: str) -> SessionMeta:
         """Give a session another title."""
         return self.backend.rename(check_id(id), title)
@@ -119,6 +140,12 @@ class SyncStore:
     def read(self, id: str) -> Stored:
         """A session as it is stored."""
         return self.backend.read(check_id(id))
+
+    def _checked(self, id: str) -> Check:
+        try:
+            return Check(id, messages=self.read(id).meta.messages)
+        except SessionUnreadable as error:
+            return Check(id, error=str(error))
 
     def split(self, id: str, at: int | None = None) -> Stored:
         """A fork as it is stored."""
@@ -191,6 +218,18 @@ class Store:
         return await in_thread(
             self.sync.search, text, limit=limit, after=after, before=before, session=session, role=role
         )
+
+    async def tree(self, id: str | None = None) -> "list[Branch]":
+        """The sessions with their forks, or the whole family of one session."""
+        return await in_thread(self.sync.tree, id)
+
+    async def check(self, id: str | None = None) -> "list[Check]":
+        """What is damaged in a session, or in any, also in those that `list` leaves out."""
+        return await in_thread(self.sync.check, id)
+
+    async def repair(self, id: str) -> Repair:
+        """Take out what is damaged in a session and keep the rest; the damaged one is kept beside it."""
+        return await in_thread(self.sync.repair, id)
 
     async def rename(self, id: str, title: str) -> SessionMeta:
         """Give a session another title."""

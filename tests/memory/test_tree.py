@@ -1,0 +1,47 @@
+"""Families of sessions, and what a fork has cost."""
+
+from msgspec.structs import replace
+
+from swink import AssistantMessage, UserMessage
+from swink.memory import MemoryStore, family
+from swink.memory.meta import new_meta
+from swink.messages import Cost
+
+
+def test_a_family_stands_below_its_oldest_member():
+    store = MemoryStore().sync
+    root = store.create("root")
+    root.append([UserMessage("a"), UserMessage("b")])
+    first, second = store.fork(root.id, 1), store.fork(root.id)
+    deep = store.fork(first.id)
+    alone = store.create("alone")
+    everything = [(branch.depth, branch.meta.id) for branch in store.tree()]
+    expected = [(0, root.id), (1, first.id), (2, deep.id), (1, second.id)]
+    assert sorted(everything) == sorted([*expected, (0, alone.id)])
+    for id in (root.id, first.id, second.id, deep.id):
+        assert [(branch.depth, branch.meta.id) for branch in store.tree(id)] == expected
+    store.delete(first.id)
+    assert [(branch.depth, branch.meta.id) for branch in store.tree(deep.id)] == [(0, deep.id)]
+    assert [(branch.depth, branch.meta.id) for branch in store.tree(root.id)] == [expected[0], (1, second.id)]
+
+
+def test_a_family_may_be_deep_or_go_round_in_circles():
+    metas = [replace(new_meta(id=f"s{n}"), parent=f"s{n - 1}" if n else None) for n in range(5000)]
+    assert [branch.depth for branch in family(metas, "s4999")] == list(range(5000))
+    circle = [replace(new_meta(id="a"), parent="b"), replace(new_meta(id="b"), parent="a")]
+    assert {branch.meta.id for branch in family(circle)} == {"a", "b"}
+    assert {branch.meta.id for branch in family(circle, "b")} == {"a", "b"}
+
+
+def test_a_fork_does_not_count_what_its_parent_has_paid():
+    store = MemoryStore().sync
+    reply = AssistantMessage("paid", "test", "m", cost=Cost(input=1.0, output=2.0))
+    root = store.create()
+    root.append([UserMessage("a"), reply])
+    fork = store.fork(root.id)
+    assert (root.meta.cost, fork.meta.cost, fork.meta.messages) == (3.0, 0.0, 2)
+    fork.append([UserMessage("b"), reply])
+    assert (fork.meta.cost, store.open(root.id).meta.cost) == (3.0, 3.0)
+    empty = store.fork(root.id, 0)
+    empty.append([UserMessage("b"), reply])
+    assert empty.meta.cost == 3.0
