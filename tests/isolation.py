@@ -13,6 +13,7 @@ from pathlib import Path
 FOREIGN = re.compile(
     r"""(?ix) .*_(api_key | token | base_url) | (aws | azure | anthropic | openai | google | gemini | ollama)_.*
     | (http | https | all | no | ftp | socks)_proxy | xdg_.* | git_.* | pytest_addopts
+    | columns | lines | no_color | force_color
     | swink_(?!test_|cache_dir$).* """
 )
 _MARK = "SWINK_TEST_HOME"
