@@ -109,7 +109,8 @@ class Store(MemoryStore):
 
 
 @pytest.fixture
-def store() -> Store:
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr("swink.engine.saver.LATER", 600.0)  # however slow the machine
     return Store()
 
 
@@ -523,6 +524,55 @@ async def test_state_that_a_tool_changed_is_saved_with_its_result(store: Store):
     assert (await store.open(session.id)).state == {"last": "a"}
     gate.set()
     await running
+
+
+async def test_a_prompt_is_saved_while_its_answer_takes_long(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.engine.saver.LATER", 0.0)
+    session = await store.create()
+    agent = agent_of(session, [["one", Pause(600)]])
+    running = asyncio.create_task(agent.run("go"))
+    while not session.meta.sequence:
+        await asyncio.sleep(0)
+    found = await store.fork_as_is(session.id)
+    assert texts(agent_of(found, []).messages) == ["go"]
+    agent.abort()
+    await running
+    assert texts((await store.open(session.id)).messages) == ["go", "one"]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_a_question_that_was_open_at_a_kill_is_asked_again(
+    answer: bool, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.engine.saver.LATER", 0.0)
+    session, counting, answered = await store.create(), asked(), asyncio.Event()
+
+    async def slowly(request: Any) -> bool:
+        if request.call_id == "b":
+            await answered.wait()
+        return answer
+
+    agent = agent_of(session, [calls("a", "b"), "done"], counting.tool, approve=slowly)
+    running = asyncio.create_task(agent.run("go"))
+    while not any(pending.call_id == "b" for pending in session.pending):
+        await asyncio.sleep(0)
+    found = await store.fork_as_is(session.id)
+    answered.set()
+    await running
+    assert counting.runs == (["a", "b"] if answer else [])
+    assert (await store.open(session.id)).conversation.open is None
+    counting.runs.clear()
+    questions: list[str] = []
+
+    async def at_once(request: Any) -> bool:
+        questions.append(request.call_id)
+        return True
+
+    other = Agent(session=found, stream_fn=ScriptedModel(["done"]), tools=[counting.tool], approve=at_once)
+    assert [pending.call_id for pending in other.pending][-1:] == ["b"]
+    assert (await other.run()).text == "done"
+    assert "b" in questions
+    assert "b" in counting.runs
 
 
 # Queues

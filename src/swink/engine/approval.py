@@ -39,6 +39,8 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApp
     request = await _request(run, call, tool)
     run.check()
     ledger.emit(ApprovalRequested(request.call_id, tool.name, request.shown))
+    if run.journal is not None:
+        run.journal.ask(PendingApproval(request.call_id, tool.name, copy_json(call.arguments), request.shown))
     verdict: Approved | Rejected | PendingApproval = Rejected("aborted")
     try:
         answer = _read(await _ask(approve, request), request)

@@ -43,6 +43,13 @@ class Journal:
         self._saver.notes.extend([CallStarted(call.call.id) for call in calls])
         await self._saver.save(final=False)
 
+    def ask(self, question: PendingApproval) -> None:
+        """Somebody is asked: a question that takes long is stored, so that it is asked again after a kill."""
+        if not self._is_open:
+            self._open()
+        self._saver.notes.append(question)
+        self._saver.save_later()
+
     async def wait_for(self, pending: Iterable[PendingApproval]) -> None:
         """Store that the turn waits for somebody's word."""
         if not self._is_open:

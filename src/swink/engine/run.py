@@ -190,6 +190,8 @@ class Run:
         ledger.emit(AgentStart())
         ledger.pending.extend(prompts)
         ledger.enter_pending()
+        if self.saver is not None and prompts:
+            self.saver.save_later()
         self._task = self.watch.task = start_task(self.life.loop, body, "swink-run")
         if self.life.aborted is not None:
             self._task.cancel()
@@ -424,6 +426,6 @@ class Run:
         """The run is over: the agent is free again, and whoever waits or reads goes on."""
         if not self.life.is_over:
             if self.saver is not None:
-                self.saver.closed = True
+                self.saver.close()
             self.life.finish()
             self._released(self)

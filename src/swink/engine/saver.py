@@ -8,6 +8,9 @@ from swink.engine.known import Known, Standing
 from swink.engine.waiting import retrieve
 from swink.records import Record
 
+LATER = 0.2
+"""Seconds for which a prompt or a question may be in memory alone; what takes less time costs no append."""
+
 Look = Callable[[bool], Standing]
 """How the conversation stands now; whether the open turn is final is for the caller to say."""
 
@@ -15,7 +18,7 @@ Look = Callable[[bool], Standing]
 class Saver:
     """Brings a session up to date; a wait that is cancelled does not cancel the append."""
 
-    __slots__ = ("_again", "_appending", "_look", "_loop", "_told", "closed", "known", "notes")
+    __slots__ = ("_again", "_appending", "_look", "_loop", "_timer", "_told", "closed", "known", "notes")
 
     def __init__(self, known: Known, look: Look) -> None:
         self.known = known
@@ -27,6 +30,7 @@ class Saver:
         self._told = 0
         self._appending: asyncio.Task[None] | None = None
         self._again = False
+        self._timer: asyncio.TimerHandle | None = None
 
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
@@ -39,9 +43,20 @@ class Saver:
         with suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._save_unheard)
 
+    def save_later(self) -> None:
+        """Save what has changed if it takes long until the next save: a prompt, or a question to somebody."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(LATER, self._save_overdue)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
     def give_up(self) -> None:
         """Cancel an append that nobody waits for any more."""
-        self.closed = True
+        self.close()
         if self._appending is not None:
             self._appending.cancel()
 
@@ -50,6 +65,10 @@ class Saver:
             await asyncio.shield(appending)
             if self._appending is appending:  # an eager task factory has run it before anybody could listen
                 self._appending = None
+
+    def _save_overdue(self) -> None:
+        self._timer = None
+        self._save_unheard()
 
     def _save_unheard(self) -> None:
         if self._appending is not None:
