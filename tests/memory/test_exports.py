@@ -342,6 +342,14 @@ def test_markdown_becomes_safe_html(markdown: str, expected: str):
     assert render(markdown) == expected
 
 
+def test_odd_line_ends_and_marks_lose_nothing_in_a_diff():
+    old, new = "\ufeffx = 1\na\rb\nc\x0bd\n", "\ufeffx = 2\na\rb\nc\x0bd\n\r\r"
+    details = {"path": "f.py", "is_new_file": False, "old_content": old, "new_content": new, "hash": "h"}
+    text = export(of(ToolResultMessage("c", "edit_file", "ok", details=details)), "html")
+    assert text.count('class="line same"') == 2
+    assert (text.count('class="line old"'), text.count('class="line new"')) == (1, 2)
+
+
 TAG = re.compile(r"<(/?)([a-z0-9]+)((?: [a-z]+=\"[^\"<>]*\")*)>")
 VOID = {"br", "hr"}
 

@@ -81,7 +81,9 @@ def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
     except Exception:
         # A lexer is somebody else's code, and colours are no reason to fail.
         tokens = [("", code)]
-    yield from _joined(tokens)
+    # A lexer drops what it takes for the mark of a byte order, and makes other line ends of some.
+    is_whole = "".join(text for _, text in tokens) == code
+    yield from _joined(tokens if is_whole else [("", code)])
 
 
 def _joined(tokens: Iterable[Piece]) -> Iterator[Piece]:

@@ -183,21 +183,20 @@ def _diff(diff: Diff) -> str:
 
 
 def _hunk(hunk: Hunk, path: str) -> str:
-    old = iter(highlight_lines("\n".join(line.text for line in hunk.lines if line.kind != "added"), path))
-    new = iter(highlight_lines("\n".join(line.text for line in hunk.lines if line.kind != "removed"), path))
+    # Read in one go, old and new lines alike: a lexer takes longer than everything else here.
+    coloured = highlight_lines("\n".join(line.text for line in hunk.lines), path)
     segments = [f'<div class="at">{hunk.header}</div>']
     removed: list[tuple[Line, list[Piece]]] = []
     added: list[tuple[Line, list[Piece]]] = []
-    for line in hunk.lines:
+    for line, pieces in zip(hunk.lines, coloured, strict=True):
         if line.kind == "removed":
-            removed.append((line, next(old)))
+            removed.append((line, pieces))
         elif line.kind == "added":
-            added.append((line, next(new)))
+            added.append((line, pieces))
         else:
             segments.append(_changed(removed, added))
             removed, added = [], []
-            next(old)
-            text = render_line(next(new))
+            text = render_line(pieces)
             sides = f"{_line('same', line.old, text)}{_line('same twin', line.new, text)}"
             segments.append(f'<div class="pair">{sides}</div>')
     segments.append(_changed(removed, added))
