@@ -3,13 +3,36 @@
 import json
 import re
 import signal
+from pathlib import Path
 
-from command_line import KEY, STALL, Call, Place, Provider, Screen, without_styles
+import pytest
+from command_line import KEY, STALL, Call, Place, Provider, Screen, call, without_styles
 
+from swink.cli.arguments import parse_arguments
+from swink.cli.resuming import keeper_of_chat, keeper_of_run, what_is_left
+from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
 from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, ToolCall, ToolResult, UserMessage
-from swink.records import CallEnded, CallStarted, TurnOpened
+from swink.records import (
+    CallEnded,
+    CallStarted,
+    Conversation,
+    MessageSaved,
+    PendingApproval,
+    QueueChange,
+    TurnOpened,
+)
+
+
+@pytest.fixture
+def inside(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The place, for this process too."""
+    monkeypatch.chdir(place.here)
+    for name in ("HOME", "XDG_CONFIG_HOME", "SWINK_SESSIONS_DIR", "PYTHON_KEYRING_BACKEND"):
+        monkeypatch.setenv(name, place.environ[name])
+    return place
+
 
 RESUME = re.compile(r"swink: to go on: swink --resume (\w+)")
 
@@ -71,8 +94,7 @@ def test_the_command_that_resumes_stays_on_the_screen(place: Place, provider: Pr
     assert stored(place).find(found[1]) == ids[0]
     assert [texts(place, id) for id in ids] == [["other", "Fine."], ["my key is [redacted]", "Hello!"]]
     assert not any(KEY in path.read_text() for path in place.sessions.rglob("*") if path.is_file())
-    listed = json.loads(place.swink("sessions", "list", "--json").out)
-    assert [meta["directory"] for meta in listed] == [str(place.here.resolve())] * 2
+    assert {meta.directory for meta in stored(place).list()} == {str(place.here.resolve())}
 
 
 def test_of_two_chats_on_one_session_the_second_goes_on_as_a_fork(place: Place, provider: Provider):
@@ -119,26 +141,24 @@ def test_a_chat_that_cannot_be_saved_says_so_once_and_goes_on(place: Place, prov
     assert texts(place, meta.id) == ["a", "One.", "b", "Two.", "c", "Three."]
 
 
-def test_run_saves_only_where_it_is_told_to(place: Place, provider: Provider):
-    provider.replies = [["None."], ["Hello Ada."], ["Ada."]]
-    assert place.swink("run", "-m", "openai:m", "hi", env=provider.env).code == 0
-    assert stored(place).list() == []
-    first = place.swink(
+def test_run_goes_on_with_a_session_and_tells_its_id(inside: Place, provider: Provider):
+    assert keeper_of_run(parse_arguments(["run", "hi"])) is None
+    provider.replies = [["Hello Ada."], ["Ada."]]
+    first = inside.swink(
         "run", "--session", "new", "-m", "openai:m", "--output", "json", "I am Ada", env=provider.env
     )
-    [meta] = stored(place).list()
+    [meta] = stored(inside).list()
     assert json.loads(first.out.splitlines()[-1])["session"] == meta.id
     assert f"swink: session {meta.id}\n" in first.err
-    second = place.swink("run", "--session", meta.id[-7:], "-m", "openai:m", "Who am I?", env=provider.env)
+    second = inside.swink("run", "--session", meta.id[-7:], "Who am I?", env=provider.env)
     assert (second.code, second.out) == (0, "Ada.\n")
     assert [message["content"] for message in provider.requests[-1]["messages"]] == [
         "I am Ada",
         "Hello Ada.",
         "Who am I?",
     ]
-    wrong = place.swink("run", "--session", "nope", "--output", "json", "hi", env=provider.env)
-    assert wrong.code == 1
-    assert "there is no session 'nope'" in json.loads(wrong.out)["error"]
+    with pytest.raises(SessionNotFound, match=f"the nearest is {meta.id}"):
+        keeper_of_run(parse_arguments(["run", "--session", meta.id[:-1] + "zz", "hi"]))
 
 
 def test_a_reply_of_run_that_is_not_saved_is_shown_and_the_run_fails(place: Place, provider: Provider):
@@ -148,10 +168,10 @@ def test_a_reply_of_run_that_is_not_saved_is_shown_and_the_run_fails(place: Plac
     assert "not being saved" in done.err
 
 
-def test_a_session_is_chosen_from_a_list(place: Place, provider: Provider):
+def test_a_session_is_chosen_from_a_list(inside: Place, provider: Provider):
     for title in ("Sea", "Land"):
-        stored(place).create(title).append([UserMessage(f"About {title}"), AssistantMessage("Yes.")])
-    screen = Screen(place, "--resume", "-m", "openai:m", env=provider.env)
+        stored(inside).create(title).append([UserMessage(f"About {title}"), AssistantMessage("Yes.")])
+    screen = Screen(inside, "--resume", "-m", "openai:m", env=provider.env)
     screen.wait_for("q to leave: ")
     screen.type("7\n")
     screen.wait_for("a number from 1 to 2")
@@ -161,13 +181,12 @@ def test_a_session_is_chosen_from_a_list(place: Place, provider: Provider):
     screen.wait_for_prompt()
     screen.type("\x04")
     assert screen.end() == 0
-    done = place.swink("--resume")
-    assert done.code == 2
-    assert "the newest: " in done.err
-    assert done.err.index("(Land)") < done.err.index("(Sea)")
-    done = place.swink("--continue")
-    assert done.code == 2
-    assert 'swink run --session new "…"' in done.err
+    with pytest.raises(MisuseError, match=r"the newest: \w+ \(Land\); \w+ \(Sea\)"):
+        call("--resume")
+    with pytest.raises(MisuseError, match="swink run --session new"):
+        call("--continue")
+    with pytest.raises(MisuseError, match="swink run --session "):
+        call("--resume", stored(inside).list()[0].id)
 
 
 TURN = AssistantMessage(
@@ -175,58 +194,63 @@ TURN = AssistantMessage(
 )
 
 
-def test_what_an_interrupted_turn_left_is_told_and_finished(place: Place, provider: Provider):
-    session = stored(place).create(directory=str(place.here.resolve()))
-    session.append([UserMessage("Where is it warm?")])
-    session.append([], records=[TurnOpened(TURN), CallStarted("0"), CallStarted("1")])
-    session.append([], records=[CallEnded("0", ToolResult("18 degrees"))])
-    provider.replies = [["In Oslo."]]
-    screen = Screen(place, "--continue", "-m", "openai:m", env=provider.env)
-    shown = without_styles(screen.wait_for("finish it now? [Y/n] "))
-    assert '  weather(city="City 0"): finished\n' in shown
-    assert '  weather(city="City 1"): outcome unknown\n' in shown
-    assert '  weather(city="City 2"): not started\n' in shown
-    screen.type("\n")
-    screen.wait_for("In Oslo.")
-    screen.wait_for_prompt()
-    screen.type("\x04")
-    assert screen.end() == 0
-    assert texts(place, session.id)[-1] == "In Oslo."
-    assert stored(place).open(session.id).conversation.open is None
+def test_what_an_interrupted_turn_left_is_told():
+    began = [TurnOpened(TURN), CallStarted("0"), CallStarted("1"), CallEnded("0", ToolResult("18 degrees"))]
+    asked = PendingApproval("2", "weather", {}, {})
+    queued = QueueChange([UserMessage("Stop!")])
+    assert list(what_is_left(Conversation([*began, asked, queued]))) == [
+        'weather(city="City 0"): finished',
+        'weather(city="City 1"): outcome unknown',
+        'weather(city="City 2"): waits for your approval',
+        "1 message is still queued",
+    ]
+    assert list(what_is_left(Conversation(began)))[2].endswith(": not started")
+    prompt = MessageSaved(UserMessage("Where is it warm?"))
+    assert list(what_is_left(Conversation([prompt]))) == ["the last prompt has no answer yet"]
+    assert list(what_is_left(Conversation([prompt, MessageSaved(AssistantMessage("In Oslo."))]))) == []
 
 
-def test_an_answer_that_was_never_given_is_offered(place: Place, provider: Provider):
-    session = stored(place).create(directory=str(place.here.resolve()))
-    session.append([UserMessage("Where is it warm?")])
-    screen = Screen(place, "--continue", "-m", "openai:m", env=provider.env)
-    screen.wait_for("the last prompt has no answer yet")
-    screen.wait_for("finish it now? [Y/n] ")
-    screen.type("n\n")
-    screen.wait_for("> ")
-    screen.type("/quit\n")
-    assert screen.end() == 0
-    assert provider.requests == []
+def test_nothing_is_saved_where_that_is_switched_off(
+    inside: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert keeper_of_chat(parse_arguments([])) is not None
+    assert keeper_of_chat(parse_arguments(["--no-session"])) is None
+    inside.configure("save = false\n")
+    assert keeper_of_chat(parse_arguments([])) is None
+    assert keeper_of_chat(parse_arguments(["--continue"])) is not None
+    assert "no session of this directory yet" in capsys.readouterr().err
+    assert not inside.sessions.exists()
+    with pytest.raises(SystemExit):
+        parse_arguments(["--continue", "--no-session"])
+    inside.configure('save = "no"\n')
+    with pytest.raises(MisuseError, match="save takes true or false"):
+        keeper_of_chat(parse_arguments([]))
 
 
-def test_nothing_is_saved_where_that_is_switched_off(place: Place, provider: Provider):
-    place.configure("save = false\n")
-    for arguments in ([], ["--no-session"]):
-        screen = Screen(place, "-m", "openai:m", *arguments, env=provider.env)
-        screen.wait_for("> ")
-        screen.type("hi\n")
-        screen.wait_for("there.\n")
-        screen.wait_for_prompt()
-        screen.type("\x04")
-        assert screen.end() == 0
-        assert "--resume" not in screen.text
-    assert not place.sessions.exists()
-    assert place.swink("--continue", "--no-session").code == 2
+def test_a_chat_without_a_place_to_save_in_is_unsaved(
+    inside: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("SWINK_SESSIONS_DIR")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert keeper_of_chat(parse_arguments([])) is None
+    assert "this conversation is not saved: " in capsys.readouterr().err
+    with pytest.raises(SessionError, match="set HOME or SWINK_SESSIONS_DIR"):
+        keeper_of_chat(parse_arguments(["--continue"]))
 
 
-def test_a_model_may_be_asked_for_the_title(place: Place, provider: Provider):
-    place.configure('title = "model"\n')
+def test_a_model_may_be_asked_for_the_title(
+    inside: Place,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    inside.configure('title = "model"\n')
     provider.replies = [["Hello."], ['"A Warm Welcome"'], ["Bye."], ["Something else"]]
-    screen = Screen(place, "-m", "openai:m", env=provider.env)
+    screen = Screen(inside, "-m", "openai:m", env=provider.env)
     screen.wait_for("> ")
     screen.type("hi\n")
     screen.wait_for("Hello.\n")
@@ -236,12 +260,14 @@ def test_a_model_may_be_asked_for_the_title(place: Place, provider: Provider):
     screen.wait_for_prompt()
     screen.type("\x04")
     assert screen.end() == 0
-    [meta] = stored(place).list()
+    [meta] = stored(inside).list()
     assert (meta.title, meta.turns) == ("A Warm Welcome", 2)
     assert len(provider.requests) == 3
-    done = place.swink("sessions", "rename", meta.id, "--ask", "-m", "openai:m", env=provider.env)
-    assert "asked openai:m (cost not known)" in done.err
-    assert stored(place).list()[0].title == "Something else"
+    for name, value in provider.env.items():
+        monkeypatch.setenv(name, value)
+    assert call("sessions", "rename", meta.id, "--ask") == 0
+    assert "asked openai:m (cost not known)" in capsys.readouterr().err
+    assert stored(inside).list()[0].title == "Something else"
 
 
 COUNTED = '''

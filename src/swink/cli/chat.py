@@ -22,6 +22,7 @@ from swink.cli.output import check_output
 from swink.cli.past import show_last
 from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat, what_is_left
+from swink.cli.session_lines import working_directory
 from swink.cli.settings import load_settings
 from swink.cli.terminal import add_style, say, say_in_passing, shorten
 from swink.cli.titles import ask_title
@@ -112,6 +113,8 @@ class Chat:
         conversation = keeper.session.conversation
         for line in show_last(conversation.messages):
             print(line)
+        if (place := keeper.session.meta.directory) not in (None, working_directory()):
+            say(f"this conversation was in {place}; now its tools work here", "dim")
         left = list(what_is_left(conversation))
         if not left:
             return False
