@@ -17,6 +17,7 @@ RUN_BY = {
     "docs/guide.md": "tests/test_guide.py",
     "docs/local.md": "tests/local/test_local_page.py",
     "docs/mcp.md": "tests/policies/test_policy_pages.py",
+    "docs/notes.md": "tests/memory/test_memory_tools.py",
     "docs/policies.md": "tests/policies/test_policy_pages.py",
     "docs/providers.md": "tests/providers/test_provider_docs.py",
     "docs/stores.md": "tests/memory/test_stores_page.py",
