@@ -9,6 +9,7 @@ from test_cli_models import SIZE, file, own_cache
 
 __all__ = ["file"]
 from swink.extras import install_command
+from swink.memory.jsonl import JsonlStore
 
 
 def findings(text: str) -> dict[str, tuple[str, str]]:
@@ -86,3 +87,29 @@ def test_without_llama_cpp_and_without_a_key_nothing_can_run(place: Place):
     )
     assert found["settings"][0] == "problem"
     assert str(path) in found["settings"][1]
+
+
+def test_saved_conversations_are_looked_at(
+    file: Path, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("SWINK_SESSIONS_DIR", str(place.sessions))
+
+    def look() -> tuple[str, str]:
+        call("doctor")
+        return findings(capsys.readouterr().out)["sessions"]
+
+    assert look() == ("ok", f"none yet; they will be kept in {place.sessions}")
+    JsonlStore(place.sessions).sync.create("One")
+    level, text = look()
+    assert level == "ok"
+    assert text.startswith(f"1 in {place.sessions}, all sound")
+    (place.sessions / "diary.jsonl").write_text("Monday: nothing")
+    assert look() == (
+        "problem",
+        f"1 of 2 in {place.sessions} are damaged; see what can be saved with: swink sessions check",
+    )
+    place.sessions.chmod(0o755)
+    call("doctor")
+    assert f"chmod 700 '{place.sessions}'" in capsys.readouterr().out
+    monkeypatch.setenv("SWINK_SESSIONS_DIR", str(place.write("file", "")))
+    assert look()[0] == "problem"

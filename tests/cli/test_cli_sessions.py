@@ -152,7 +152,7 @@ def test_a_fork_is_in_the_family_of_its_parent(store: SyncStore, capsys: pytest.
     assert len(capsys.readouterr().out.splitlines()) == 3
     store.delete(id)
     assert call("sessions", "tree", fork) == 0
-    assert f"of {id} (deleted)" in capsys.readouterr().out
+    assert f"of {id}, which was deleted" in capsys.readouterr().out
 
 
 def test_a_session_gets_another_title(store: SyncStore, capsys: pytest.CaptureFixture[str]):
@@ -231,3 +231,29 @@ def test_a_session_is_exported_and_no_file_is_overwritten(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     capsys.readouterr()
     assert call("sessions", "export", id, "-o", "/dev/stdout", "--force") == 0
+
+
+def test_damage_is_told_and_repaired(store: SyncStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    sound, torn = add(store, "Sound"), add(store, "Torn")
+    store.open(torn).append([UserMessage("And then?"), AssistantMessage("This.")])
+    path = tmp_path / "sessions" / f"{torn}.jsonl"
+    path.write_bytes(path.read_bytes()[:-30])
+    foreign = tmp_path / "sessions" / "foreign.jsonl"
+    foreign.write_text("my diary\n")
+    assert call("sessions", "check") == 1
+    shown = capsys.readouterr()
+    assert f"{torn}: 2 messages can be read; lost: line " in shown.out
+    assert "foreign: " in shown.out
+    assert sound not in shown.out
+    assert "2 of 3 sessions damaged" in shown.err
+    assert call("sessions", "check", torn[-6:], "--repair") == 0
+    assert f"{torn} is repaired: 2 messages; the damaged file is " in capsys.readouterr().err
+    assert call("sessions", "check", torn) == 0
+    assert "1 session checked, all sound" in capsys.readouterr().err
+    assert [message.text for message in store.open(torn).messages] == ["Torn", "Yes."]
+    assert call("sessions", "check", "--repair") == 1
+    assert foreign.read_text() == "my diary\n"
+    assert call("sessions", "rm", "foreign") == 0
+    assert call("sessions", "check") == 0
+    with pytest.raises(SessionNotFound):
+        call("sessions", "check", "nope")

@@ -53,6 +53,7 @@ async def _findings() -> list[Finding]:
         _python(),
         *_terminal(),
         *_settings(),
+        *_sessions(),
         *key_findings,
         *reached,
         *_local(any_key=bool(configured)),
@@ -97,6 +98,37 @@ def _settings() -> Iterator[Finding]:
         yield Finding("warning", "settings", settings.describe_unknown())
     elif settings.path.exists():
         yield Finding("ok", "settings", str(settings.path))
+
+
+def _sessions() -> Iterator[Finding]:
+    """Where conversations are saved, how many there are, and whether they can be read."""
+    from swink.memory.jsonl import JsonlStore, sessions_dir
+
+    try:
+        directory = sessions_dir()
+        if not directory.exists():
+            yield Finding("ok", "sessions", f"none yet; they will be kept in {directory}")
+            return
+        if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+            hint = "or choose another directory: SWINK_SESSIONS_DIR"
+            yield Finding("problem", "sessions", f"{directory} cannot be written to; let your user, {hint}")
+        checks = JsonlStore(directory).sync.check()
+    except (AgentError, OSError) as error:
+        yield Finding("problem", "sessions", str(error))
+        return
+    if os.name == "posix" and directory.stat().st_mode & 0o077:
+        yield Finding(
+            "problem", "sessions", f"others may look into {directory}; close it with: chmod 700 '{directory}'"
+        )
+    damaged = [check.id for check in checks if not check.sound]
+    if damaged:
+        what = f"{len(damaged)} of {len(checks)} in {directory} are damaged"
+        yield Finding("problem", "sessions", f"{what}; see what can be saved with: swink sessions check")
+    else:
+        index = (
+            "an index" if (directory / "index.sqlite").exists() else "an index that the first search makes"
+        )
+        yield Finding("ok", "sessions", f"{len(checks)} in {directory}, all sound, searched by {index}")
 
 
 def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from swink.cli.terminal import shorten, strip_controls, table, width_of
 from swink.memory.meta import SessionMeta
+from swink.memory.tree import Branch
 from swink.redact import redact_text
 from swink.redact.shown import escape_invisible
 
@@ -66,28 +67,16 @@ def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
     return table(rows if width is None else _fitted(rows, width), numbers=(1, 2, 3))
 
 
-def tree_lines(metas: Sequence[SessionMeta], root: str | None = None) -> Iterator[str]:
-    """Sessions below those that they were forked from; of one family only, if `root` is in it."""
-    known = {meta.id: meta for meta in metas}
-    ids = short_ids([*known])
-    children: dict[str | None, list[SessionMeta]] = {}
-    for meta in sorted(metas, key=lambda meta: meta.created):
-        children.setdefault(meta.parent if meta.parent in known else None, []).append(meta)
-    tops = children.get(None, [])
-    if root is not None:
-        tops = [known[_oldest(root, known)]]
-    else:
-        tops.sort(key=lambda meta: meta.updated, reverse=True)
-    waiting = [(meta, "", "") for meta in reversed(tops)]
-    while waiting:  # no recursion: a family may be deeper than Python's stack
-        meta, before, branch = waiting.pop()
-        gone = f", of {meta.parent} (deleted)" if meta.parent and meta.parent not in known else ""
-        place = f", forked after message {meta.forked_at}" if meta.forked_at is not None else ""
-        facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == root else ''}"
-        yield f"{before}{branch}{title_line(meta)}  {ids[meta.id]}  {facts}"
-        below = before + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
-        inner = children.get(meta.id, [])
-        waiting += [(child, below, "└─ " if child is inner[-1] else "├─ ") for child in reversed(inner)]
+def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterator[str]:
+    """Sessions below those that they were forked from, one of them marked."""
+    ids = short_ids([branch.meta.id for branch in branches])
+    for branch in branches:
+        meta = branch.meta
+        indent = "   " * (branch.depth - 1) + "└─ " if branch.depth else ""
+        place = "" if meta.parent is None else f", forked after message {meta.forked_at}"
+        gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
+        facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == marked else ''}"
+        yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
 
 
 def working_directory() -> str | None:
@@ -152,11 +141,3 @@ def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
 def _end_of(path: str, room: int) -> str:
     """The end of a path, which tells more than its beginning."""
     return path if width_of(path) <= room else f"…{path[len(path) - room + 1 :]}"
-
-
-def _oldest(id: str, known: dict[str, SessionMeta]) -> str:
-    seen = {id}
-    while (parent := known[id].parent) in known and parent not in seen:
-        id = parent
-        seen.add(id)
-    return id

@@ -16,7 +16,8 @@ from swink.cli.past import show_all
 from swink.cli.session_lines import format_age, list_lines, short_ids, title_line, tree_lines
 from swink.cli.terminal import add_style, say, strip_controls, wants_colour
 from swink.codec import to_builtins
-from swink.errors import MisuseError
+from swink.errors import MisuseError, SessionError, SessionNotFound
+from swink.memory.backend import Check
 from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
 from swink.records import Conversation
@@ -87,12 +88,29 @@ def tree_command(arguments: argparse.Namespace) -> int:
     """Which session was forked from which."""
     store = open_store()
     root = None if arguments.id is None else store.find(arguments.id)
-    metas = store.list()
-    if not metas:
+    branches = store.tree(root)
+    if not branches:
         say("no sessions yet; swink begins one")
-    for line in tree_lines(metas, root):
+    for line in tree_lines(branches, root):
         print(line)
     return 0
+
+
+def check_command(arguments: argparse.Namespace) -> int:
+    """Whether all can be read; 1 if something cannot, and was not repaired."""
+    store = open_store()
+    raise_interrupts()
+    checks = store.check(None if arguments.id is None else _find(store, arguments.id))
+    damaged = [check for check in checks if not check.sound]
+    for check in damaged:
+        print(f"{check.id}: {_damage(check)}")
+    if not damaged:
+        say(f"{_count(len(checks))} checked, all sound")
+        return 0
+    if not arguments.repair:
+        say(f"{len(damaged)} of {_count(len(checks))} damaged; --repair keeps what can be read")
+        return 1
+    return max([_repair(store, check) for check in damaged])
 
 
 def rename_command(arguments: argparse.Namespace) -> int:
@@ -114,7 +132,7 @@ def remove_command(arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) == (arguments.older_than is not None):
         raise MisuseError("write swink sessions rm ID, or swink sessions rm --older-than 30d")
     if arguments.ids:
-        found = {store.find(part): None for part in arguments.ids}
+        found = {_find(store, part): None for part in arguments.ids}
         titles = {meta.id: title_line(meta) for meta in store.list()}
         for id in found:
             store.delete(id)
@@ -137,6 +155,34 @@ def describe(meta: SessionMeta) -> dict[str, Any]:
     """What `--json` tells of a session; a cost that is not known at all is null."""
     data = {name: getattr(meta, name) for name in meta.__struct_fields__}
     return data | {"cost": None if meta.unpriced and not meta.cost else meta.cost}
+
+
+def _find(store: SyncStore, part: str) -> str:
+    """The id that a part of it stands for, also of a file that cannot be read."""
+    try:
+        return store.find(part)
+    except SessionNotFound:
+        unread = [check.id for check in store.check() if part in check.id]
+        if len(unread) != 1:
+            raise
+        return unread[0]
+
+
+def _damage(check: Check) -> str:
+    if check.error is not None:
+        return check.error
+    parts = [f"line {loss.line}, {loss.bytes} bytes: {loss.problem}" for loss in check.losses]
+    return f"{check.messages} messages can be read; lost: {'; '.join(parts)}"
+
+
+def _repair(store: SyncStore, check: Check) -> int:
+    try:
+        done = store.repair(check.id)
+    except SessionError as error:
+        say(f"{check.id} was left as it is: {error}", "error")
+        return 1
+    say(f"{check.id} is repaired: {check.messages} messages; the damaged file is {done.damaged}")
+    return 0
 
 
 def _ask_title(store: SyncStore, id: str, named: str | None) -> str:
