@@ -1,4 +1,4 @@
-"""What a tool turn costs on a long history, while the default window cuts and while it does not."""
+"""What a tool turn costs on a long history, while its context is compacted and while it is not."""
 
 import argparse
 import asyncio
@@ -12,8 +12,16 @@ from swink import Agent, AssistantMessage, ModelSpec, UserMessage, tool
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 
 LENGTHS = (1_000, 5_000, 20_000, 50_000)
-WINDOWS = {"cutting": 32_000, "not cutting": 100_000_000}
-"""Context windows of the model asked, in tokens; 1,000 messages of 200 characters are 54,000."""
+WINDOWS = {
+    "cutting": ("window", 32_000),
+    "pruning": ("prune", 32_000),
+    "summarising": ("summary", 32_000),
+    "not cutting": ("window", 100_000_000),
+}
+"""How the context is compacted, and the context window of the model asked, in tokens.
+
+1,000 messages of 200 characters are 44,000. A summary is answered at once: what is measured is the work here.
+"""
 TURNS = 400
 """Of one run: enough for the window to be cut several times."""
 
@@ -23,22 +31,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     print("| window | messages | least, ms | mean with cuts, ms |\n|---|---:|---:|---:|")
-    for name, window in WINDOWS.items():
+    for name, (way, window) in WINDOWS.items():
         for length in LENGTHS:
-            steps = [asyncio.run(measure(length, window)) for _ in range(rounds)]
+            steps = [asyncio.run(measure(length, way, window)) for _ in range(rounds)]
             least = min(min(each) for each in steps)
             mean = min(statistics.fmean(each) for each in steps)
             print(f"| {name} | {length:,} | {least * 1e3:.3f} | {mean * 1e3:.3f} |", flush=True)
 
 
-async def measure(length: int, window: int) -> list[float]:
+async def measure(length: int, way: str, window: int) -> list[float]:
     """CPU seconds of each tool turn of one run, the first ones left out: they measure the history."""
     marks: list[float] = []
 
     async def reply(model: ModelSpec, context: Any, options: Any) -> AsyncIterator[Any]:
-        marks.append(time.process_time())
+        is_summary = not context.tools
+        if not is_summary:
+            marks.append(time.process_time())
         yield Start()
-        if len(marks) <= TURNS:
+        if is_summary:
+            yield TextStart(0)
+            yield TextDelta(0, "Task: go on. " * 20)
+            yield TextEnd(0)
+            yield Done("stop")
+        elif len(marks) <= TURNS:
             yield ToolCallStart(0, f"call_{len(marks)}", "noop")
             yield ToolCallDelta(0, '{"x": "value"}')
             yield ToolCallEnd(0)
@@ -57,7 +72,7 @@ async def measure(length: int, window: int) -> list[float]:
     text = "word " * 40
     pairs = [kind(text) for _ in range(length // 2) for kind in (UserMessage, AssistantMessage)]
     spec = ModelSpec("bench", "m", context_window=window)
-    agent = Agent(spec, stream_fn=reply, tools=[noop], messages=pairs)
+    agent = Agent(spec, stream_fn=reply, tools=[noop], messages=pairs, transform_context=way)
     result = await agent.run("go")
     assert result.text == "done", result
     return [later - earlier for earlier, later in itertools.pairwise(marks[2:])]

@@ -118,19 +118,21 @@ class Summary:
         window: SlidingWindow,
         request: Request,
     ) -> Sequence[Message]:
-        items: Sequence[Message] = pruned(sent, window.anchor, target, request) if window.prune else sent
+        items: Sequence[Message] = sent
+        if window.prune:
+            items = pruned(sent, window.anchor, kept.tokens - target, request)
+        fits = sum(kept.sizes_of(items, sent)) <= target
         start = boundary(items, window.anchor)
         previous = _summary_at(items, start, kept)
         rest = list(items) if previous is None else [*items[:start], *items[start + 1 :]]
         length = min(self.length, target // 4)
-        fits = sum(map(estimate_tokens, items)) <= target
-        start, pinned, end = cut_at(rest, window.anchor, target if fits else target - length)
+        start, pinned, end = cut_at(rest, window.anchor, target - length, kept.sizes_of(rest, sent))
         if fits or end - start == len(pinned):
-            return sent if items is sent else kept.keep(items)
+            return sent if items is sent else kept.keep(items, sent)
         dropped = [message for message in rest[start:end] if not (pinned and message is pinned[0])]
         made = await self._summarise(previous, dropped, length, request) or previous
         kept.summary = made
-        result = kept.keep([*rest[:start], *([] if made is None else [made]), *pinned, *rest[end:]])
+        result = kept.keep([*rest[:start], *([] if made is None else [made]), *pinned, *rest[end:]], sent)
         if made is not None and made is not previous and end < len(rest):
             request.note(_as_note(made, history, rest[end]))
         return result
@@ -213,7 +215,7 @@ def _restore(kept: Kept, messages: Snapshot, anchor: int) -> None:
                     start, asked = boundary(messages, anchor), newest_user(messages)
                     pinned = [messages[asked]] if start <= asked < first else []
                     kept.summary = UserMessage(text)
-                    kept.keep([*messages[:start], kept.summary, *pinned, *messages[first:]])
+                    kept.keep([*messages[:start], kept.summary, *pinned, *messages[first:]], messages)
                 case _:
                     pass
             return

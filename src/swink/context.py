@@ -132,13 +132,19 @@ class SlidingWindow:
             return messages
         sent = messages if kept.window is None else kept.window.snapshot()
         target = room.target(kept.tokens, overflow)
-        fitting = sent if target is None else self._shrunk(sent, target, request)
-        return sent if fitting is sent else kept.keep(fitting)
+        fitting = sent if target is None else self._shrunk(sent, target, request, kept)
+        return sent if fitting is sent else kept.keep(fitting, sent)
 
-    def _shrunk(self, messages: Sequence[Message], target: int, request: Request | None) -> Sequence[Message]:
+    def _shrunk(
+        self, messages: Sequence[Message], target: int, request: Request | None, kept: "Kept | None" = None
+    ) -> Sequence[Message]:
+        items = messages
+        sizes = list(map(estimate_tokens, messages)) if kept is None else kept.sizes
         if self.prune:
-            messages = pruned(messages, self.anchor, target, request)
-        return cut(messages, self.anchor, target)
+            items = pruned(messages, self.anchor, sum(sizes) - target, request)
+            if items is not messages:
+                sizes = list(map(estimate_tokens, items)) if kept is None else kept.sizes_of(items, messages)
+        return cut(items, self.anchor, target, sizes)
 
 
 class Room:
@@ -156,11 +162,11 @@ class Room:
 
     def within(self, request: Request) -> "Room":
         """The room in this request: as its provider counts tokens, and beside its prompt and tools."""
-        ratio, beyond = request.ratio, 0
-        if self.spare is not None:
-            beyond = min(max(int(request.overhead * ratio) - self.spare, 0), self.budget * 3 // 4)
-        if ratio == 1 and not beyond:
+        ratio = request.ratio
+        beyond = 0 if self.spare is None else int(request.overhead * ratio) - self.spare
+        if ratio == 1 and beyond <= 0:
             return self
+        beyond = min(max(beyond, 0), self.budget * 3 // 4)
         overflow = max(self.overflow_budget - beyond, 0)
         return Room(int((self.budget - beyond) / ratio), int(overflow / ratio))
 
@@ -205,12 +211,14 @@ class Kept:
     A turn adds its new messages to it; only a cut reads it as a whole.
     """
 
-    __slots__ = ("seen", "summary", "tokens", "window")
+    __slots__ = ("seen", "sizes", "summary", "tokens", "window")
 
     def __init__(self) -> None:
         self.window: History | None = None
         self.seen = 0
         self.tokens = 0
+        self.sizes: list[int] = []
+        """The tokens of each message that is kept: a message is measured once."""
         self.summary: UserMessage | None = None
 
     def follow(self, messages: Snapshot) -> None:
@@ -219,15 +227,29 @@ class Kept:
             return
         new = messages[self.seen :]
         self.seen = len(messages)
-        self.tokens += sum(map(estimate_tokens, new))
+        sizes = [estimate_tokens(message) for message in new]
+        self.sizes += sizes
+        self.tokens += sum(sizes)
         if self.window is not None:
             for message in new:
                 self.window.append(message)
 
-    def keep(self, messages: Sequence[Message]) -> Snapshot:
-        """Keep these from now on."""
-        self.window, self.tokens = History.of(messages), sum(map(estimate_tokens, messages))
+    def keep(self, messages: Sequence[Message], before: Sequence[Message]) -> Snapshot:
+        """Keep these from now on, of those that were kept before."""
+        self.sizes = self.sizes_of(messages, before)
+        self.tokens = sum(self.sizes)
+        self.window = History.of(messages, self.tokens)
         return self.window.snapshot()
+
+    def sizes_of(self, messages: Sequence[Message], before: Sequence[Message]) -> list[int]:
+        """The tokens of each of the messages, most of which were kept before."""
+        if messages is before:
+            return self.sizes
+        known = dict(zip(map(id, before), self.sizes, strict=True))
+        return [
+            size if (size := known.get(id(message))) is not None else estimate_tokens(message)
+            for message in messages
+        ]
 
 
 def room_in(model: ModelSpec) -> int:
@@ -242,29 +264,29 @@ def spare_in(model: ModelSpec) -> int:
 
 
 def pruned(
-    messages: Sequence[Message], anchor: int, target: int, request: Request | None
+    messages: Sequence[Message], anchor: int, excess: int, request: Request | None
 ) -> Sequence[Message]:
     """The messages with old, large results cut short, as many as it takes; they themselves if none is."""
     readable = request is not None and request.offers(READ_RESULT)
-    excess = sum(map(estimate_tokens, messages)) - target
     items, saved = prune(messages, boundary(messages, anchor), current_turn(messages), excess, readable)
     return items if saved else messages
 
 
-def cut(messages: Sequence[Message], anchor: int, target: int) -> Sequence[Message]:
+def cut(messages: Sequence[Message], anchor: int, target: int, sizes: Sequence[int]) -> Sequence[Message]:
     """Cut at the first boundary at which the rest fits; the turn in progress stays, whatever its size."""
-    start, pinned, end = cut_at(messages, anchor, target)
+    start, pinned, end = cut_at(messages, anchor, target, sizes)
     if end - start == len(pinned):
         return messages
     return [*messages[:start], *pinned, *messages[end:]]
 
 
-def cut_at(messages: Sequence[Message], anchor: int, target: int) -> tuple[int, list[Message], int]:
+def cut_at(
+    messages: Sequence[Message], anchor: int, target: int, sizes: Sequence[int]
+) -> tuple[int, list[Message], int]:
     """Which messages to drop: from where, except the newest user message, to where."""
     items = list(messages)
     start = end = boundary(items, anchor)
     last, asked = current_turn(items), newest_user(items)
-    sizes = [estimate_tokens(message) for message in items]
     left = sum(sizes)
     while end < last and left > target:
         following = min(boundary(items, end + 1), last)

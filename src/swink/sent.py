@@ -49,7 +49,7 @@ class Sent:
     __slots__ = ("_expected", "_last", "_overhead", "_ratios", "_tokens", "_told")
 
     def __init__(self) -> None:
-        self._last: tuple[str, LlmContext] | None = None
+        self._last: tuple[ModelSpec, LlmContext] | None = None
         self._expected = False
         self._tokens = 0
         self._overhead: tuple[str, Sequence[Any], int] | None = None
@@ -76,9 +76,9 @@ class Sent:
 
         The first request of a run may have other messages: between runs a history is changed on purpose.
         """
-        last, name, expected = self._last, str(model), self._expected or is_first
-        self._last, self._expected = (name, context), False
-        if last is None or last[0] != name:
+        last, expected = self._last, self._expected or is_first
+        self._last, self._expected = (model, context), False
+        if last is None or (last[0] is not model and str(last[0]) != str(model)):
             return None
         broken = _difference(last[1], context, expected)
         if broken is None:

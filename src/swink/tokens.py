@@ -20,7 +20,7 @@ from swink.messages import Image, Message, Text, Thinking, ToolCall
 FRAME = 16
 """Quarters of a token that a message or a tool counts for besides its content."""
 _IMAGE = 4_800  # about 1,200 tokens
-_SHORT = 128
+_SHORT = 256
 """Characters up to which four make a token: a closer look would cost more than it tells."""
 _SLICE, _SLICES = 160, 64
 """Characters of a slice, and the most slices that are looked at."""

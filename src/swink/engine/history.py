@@ -34,10 +34,13 @@ class History:
             self._check()
 
     @classmethod
-    def of(cls, messages: Iterable[Message]) -> "History":
-        """A history of messages whose calls are known to have their results."""
+    def of(cls, messages: Iterable[Message], tokens: int | None = None) -> "History":
+        """A history of messages whose calls are known to have their results, and perhaps their tokens too."""
         history = cls()
         history.items = list(messages)
+        if tokens is not None:
+            history._measured = len(history.items)
+            history._size = 4 * tokens - FRAME * len(history.items)
         history.has_custom = any(type(message) is CustomMessage for message in history.items)
         return history
 
