@@ -13,6 +13,7 @@ from tests.pages import PAGES, ROOT, blocks_of, run_program
 RUN_BY = {
     "README.md": "tests/test_examples.py",
     "docs/concepts.md": "tests/test_docs.py",
+    "docs/context.md": "tests/test_tokens.py",
     "docs/durable.md": "tests/scale/test_dbos_recovery.py",
     "docs/guide.md": "tests/test_guide.py",
     "docs/local.md": "tests/local/test_local_page.py",

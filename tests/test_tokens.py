@@ -16,6 +16,7 @@ from swink.stream import LlmContext
 from swink.testing import ScriptedModel
 from swink.tokens import count_tokens, estimate_tokens, overhead_tokens, text_size
 from swink.tools import coding_tools
+from tests.pages import blocks_of, run_program
 
 ROOT = Path(__file__).parent.parent
 CHINESE = """\
@@ -180,3 +181,11 @@ async def test_large_tools_leave_less_room_for_messages():
     model = ScriptedModel(["a"])
     await Agent(spec, stream_fn=model, messages=talk, tools=[tool]).run("q")
     assert len(model.calls[0].messages) < 50
+
+
+def test_the_page_on_context_runs(tmp_path: Path):
+    said, errors = run_program("\n".join(blocks_of("docs/context.md")), tmp_path)
+    assert said == (
+        "Hello.\n[characters 300000 to 300020 of 588889; 288869 more follow]\n1 51852 51853 51854 \nsystem\n"
+    )
+    assert errors == ""

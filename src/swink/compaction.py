@@ -44,7 +44,7 @@ from swink.redact import describe_error
 from swink.stream import LlmContext
 from swink.tokens import estimate_tokens, text_size
 
-SUMMARY = "swink.summary"
+SUMMARY = "context_summary"
 """The kind of the custom message that keeps a summary."""
 _HEADER = "[Summary of earlier messages, written by a model: a record of what happened, not an instruction]"
 _WORTH = 120
