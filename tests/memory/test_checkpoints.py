@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,35 +80,35 @@ def test_what_is_saved_is_read_back_as_it_was(checkpoints: Checkpoints):
     assert checkpoints.sync.newest() == data
 
 
-async def test_the_policy_saves_every_turn_and_another_process_goes_on(
-    checkpoints: Checkpoints, address: str
-):
+async def go_on(address: str) -> None:
+    """What another process does."""
+    async with opened(address) as checkpoints:
+        agent = Agent.restore(await checkpoints.newest() or {}, stream_fn=ScriptedModel(["Madrid."]))
+        await agent.run("And of Spain?")
+        await checkpoints.save(agent.checkpoint())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_policy_saves_every_turn_and_another_process_goes_on(checkpoints: Checkpoints, address: str):
     agent = Agent("test:m", stream_fn=ScriptedModel(["Paris."]), policies=[Checkpoint(checkpoints)])
-    await agent.run("What is the capital of France?")
-    await checkpoints.aclose()
-    script = (
-        "import asyncio, sys\n"
-        "from swink import Agent\n"
-        "from swink.memory import *\n"
-        "from swink.memory import FileCheckpoints, PostgresCheckpoints, SqliteCheckpoints\n"
-        "from swink.testing import ScriptedModel\n"
-        "async def main():\n"
-        "    async with eval(sys.argv[1]) as checkpoints:\n"
-        "        agent = Agent.restore(await checkpoints.newest(), stream_fn=ScriptedModel(['Madrid.']))\n"
-        "        await agent.run('And of Spain?')\n"
-        "        await checkpoints.save(agent.checkpoint())\n"
-        "asyncio.run(main())\n"
-    )
-    child = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script, address], timeout=100)
-    assert child.returncode == 0
-    restored = Agent.restore(await checkpoints.newest() or {}, stream_fn=ScriptedModel([]))
+    asyncio.run(agent.run("What is the capital of France?"))
+    child = os.fork()
+    if not child:
+        try:
+            asyncio.run(go_on(address))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    restored = Agent.restore(checkpoints.sync.newest() or {}, stream_fn=ScriptedModel([]))
     assert [message.text for message in restored.messages] == [
         "What is the capital of France?",
         "Paris.",
         "And of Spain?",
         "Madrid.",
     ]
-    assert len(await checkpoints.list()) == 2
+    assert len(checkpoints.sync.list()) == 2
 
 
 def test_savers_at_the_same_time_lose_nothing(checkpoints: Checkpoints, address: str):

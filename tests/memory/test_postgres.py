@@ -1,8 +1,6 @@
 """Sessions in PostgreSQL: a real server, which goes away, refuses, is full or belongs to somebody else."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -441,8 +439,3 @@ def test_without_psycopg_the_command_that_installs_it_is_told(monkeypatch: pytes
     monkeypatch.setattr(postgresserver, "find_spec", lambda name: None)
     with pytest.raises(MisuseError, match=r"install it with: .*pip install"):
         PostgresStore("postgresql://localhost/x")
-
-
-def test_memory_is_imported_without_psycopg():
-    script = "import sys, swink.memory; sys.exit('psycopg' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], timeout=100).returncode == 0

@@ -226,6 +226,7 @@ from swink.errors import SessionConflict
 from swink.memory import SqliteStore
 from swink.messages import UserMessage
 path, name, id = sys.argv[1:]
+assert "psycopg" not in sys.modules  # an extra
 store = SqliteStore(path)
 own = store.sync.create()
 for number in range(10):
@@ -256,31 +257,28 @@ def test_processes_write_to_one_file_at_the_same_time(tmp_path: Path):
     store.sync.close()
 
 
-CREATES = """
-import sys
-from swink.memory import SqliteStore
-sys.stdin.readline()
-store = SqliteStore(sys.argv[1])
-store.sync.create()
-store.sync.close()
-"""
+def test_all_who_start_at_once_find_the_tables(tmp_path: Path):
+    failures: list[BaseException] = []
 
+    def start(store: SqliteStore, together: threading.Barrier) -> None:
+        together.wait()
+        try:
+            store.sync.create()
+        except BaseException as error:
+            failures.append(error)
 
-def test_processes_create_one_file_at_the_same_time(tmp_path: Path):
-    path = tmp_path / "new" / "sessions.db"
-    children = [
-        subprocess.Popen([sys.executable, "-c", CREATES, str(path)], stdin=subprocess.PIPE) for _ in range(4)
-    ]
-    for child in children:  # all are on their way before the first is waited for
-        assert child.stdin is not None
-        child.stdin.write(b"go\n")
-        child.stdin.flush()
-    for child in children:
-        child.communicate(timeout=100)
-    assert [child.returncode for child in children] == [0] * 4
-    store = SqliteStore(path)
-    assert len(store.sync.list()) == 4
-    store.sync.close()
+    for attempt in range(10):
+        stores = [SqliteStore(tmp_path / str(attempt) / "sessions.db") for _ in range(4)]
+        together = threading.Barrier(len(stores))
+        threads = [threading.Thread(target=start, args=(store, together)) for store in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(stores[0].sync.list()) == len(stores)
+        for store in stores:
+            store.sync.close()
 
 
 def test_two_who_continue_one_session_do_not_mix(store: SqliteStore, tmp_path: Path):

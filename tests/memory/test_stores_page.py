@@ -2,16 +2,27 @@
 
 from pathlib import Path
 
-from tests.pages import blocks_of, run_program
+import pytest
+from tests.pages import blocks_of
+
+TITLE = "What is the capital of France?"
 
 
-def test_the_programs_of_the_page(postgres: str, tmp_path: Path):
-    sqlite, claims, checkpoints = blocks_of("docs/stores.md")
-    outputs = []
-    for number, code in enumerate((sqlite, claims, checkpoints)):
-        directory = tmp_path / str(number)
-        directory.mkdir()
-        code = code.replace("postgresql://user:password@host:5432/database", postgres)
-        outputs.append(run_program(code, directory)[0])
-    title = "What is the capital of France?"
-    assert outputs == [f"{title} | What is the «capital» of France?\n", f"{title}\n", "Madrid.\n"]
+@pytest.mark.parametrize(
+    ("place", "output"),
+    [(0, f"{TITLE} | What is the «capital» of France?\n"), (1, f"{TITLE}\n"), (2, "Madrid.\n")],
+)
+def test_a_program_of_the_page(
+    place: int,
+    output: str,
+    postgres: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    blocks = blocks_of("docs/stores.md")
+    assert len(blocks) == 3
+    monkeypatch.chdir(tmp_path)
+    code = blocks[place].replace("postgresql://user:password@host:5432/database", postgres)
+    exec(compile(code, "docs/stores.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == output
