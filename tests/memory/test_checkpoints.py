@@ -14,7 +14,14 @@ import pytest
 
 from swink import Agent
 from swink.errors import InvalidInput, SessionError, SessionNotFound, SessionUnreadable
-from swink.memory import Checkpoints, FileCheckpoints, PostgresCheckpoints, SqliteCheckpoints, SqliteStore
+from swink.memory import (
+    Checkpoints,
+    FileCheckpoints,
+    PostgresCheckpoints,
+    SqliteCheckpoints,
+    SqliteStore,
+    files,
+)
 from swink.messages import UserMessage
 from swink.policies import Checkpoint
 from swink.testing import ScriptedModel
@@ -171,11 +178,12 @@ def test_files_are_private_and_nothing_else_is_left(tmp_path: Path):
 
 def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     done: list[str] = []
-    sync, link = os.fsync, os.link
-    monkeypatch.setattr(os, "fsync", lambda fd: (done.append("sync"), sync(fd)))
+    sync, sync_directory, link = files.sync, files.sync_directory, os.link
+    monkeypatch.setattr(files, "sync", lambda fd: (done.append("sync"), sync(fd)))
+    monkeypatch.setattr(files, "sync_directory", lambda path: (done.append("names"), sync_directory(path)))
     monkeypatch.setattr(os, "link", lambda old, new: (done.append("link"), link(old, new)))
     FileCheckpoints(tmp_path, "talk").sync.save({})
-    assert done == ["sync", "link", "sync"]
+    assert done == ["sync", "link", "names"]
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_lost(
@@ -188,7 +196,7 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_lost(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
+        patched.setattr(files, "sync", full)
         with pytest.raises(SessionError, match="No space left on device; make room"):
             checkpoints.sync.save({"turn": 2})
     assert checkpoints.sync.newest() == {"turn": 1}

@@ -5,10 +5,9 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 
 from swink.errors import SessionError
-from swink.memory.files import sync_directory
+from swink.memory.files import write_new
 
 _NAME = re.compile(r"(\d{8,})\.json")
 
@@ -24,18 +23,9 @@ class CheckpointFiles:
         place = self._directory / name
         with _explained(place):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            aside = place / f".{token_hex(8)}.new"
-            try:
-                with open(aside, "xb", opener=_private) as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                number = max([0, *self._there(name)])
-                while not _given_name(aside, place / f"{(number := number + 1):08}.json"):
-                    pass  # somebody else has saved one at this moment
-            finally:
-                aside.unlink(missing_ok=True)
-            sync_directory(str(place))
+            number = max([0, *self._there(name)]) + 1
+            while not write_new(str(self._path(name, number)), data):
+                number += 1  # somebody else has saved one at this moment
             for old in sorted(self._there(name))[:-keep]:
                 self._path(name, old).unlink(missing_ok=True)
 
@@ -68,23 +58,6 @@ class CheckpointFiles:
 
     def _path(self, name: str, number: int) -> Path:
         return self._directory / name / f"{number:08}.json"
-
-
-def _given_name(aside: Path, path: Path) -> bool:
-    """Give a file its name, unless there is one of that name."""
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        return False
-    except (OSError, AttributeError):  # a file system or a platform without links
-        if path.exists():
-            return False
-        os.rename(aside, path)
-    return True
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 @contextmanager
