@@ -6,12 +6,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from command_line import KEY, STALL, Call, Place, Provider, Screen, call, without_styles
+from command_line import KEY, STALL, TOOLS, Call, Place, Provider, Screen, call, without_styles
 
 from swink.cli.arguments import parse_arguments
 from swink.cli.resuming import keeper_of_chat, keeper_of_run, what_is_left
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
+from swink.memory.session import SyncSession
 from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, ToolCall, ToolResult, UserMessage
 from swink.records import (
@@ -41,6 +42,11 @@ def stored(place: Place) -> SyncStore:
     return JsonlStore(place.sessions).sync
 
 
+def newest(place: Place) -> SyncSession:
+    """The last session, as it is stored now."""
+    return stored(place).open(stored(place).list()[0].id)
+
+
 def texts(place: Place, id: str) -> list[str]:
     return [message.text for message in stored(place).open(id).messages]
 
@@ -54,21 +60,23 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(place: Place, provider: Prov
     screen.wait_for("> ")
     screen.type("a story\n")
     screen.wait_for("Once upon")
+    screen.wait_until(lambda: newest(place).messages[-1].text == "a story")
     screen.process.send_signal(signal.SIGKILL)
     assert screen.end() == -signal.SIGKILL
     screen = Screen(place, "--continue", env=provider.env)
     shown = without_styles(screen.wait_for("Hello!\n"))
     assert "openai:m" in shown
     assert "> hi" in shown
-    screen.wait_for("> ")
-    screen.type("still there?\n")
+    screen.wait_for("the last prompt has no answer yet")
+    screen.wait_for("finish it now? [Y/n] ")
+    screen.type("\n")
     screen.wait_for("Again.")
     screen.wait_for_prompt()
     screen.type("\x04")
     assert screen.end() == 0
     assert RESUME.search(screen.text)
     first, *_, last = provider.requests
-    assert [message["content"] for message in last["messages"]][:3] == ["Be brief.", "hi", "Hello!"]
+    assert [message["content"] for message in last["messages"]] == ["Be brief.", "hi", "Hello!", "a story"]
     assert last["reasoning_effort"] == first["reasoning_effort"] == "low"
     assert len(stored(place).list()) == 1
 
@@ -308,3 +316,27 @@ def test_a_tool_that_was_running_at_the_kill_is_not_run_again(place: Place, prov
         message["content"] for message in provider.requests[-1]["messages"] if message["role"] == "tool"
     ]
     assert "unknown" in results[1]
+
+
+def test_an_approval_that_was_asked_at_the_kill_is_asked_again(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Gone."]]
+    options = ("--tool", "tools:delete", "-m", "openai:m")
+    screen = Screen(place, *options, env=provider.env)
+    screen.wait_for("> ")
+    screen.type("delete it\n")
+    screen.wait_for("allow delete? [y/N] ")
+    screen.wait_until(lambda: bool(stored(place).list()) and bool(newest(place).pending))
+    screen.process.send_signal(signal.SIGKILL)
+    assert screen.end() == -signal.SIGKILL
+    assert not (place.here / "deleted.txt").exists()
+    screen = Screen(place, "--continue", *options, env=provider.env)
+    assert 'delete(path="x"): waits for your approval' in without_styles(screen.wait_for("finish it now? "))
+    screen.type("y\n")
+    screen.wait_for("allow delete? [y/N] ")
+    screen.type("y\n")
+    screen.wait_for("Gone.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert (place.here / "deleted.txt").read_text() == "x"
