@@ -51,6 +51,12 @@ def _small_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.fixture(autouse=True)
+def _save_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is saved when it takes long is saved in the background of every run here."""
+    monkeypatch.setattr("swink.engine.saver.LATER", 0.0)
+
+
 class HookFailure(Exception):
     pass
 
