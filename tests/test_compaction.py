@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from swink.context import SlidingWindow
 from swink.engine.history import History, violations
 from swink.errors import NetworkError
 from swink.events import ContextCompacted, CustomEvent
-from swink.memory import read_result
+from swink.memory import JsonlStore, read_result
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -385,6 +386,23 @@ async def test_a_session_that_is_opened_again_goes_on_from_its_summary():
     assert "Task: count" in sent.messages[1].text
     assert sent.messages[-1].text == "and now?"
     assert len(opened.messages) == len(agent.messages) + 2, "and the history is still whole"
+
+
+async def test_a_session_on_disk_goes_on_from_its_summary(tmp_path: Path):
+    store = JsonlStore(tmp_path)
+    session = await store.create()
+    agent, _ = agent_on(*["a"] * 3, session=session)
+    for _ in range(3):
+        await agent.run("word " * 2_000)
+    script = ScriptedModel(["Task: count", "b", "c"])
+    agent = Agent(PRICED, stream_fn=script, transform_context="summary", session=await store.open(session.id))
+    await agent.run("word " * 2_000)
+    opened = await store.open(session.id)
+    agent = Agent(PRICED, stream_fn=script, transform_context="summary", session=opened)
+    await agent.run("and now?")
+    assert len(script.calls) == 3, "one summary, two replies"
+    assert [is_summary(message) for message in script.calls[2].messages[:3]] == [False, True, False]
+    assert sum(isinstance(message, UserMessage) for message in agent.messages) == 5, "nothing is lost"
 
 
 @pytest.mark.parametrize(
