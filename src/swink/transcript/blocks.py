@@ -177,19 +177,22 @@ class Ended(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True):
-    """Older messages left the context; they are still in the session."""
+    """Older messages left the context, or their results were cut short; all of it is still in the session."""
 
     kind: ClassVar[str] = "compaction"
     dropped: int
     tokens_before: int = 0
     tokens_after: int = 0
     summary: str = ""
+    pruned: int = 0
 
     def __str__(self) -> str:
-        what = f"{self.dropped:,} older message{'' if self.dropped == 1 else 's'} left the context"
-        return (
-            f"{what} ({self.tokens_before:,} → {self.tokens_after:,} tokens)" if self.tokens_before else what
-        )
+        told = [f"{_count(self.dropped, 'older message')} left the context"] if self.dropped else []
+        told += [f"{_count(self.pruned, 'older result')} cut short"] if self.pruned else []
+        what = ", ".join(told) or "the context was compacted"
+        if not self.tokens_before:
+            return what
+        return f"{what} ({self.tokens_before:,} → {self.tokens_after:,} tokens)"
 
 
 class Custom(Struct, frozen=True):
@@ -199,8 +202,17 @@ class Custom(Struct, frozen=True):
     name: str
     data: Any = None
 
+    @property
+    def text(self) -> str:
+        """What of it is text for people."""
+        match self.data:
+            case (str() as text) | {"text": str() as text}:
+                return text
+            case _:
+                return ""
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.data}" if isinstance(self.data, str) else self.name
+        return f"{self.name}: {self.text}" if self.text else self.name
 
 
 class Retrying(Struct, frozen=True):
@@ -274,8 +286,8 @@ def lasting(blocks: Iterable[Block]) -> list[Block]:
         match block:
             case NoticeBlock(notice=Spent() as spent):
                 kept.append(replace(block, notice=replace(spent, seconds=None)))
-            case NoticeBlock() if block.is_passing:
-                pass
+            case NoticeBlock() if block.is_passing or isinstance(block.notice, Compacted):
+                pass  # a session has those compactions that lasted, where it was told of them
             case ToolBlock():
                 kept.append(_without_watching(block))
             case _:
@@ -285,6 +297,10 @@ def lasting(blocks: Iterable[Block]) -> list[Block]:
 
 def _without_watching(block: ToolBlock) -> ToolBlock:
     return replace(block, ran_with=None, output="", progress=None, started=None, duration=None)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def json_of(value: Any) -> str:

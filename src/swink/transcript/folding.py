@@ -33,7 +33,6 @@ from swink.messages import (
     ToolResult,
     ToolResultMessage,
     UserMessage,
-    text_of,
 )
 from swink.records import (
     CallEnded,
@@ -229,7 +228,8 @@ class Transcript:
 
     def _compact(self, record: Compaction) -> None:
         kept = [item for item in record.kept if isinstance(item, int)]
-        summary = "\n\n".join(text_of(item.content) for item in record.kept if not isinstance(item, int))
+        added = [item.text for item in record.kept if isinstance(item, UserMessage)]
+        summary = "\n\n".join(added) if record.reason == "compacted" else ""
         dropped = max(0, self._in_context - len(kept))
         self._compactions += 1
         self._in_context = len(record.kept)
@@ -416,4 +416,4 @@ def _state_of(result: ToolResult | ToolResultMessage) -> ToolState:
 
 def _compacted(event: ContextCompacted) -> Compacted:
     report = event.report
-    return Compacted(report.dropped, report.tokens_before, report.tokens_after)
+    return Compacted(report.dropped, report.tokens_before, report.tokens_after, pruned=report.pruned)

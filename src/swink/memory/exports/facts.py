@@ -79,6 +79,8 @@ def gist_of(call: ToolBlock) -> str:
     return line if len(line) <= _GIST else line[: _GIST - 1] + "…"
 
 
+NAMES = {"swink.summary": "Summary of earlier messages"}
+"""Messages of our own, for people."""
 MARKS = {
     "waiting": "…",
     "approval": "?",

@@ -4,10 +4,11 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from swink.memory.exports.facts import MARKS, STATES, Facts, gist_of
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, gist_of
 from swink.messages import Base64Source, Image, UrlSource
 from swink.transcript import (
     Block,
+    Compacted,
     Custom,
     NoticeBlock,
     PromptBlock,
@@ -85,8 +86,11 @@ def _block(block: Block, number: int) -> Iterator[str]:
             yield _tool(block)
         case NoticeBlock(notice=Spent() as spent):
             yield f"<sub>{html.escape(f'{spent.model} · {spent}')}</sub>\n\n"
-        case NoticeBlock(notice=Custom(name, data)):
-            yield _folded(html.escape(name), fence(json_of(data), "json"))
+        case NoticeBlock(notice=Custom(name, data) as custom):
+            shown = fence(custom.text, "text") if custom.text else fence(json_of(data), "json")
+            yield _folded(html.escape(NAMES.get(name, name)), shown)
+        case NoticeBlock(notice=Compacted(summary=summary) as compacted) if summary:
+            yield _folded(html.escape(str(compacted)), fence(summary, "text"))
         case NoticeBlock(notice=notice):
             yield f"> **Note:** {_plain(str(notice))}\n\n"
 

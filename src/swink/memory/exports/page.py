@@ -9,11 +9,12 @@ from importlib.resources import files
 from typing import Any
 
 from swink.memory.exports.code import Piece, highlight_lines, render_line
-from swink.memory.exports.facts import MARKS, STATES, Facts, date_of, gist_of
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
 from swink.memory.exports.prose import code_block, link, render
 from swink.messages import Base64Source, Image, UrlSource
 from swink.transcript import (
     Block,
+    Compacted,
     Custom,
     Diff,
     Ended,
@@ -120,8 +121,11 @@ def _block(block: Block, number: int) -> str:
             return _tool(block)
         case NoticeBlock(notice=Spent() as spent):
             return f'<p class="usage">{html.escape(f"{spent.model} · {spent}")}</p>\n'
-        case NoticeBlock(notice=Custom(name, data)):
-            return _folded("custom", html.escape(name), code_block(json_of(data), "json"))
+        case NoticeBlock(notice=Custom(name, data) as custom):
+            shown = render(custom.text) if custom.text else code_block(json_of(data), "json")
+            return _folded("custom", html.escape(NAMES.get(name, name)), shown)
+        case NoticeBlock(notice=Compacted(summary=summary) as compacted) if summary:
+            return _folded("custom", html.escape(str(compacted)), render(summary))
         case NoticeBlock(notice=notice):
             kind = "failed" if isinstance(notice, Ended) and notice.stop_reason == "error" else "notice"
             return f'<p class="note {kind}">{html.escape(str(notice))}</p>\n'
