@@ -30,6 +30,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_heap() -> None:
+    """What the modules before have left in memory is not looked through again and again by the tests of this one."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     unhandled: list[dict[str, Any]] = []

@@ -59,6 +59,16 @@ def distribution_of(requirement: str) -> str:
 
 
 @cache
+def modules_by_distribution() -> dict[str, set[str]]:
+    """What every installed distribution brings."""
+    modules: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            modules.setdefault(distribution_of(distribution), set()).add(module)
+    return modules
+
+
+@cache
 def imported_by_swink() -> set[str]:
     """The packages that our code imports."""
     files = Path(swink.__file__).parent.rglob("*.py")
@@ -67,10 +77,7 @@ def imported_by_swink() -> set[str]:
 
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - {"all", "dev"}))
 def test_what_an_extra_installs_is_imported(extra: str):
-    modules: dict[str, set[str]] = {}
-    for module, distributions in packages_distributions().items():
-        for distribution in distributions:
-            modules.setdefault(distribution_of(distribution), set()).add(module)
+    modules = modules_by_distribution()
     for requirement in EXTRAS[extra]:
         name = distribution_of(requirement)
         assert modules.get(name, {name.replace("-", "_")}) & imported_by_swink(), (

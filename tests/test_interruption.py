@@ -7,7 +7,7 @@ every queued message is in exactly one place, the agent is idle, a new prompt wo
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -40,15 +40,6 @@ from swink.errors import MisuseError
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolResult
 from swink.records import CallEnded, CallStarted, Conversation, StateChange, TurnOpened, saved
 from swink.testing import EventCollector, ScriptedModel, history_problems
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_heap() -> Iterator[None]:
-    """What other tests left in memory is not looked through at every event of these."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

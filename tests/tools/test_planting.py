@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from swink.tools.sandbox import Sandbox
 from swink.tools.supervisor.reservation import MARK
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
-backends = pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+BACKENDS = ["bubblewrap", "landlock"]
+backends = pytest.mark.parametrize("backend", BACKENDS)
 
 EVIL = "[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch $PWNED; false\\n[alias]\\n\\tst = !touch $PWNED\\n"
 HOOK = "#!/bin/sh\\ntouch $PWNED\\n"
@@ -145,6 +147,14 @@ ATTACKS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+def attacks_and_backends() -> Iterator[tuple[str, str]]:
+    """Every attack on one of the backends by turns; on both in `make test-more`."""
+    for number, name in enumerate(ATTACKS):
+        for at, backend in enumerate(BACKENDS):
+            if MORE or number % 2 == at:
+                yield name, backend
+
+
 def lay(root: Path, scene: str) -> None:
     if scene == "nothing":
         root.mkdir()
@@ -172,9 +182,8 @@ def lay(root: Path, scene: str) -> None:
             pass
 
 
-@backends
 @pytest.mark.more
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(("name", "backend"), [*attacks_and_backends()])
 async def test_git_obeys_nothing_that_a_command_planted(tmp_path: Path, name: str, backend: Any, need):
     need(backend)
     scene, attack = ATTACKS[name]
