@@ -53,6 +53,8 @@ CASES = [
     ("swink run --output ", ["json", "text"]),
     ("swink run --appr", ["--approve"]),
     ("swink run --model openai:gpt-5", ["openai:gpt-5", "openai:gpt-5-mini"]),
+    ("swink sessions ex", ["export"]),
+    ("swink sessions export --format ", ["html", "json", "md"]),
     ("swink completion ", ["bash", "fish", "zsh"]),
 ]
 

@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -146,7 +147,8 @@ def remove_command(arguments: argparse.Namespace) -> int:
         say("nothing was deleted")
         return 1
     for meta in old:
-        store.delete(meta.id)
+        with suppress(SessionNotFound):  # deleted meanwhile
+            store.delete(meta.id)
     say(f"{_count(len(old))} deleted")
     return 0
 
