@@ -18,6 +18,7 @@ RUN_BY = {
     "docs/guide.md": "tests/test_guide.py",
     "docs/local.md": "tests/local/test_local_page.py",
     "docs/mcp.md": "tests/policies/test_policy_pages.py",
+    "docs/memory.md": "tests/memory/test_memory_page.py",
     "docs/notes.md": "tests/memory/test_memory_tools.py",
     "docs/policies.md": "tests/policies/test_policy_pages.py",
     "docs/providers.md": "tests/providers/test_provider_docs.py",
