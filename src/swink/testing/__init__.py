@@ -17,3 +17,4 @@ from swink.testing.scripted import Piece as Piece
 from swink.testing.scripted import ScriptedModel as ScriptedModel
 from swink.testing.scripted import deltas as deltas
 from swink.testing.scripted import script as script
+from swink.testing.sessions import check_session_store as check_session_store
