@@ -287,7 +287,8 @@ class Run:
             self._abandoning.cancel()
         if end.stop_reason == "error" and failure is None:
             log.warning("the run failed: %s", clean(self.error_text or "no reason was given"))
-        if life.loop.is_closed() or (self.saver is None and not self.slots.post_run):
+        is_saved = self.saver is None or self.saver.is_up_to_date
+        if life.loop.is_closed() or (is_saved and not self.slots.post_run):
             self._finish()
         else:
             self._winding_up = start_task(life.loop, self._wind_up())

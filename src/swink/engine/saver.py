@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from swink.engine.known import Known, Standing
+from swink.engine.known import Known, Standing, Update
 from swink.engine.waiting import retrieve
 from swink.records import Record
 
@@ -31,6 +31,11 @@ class Saver:
         self._appending: asyncio.Task[None] | None = None
         self._again = False
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the session has everything, and nothing is on its way to it."""
+        return self._appending is None and self._changes(self._look(True)) is None
 
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
@@ -78,9 +83,7 @@ class Saver:
 
     def _begin(self, final: bool) -> None:
         now = self._look(final)
-        if now.open is None:
-            self.notes.clear()  # the messages of a turn that is complete say it all
-        update = self.known.changes(now, self._told, self.notes)
+        update = self._changes(now)
         if update is None:
             return
         written, told = len(self.notes), len(now.produced) - (len(now.history) - now.upto)
@@ -95,6 +98,11 @@ class Saver:
 
         appending = self._appending = self._loop.create_task(append())
         appending.add_done_callback(self._ended)
+
+    def _changes(self, now: Standing) -> Update | None:
+        if now.open is None:
+            self.notes.clear()  # the messages of a turn that is complete say it all
+        return self.known.changes(now, self._told, self.notes)
 
     def _ended(self, appending: "asyncio.Task[None]") -> None:
         if self._appending is appending:
