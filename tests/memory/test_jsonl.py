@@ -147,3 +147,49 @@ def test_the_directory_of_sessions_is_the_users_choice(monkeypatch: pytest.Monke
     monkeypatch.delenv("SWINK_SESSIONS_DIR")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert sessions_dir() == tmp_path / "swink" / "sessions"
+
+
+def test_what_was_left_of_a_creation_is_removed_later(store: SyncStore, monkeypatch: pytest.MonkeyPatch):
+    session = store.create()
+    left = file_of(store, session.id).with_name(".1a2b3c4d.s.jsonl.new")
+    left.write_text("half", "utf-8")
+    assert len(store.list()) == 1
+    assert left.exists()
+    os.utime(left, (1, 1))
+    assert len(store.list()) == 1
+    assert not left.exists()
+
+
+def test_a_creation_that_fails_leaves_nothing(store: SyncStore, monkeypatch: pytest.MonkeyPatch):
+    folder = file_of(store, store.create().id).parent
+    before = sorted(folder.iterdir())
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("swink.memory.files.sync", full)
+        with pytest.raises(SessionError, match="free some space"):
+            store.create()
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_in_the_place_of_the_directory_is_explained(tmp_path: Path):
+    (tmp_path / "file").write_text("x", "utf-8")
+    store = JsonlStore(tmp_path / "file" / "sessions").sync
+    with pytest.raises(SessionError, match="choose another directory"):
+        store.create()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_permission_is_explained(store: SyncStore):
+    session = store.create()
+    folder = file_of(store, session.id).parent
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(SessionError, match="chmod"):
+            store.create()
+        session.append(turn(1))
+        assert [hit.number for hit in store.search("question")] == [0]
+    finally:
+        folder.chmod(0o700)

@@ -18,7 +18,7 @@ def write_new(path: str, data: bytes, *, instead: str | None = None) -> bool:
     With `instead` it takes the place of the one that is there, which keeps that name.
     """
     folder, name = os.path.split(path)
-    new = os.path.join(folder, f".{name}.{token_hex(4)}.new")
+    new = os.path.join(folder, f".{token_hex(4)}.{name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC, 0o600)
     try:
         try:

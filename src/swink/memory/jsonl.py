@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -28,6 +29,8 @@ LOCKED_FOR = 30.0
 _TAIL = 4096
 """Bytes at the end of a file in which the last commit is looked for first."""
 _MOST_KNOWN = 1000
+_LEFT_FOR = 3600.0
+"""Seconds after which a file that is being created is given up."""
 
 
 class JsonlStore(Store):
@@ -176,9 +179,13 @@ class JsonlBackend:
     def _entries(self) -> list[os.DirEntry[str]]:
         try:
             with explained(f"the sessions in {self._folder}"), os.scandir(self._folder) as entries:
-                return [entry for entry in entries if entry.name.endswith(".jsonl")]
+                found = list(entries)
         except SessionNotFound:
             return []
+        for entry in found:
+            if entry.name.endswith(".jsonl.new"):
+                _sweep(entry)
+        return [entry for entry in found if entry.name.endswith(".jsonl")]
 
     def _meta_of(self, id: str) -> SessionMeta | None:
         try:
@@ -276,6 +283,13 @@ class JsonlBackend:
             os.ftruncate(file.fileno(), size)
         except OSError:
             self._unwanted[known.meta.id] = size, _identity(os.fstat(file.fileno()))
+
+
+def _sweep(entry: os.DirEntry[str]) -> None:
+    """Remove what somebody who was killed has left of a new file."""
+    with suppress(OSError):
+        if entry.stat().st_mtime < time.time() - _LEFT_FOR:
+            os.unlink(entry)
 
 
 def _identity(stat: os.stat_result) -> Identity:
