@@ -128,7 +128,7 @@ def large_histories(draw: st.DrawFn) -> list[Any]:
 
 
 @given(large_histories(), st.integers(0, 3_000), st.integers(0, 3), st.booleans(), ways, answers)
-@tried(120, 3_000)
+@tried(120, 900)
 def test_whatever_is_compacted_the_rest_is_sound_and_smaller(
     messages, budget, anchor, overflow, ways, answer
 ):
@@ -146,7 +146,7 @@ def test_whatever_is_compacted_the_rest_is_sound_and_smaller(
 
 
 @given(large_histories(), st.integers(0, 3_000), st.integers(0, 3), ways)
-@tried(80, 2_000)
+@tried(80, 700)
 def test_what_was_compacted_is_not_compacted_again(messages, budget, anchor, ways):
     request = Situation()
     once = list(
