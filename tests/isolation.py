@@ -26,7 +26,9 @@ _CACHES = Path(__file__).parents[1] / ".cache"
 def leave_the_user_out() -> None:
     """Give this process an empty home and an environment without the user's settings; once per test run."""
     if os.environ.get(_MARK) == os.environ.get("HOME"):
-        return  # a worker: whoever started it has seen to that
+        for name in ("LINES", "COLUMNS"):
+            os.environ.pop(name, None)  # readline sets them behind Python's back, for processes started later
+        return  # a worker: whoever started it has seen to the rest
     old = Path.home()
     proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or old / ".cache")
