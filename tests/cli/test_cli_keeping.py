@@ -1,5 +1,6 @@
 """Keeping a conversation: whatever happens to its file, the conversation goes on and nothing is lost."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(
     shown = capsys.readouterr().err
     assert shown.count("was continued elsewhere") == 1
     assert theirs.session.id in shown
+
+
+async def test_an_append_that_was_cancelled_while_a_fork_was_made_is_not_repeated(store: SyncStore):
+    keeper = Keeper(store)
+    await keeper.session.append(exchange(1))
+    other = store.open(keeper.session.id)
+    other.append(exchange(2))
+    before = keeper.session.meta.sequence
+    appending = asyncio.create_task(keeper.session.append(exchange(3)))
+    await asyncio.sleep(0)
+    appending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await appending
+    assert texts(store, keeper.saved_id()) == ["prompt 1", "reply 1", "prompt 3", "reply 3"]
+    assert keeper.session.meta.sequence != before
 
 
 async def test_a_session_that_was_deleted_meanwhile_is_written_anew(store: SyncStore):

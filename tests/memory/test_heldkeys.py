@@ -76,3 +76,15 @@ def test_only_the_last_keys_are_remembered_and_words_are_none():
     assert len(sent_keys()) < 101
     assert f"{KEY}-299" in sent_keys()
     assert "ollama" not in sent_keys()
+
+
+async def test_a_list_of_keys_that_cannot_be_looked_at_keeps_no_session_from_being_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "swink").symlink_to(tmp_path / "swink")  # a loop, which even an administrator cannot follow
+    session = await JsonlStore(tmp_path / "sessions").create()
+    await session.append([UserMessage("hello")])
+    assert session.meta.messages == 1
+    assert keys.stored_key("mistral") is None
+    assert "keys.json cannot be read" in caplog.text
