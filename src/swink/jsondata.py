@@ -73,14 +73,17 @@ def plain(value: Any) -> Any:
             raise NotImplementedError(f"{type(value).__name__} is not JSON-able")
 
 
-def encode(value: Any, note: Note = str) -> bytes:
-    """Any value as JSON that `decode` reads back."""
+def encode(value: Any, note: Note = str, nulls: int = 0) -> bytes:
+    """Any value as JSON that `decode` reads back.
+
+    `nulls` says how many the value has by itself: one more may be a number that JSON does not have.
+    """
     try:
         data = msgspec.json.encode(value, enc_hook=plain)
     except Exception:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         return msgspec.json.encode(as_data(value, note))
-    suspect = b"null" in data or b"$number" in data
+    suspect = data.count(b"null") != nulls or b"$number" in data
     if not _is_shallow_json(data) or (suspect and not _is_ordinary(value)):
         return msgspec.json.encode(as_data(value, note))
     return data

@@ -21,6 +21,7 @@ from swink.messages import (
     ModelSpec,
     ThinkingLevel,
     ToolResult,
+    ToolResultMessage,
 )
 
 
@@ -168,7 +169,16 @@ def saved(message: Message, number: int) -> MessageSaved | CustomSaved:
 
 def encode_record(record: Record) -> bytes:
     """A record as one line of JSON, without its end."""
-    return encode(record.data if isinstance(record, UnknownRecord) else record)
+    match record:
+        case MessageSaved(AssistantMessage() as reply):
+            empty = reply.cost is None, reply.error_message is None, reply.error_kind is None
+            return encode(record, nulls=sum(empty))
+        case MessageSaved(ToolResultMessage() as result):
+            return encode(record, nulls=int(result.details is None))
+        case UnknownRecord():
+            return encode(record.data)
+        case _:
+            return encode(record)
 
 
 def decode_record(line: bytes | str) -> Record:
