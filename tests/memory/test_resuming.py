@@ -1,6 +1,7 @@
 """A session opened again is the agent as it was: what each append tells it, and what an agent takes from it."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ from swink import (
     defer,
     tool,
 )
-from swink.errors import InvalidInput, SessionConflict
+from swink.errors import InvalidInput, NotSaved, SessionConflict
 from swink.memory import JsonlStore, MemoryStore, Session, SyncSession
+from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, Message, ToolResultMessage, Usage
 from swink.policies import Checkpoint
 from swink.records import (
@@ -1014,3 +1016,45 @@ async def do_all(steps: list[str]) -> None:
     assert (agent._open and agent._open.reply) == (before._open and before._open.reply)
     assert history_problems(agent.messages) == []
     assert len(free.runs) == len(set(free.runs))
+
+
+class _SlowOnce(MemoryStore):
+    """A store whose first append waits at a gate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.gate = threading.Event(), threading.Event()
+        append = self.sync.backend.append
+
+        def slow(*values: Any, **options: Any) -> SessionMeta:
+            self.entered.set()
+            self.gate.wait()
+            return append(*values, **options)
+
+        self.sync.backend.append = slow  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("door", ["async", "sync"])
+@pytest.mark.parametrize("stuck", [0.01, 60.0])
+async def test_an_append_that_ends_after_its_run_is_not_repeated_by_the_next(
+    door: str, stuck: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.engine.waiting.STUCK", stuck)
+    store = _SlowOnce()
+    session = await store.create() if door == "async" else store.sync.create()
+    agent = agent_of(session, ["one", "two"])
+    first = asyncio.create_task(agent.run("first"))
+    await asyncio.to_thread(store.entered.wait)
+    agent.abort()
+    with pytest.raises(NotSaved):
+        await first
+    second = asyncio.create_task(agent.run("second"))
+    while len(agent.messages) < 4:
+        await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    store.gate.set()
+    await second
+    await agent.aclose()
+    assert texts((await store.open(session.id)).messages) == ["first", "one", "second", "two"]

@@ -5,6 +5,7 @@ to date with everything but a turn that is still open, so that a message which l
 is in exactly one of both in whatever is saved.
 """
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -82,15 +83,29 @@ class Update(Struct, frozen=True):
 class Known:
     """What one session knows."""
 
-    __slots__ = ("_append", "_config", "_context", "_known", "_queues", "_session", "report", "takes_records")
+    __slots__ = (
+        "_append",
+        "_config",
+        "_context",
+        "_doubtful",
+        "_known",
+        "_queues",
+        "_serial",
+        "_session",
+        "report",
+        "takes_records",
+    )
 
     def __init__(self, append: Append, history: History, session: PlainSession | None = None) -> None:
-        self._append = one_by_one(append)
+        self._serial = Serial()
+        self._append = one_by_one(append, self._serial)
         self._session = session
         self.takes_records = session is not None and takes_records(append)
         self.report: CompactionReport | None = None
         """Of the compaction that made the history what it is."""
         self._known = _Knowledge(history, len(history))
+        self._doubtful: tuple[Update, int | None] | None = None
+        """An append of which it is not known yet whether it was stored, and how many there were before it."""
         self._config: AgentLoopConfig
         self._context: AgentContext
         self._queues: Waiting
@@ -165,23 +180,47 @@ class Known:
         """Whether an update was the last thing the session was told."""
         return self._known is update.after
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the session can say if the last append was stored, and has not been asked."""
+        return self._doubtful is not None and self._doubtful[1] is not None
+
+    async def settle(self) -> None:
+        """Wait for an append that was given up while the session still wrote: what it has is known then."""
+        doubtful = self._doubtful
+        stored = getattr(self._session, "stored", None)
+        await (self._serial.call(int) if stored is None else stored())
+        if doubtful is not None and self._doubtful is doubtful:
+            self._look(doubtful)
+            self._doubtful = None
+
     async def append(self, update: Update) -> None:
         """Append to the session, and know it."""
-        before = self.sequence
+        doubtful = self._doubtful = update, self.sequence
         try:
             if self.takes_records:
                 await resolve(self._append(update.messages, state=update.state, records=update.records))
             else:
                 await resolve(self._append(update.messages))
-        except BaseException:
-            # Cancelled, a session may have stored it all the same: what it has is not appended again.
-            if self.sequence != before:
-                self._took(update)
+        except BaseException as error:
+            # Cancelled, a session may have stored it all the same, or do so later: what it has is not
+            # appended again.
+            if self._doubtful is doubtful:
+                self._look(doubtful)
+                if not isinstance(error, asyncio.CancelledError):
+                    self._doubtful = None
             raise
-        self._took(update)
+        if self._doubtful is doubtful:
+            self._took(update)
+
+    def _look(self, doubtful: "tuple[Update, int | None]") -> None:
+        update, before = doubtful
+        if self.sequence != before:
+            self._took(update)
 
     def _took(self, update: Update) -> None:
         self._known = update.after
+        self._doubtful = None
         self.report = None
 
     def _unsaved(self, now: Standing, told: int) -> tuple[Sequence[Message], Compaction | None]:
@@ -256,11 +295,10 @@ def takes_records(append: Append) -> bool:
     return any_keyword or ("state" in parameters and "records" in parameters)
 
 
-def one_by_one(append: Append) -> Append:
+def one_by_one(append: Append, serial: Serial) -> Append:
     """An async append as it is; a plain function is called off the event loop, one call after the other."""
     if is_async(append):
         return append
-    serial = Serial()
 
     async def call(messages: Sequence[Message], **more: Any) -> None:
         await resolve(await call_to_end(serial, append, messages, **more))

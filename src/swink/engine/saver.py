@@ -40,6 +40,9 @@ class Saver:
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
         await self._wait()
+        if self.known.is_in_doubt:
+            await self.known.settle()
+            await self._wait()
         self._begin(final)
         await self._wait()
 
@@ -78,7 +81,7 @@ class Saver:
     def _save_unheard(self) -> None:
         if self._appending is not None:
             self._again = True
-        elif not self.closed:
+        elif not (self.closed or self.known.is_in_doubt):
             self._begin(final=False)
 
     def _begin(self, final: bool) -> None:

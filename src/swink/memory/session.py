@@ -89,9 +89,13 @@ class Session(_Session):
         # Cancelled, it waits for the disk all the same, so that whoever cancelled it may look at `meta`.
         await call_to_end(self._serial, self._append, messages, state, records)
 
+    async def stored(self) -> None:
+        """Wait until every append has ended, also one that was cancelled."""
+        await self._serial.call(int)
+
     async def aclose(self) -> None:
         """Wait until what was appended is stored."""
-        await self._serial.call(int)
+        await self.stored()
 
     async def __aenter__(self) -> "Session":
         return self
