@@ -636,14 +636,14 @@ class Agent:
             raise MisuseError(
                 f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
             )
-        prompts = self._prompts(input)
+        if self._turnstile.is_taken and not self._freed():
+            raise AlreadyRunning
         if approvals is not None:
             self._check_approvals(approvals, input)
+        prompts = self._prompts(input)
         return _Order(prompts, structured, deadline, deps, added, approvals)
 
     def _prompts(self, input: Input | None) -> tuple[Message, ...] | None:
-        if self._turnstile.is_taken and not self._freed():
-            raise AlreadyRunning
         if input is None:
             if not self.has_pending:
                 check_continue(self.messages)

@@ -340,7 +340,10 @@ def check_session(session: PlainSession) -> None:
         or not (hasattr(session, "messages") and hasattr(session, "state"))
     ):
         kind = f"the class {session.__name__}" if isinstance(session, type) else type(session).__name__
-        raise InvalidInput(f"session has messages, state and an async append(messages), not {kind}")
+        raise InvalidInput(
+            "session is what `await store.create()` or `await store.open(id)` gives, or an object of yours "
+            f"with messages, state and an async append(messages), not {kind}"
+        )
 
 
 def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Sessions as JSONL files, one per session, which people can read, copy and search with their own tools."""
 
+import errno
 import logging
 import os
 import sys
@@ -83,7 +84,7 @@ class JsonlBackend:
         data = header(meta) + (transaction(meta, records) if records else b"")
         path = self._path(meta.id)
         with explained(f"session {meta.id} cannot be created in {self.directory}"):
-            self.directory.mkdir(0o700, parents=True, exist_ok=True)
+            _make_directory(self.directory)
             if not write_new(path, data):
                 raise SessionConflict(f"there is already a session {meta.id}; open it, or choose another id")
         return meta
@@ -283,6 +284,13 @@ class JsonlBackend:
             os.ftruncate(file.fileno(), size)
         except OSError:
             self._unwanted[known.meta.id] = size, _identity(os.fstat(file.fileno()))
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(0o700, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
 
 
 def _sweep(entry: os.DirEntry[str]) -> None:

@@ -5,10 +5,12 @@ import secrets
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from types import NoneType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.checks import check_type
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, UserMessage
 from swink.records import CustomSaved, MessageSaved, ModelChange, Record
@@ -50,6 +52,8 @@ def new_meta(
     title: str = "", *, id: str | None = None, directory: str | None = None, now: float | None = None
 ) -> SessionMeta:
     """The metadata of a new session."""
+    check_type("title", title, str)
+    check_type("directory", directory, (str, NoneType))
     now = time.time() if now is None else now
     return SessionMeta(
         id=new_id(now) if id is None else check_id(id),

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+from swink.checks import check_list, check_type
 from swink.codec import encode_state
 from swink.engine.waiting import call_to_end
 from swink.jsondata import decode
 from swink.memory.backend import Backend, Stored
 from swink.memory.heldkeys import keys_named, without_keys
 from swink.memory.meta import SessionMeta
-from swink.messages import Message, ModelSpec
+from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, UserMessage
 from swink.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
 from swink.threads import Serial
+
+_MESSAGES = (UserMessage, AssistantMessage, ToolResultMessage, CustomMessage)
 
 
 class _Session:
@@ -50,6 +53,8 @@ class _Session:
         self, messages: Sequence[Message], state: dict[str, Any] | None, records: Sequence[Record]
     ) -> None:
         """One transaction; in memory it is there only when it is stored."""
+        for message in check_list("messages", messages, "messages"):
+            check_type("append()", message, _MESSAGES)
         conversation, first = self.conversation, self.meta.messages
         added = [saved(message, first + index) for index, message in enumerate(messages)]
         written: list[Record] = [*added]

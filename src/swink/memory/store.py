@@ -3,9 +3,11 @@
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from difflib import get_close_matches
+from types import NoneType
 
 from msgspec.structs import replace
 
+from swink.checks import check_type, check_word
 from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
 from swink.memory.backend import Backend, Check, Hit, Query, Repair, RepairableBackend, Stored
 from swink.memory.leases import claimed, claimed_sync
@@ -17,6 +19,7 @@ from swink.records import CustomSaved, MessageSaved, Record, type_of
 from swink.threads import in_thread
 
 _JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
+_ROLES = ("user", "assistant", "tool_result", "custom")
 
 
 class SyncStore:
@@ -66,6 +69,8 @@ class SyncStore:
 
     def list(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
         """The sessions, the last updated first."""
+        check_type("limit", limit, (int, NoneType))
+        check_type("directory", directory, (str, NoneType))
         return self.backend.metas(limit=limit, directory=directory)
 
     def search(
@@ -79,6 +84,13 @@ class SyncStore:
         role: str | None = None,
     ) -> "list[Hit]":
         """Messages with all these words, or with "a phrase" in quotes."""
+        check_type("search", text, str)
+        check_type("limit", limit, int)
+        for name, time in (("after", after), ("before", before)):
+            if isinstance(time, bool) or not isinstance(time, int | float | None):
+                raise InvalidInput(f"{name} is seconds since 1970 (datetime.timestamp()), not {time!r}")
+        if role is not None:
+            check_word("role", role, _ROLES)
         if not text.strip():
             raise InvalidInput("there is nothing to search for; give some words")
         if session is not None:
@@ -109,6 +121,7 @@ class SyncStore:
 
     def rename(self, id: str, title: str) -> SessionMeta:
         """Give a session another title."""
+        check_type("title", title, str)
         return self.backend.rename(check_id(id), title)
 
     def delete(self, id: str) -> None:
@@ -126,7 +139,13 @@ class SyncStore:
             shown = ", ".join(found[:3])
             raise InvalidInput(f"{part!r} is part of {len(found)} session ids; write more of one: {shown}")
         near = get_close_matches(part, ids, 1, 0.3)
-        hint = f"; the nearest is {near[0]}" if near else "; there are no sessions yet" if not ids else ""
+        hint = (
+            f"; the nearest is {near[0]}"
+            if near
+            else f"; the newest is {ids[0]}"
+            if ids
+            else "; there are no sessions yet"
+        )
         raise SessionNotFound(f"there is no session {part!r}{hint}")
 
     def close(self) -> None:
@@ -150,6 +169,7 @@ class SyncStore:
     def split(self, id: str, at: int | None = None) -> Stored:
         """A fork as it is stored."""
         source = self.read(id)
+        check_type("at", at, (int, NoneType))
         if at is not None and not 0 <= at <= source.meta.messages:
             raise InvalidInput(f"at={at}: the session has {source.meta.messages} messages")
         records, shared = _first(source.records, at)

@@ -83,7 +83,12 @@ def _parts(
         return session.meta, list(_records_of(session.conversation))
     if isinstance(session, Stored):
         return session.meta, session.records
-    records = list(session)
+    records = list(session) if isinstance(session, Iterable) else [session]
+    if not all(isinstance(record, Record) for record in records):
+        raise InvalidInput(
+            "export takes a session (`await store.open(id)`, or `store.sync.read(id)`), "
+            f"not {type(session).__name__}"
+        )
     times = [record.message.timestamp for record in records if isinstance(record, MessageSaved | CustomSaved)]
     meta = new_meta(id="exported", now=times[0] if times else 0.0)
     return grown(meta, records, now=times[-1] if times else 0.0), records
