@@ -200,3 +200,12 @@ async def test_a_failed_reply_before_the_next_prompt_breaks_nothing():
     await agent.run("q")
     await agent.run("again")
     assert told(seen) == []
+
+
+async def test_a_run_with_an_output_between_others_is_not_told():
+    answer = [ToolCall("o", "final_output", {"value": 1})]
+    agent, seen = watched("fine", *calls(1), answer, "fine")
+    await agent.run("q")
+    assert (await agent.run("how many?", output=int)).output == 1
+    await agent.run("q")
+    assert told(seen) == []

@@ -15,7 +15,7 @@ from swink.context import SlidingWindow
 from swink.engine.history import History, violations
 from swink.errors import NetworkError
 from swink.events import ContextCompacted, CustomEvent
-from swink.memory import JsonlStore, read_result
+from swink.memory import JsonlStore, MemoryStore, read_result
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -478,6 +478,42 @@ async def test_the_note_of_a_pruned_result_says_how_to_read_it():
         History(results(8)).snapshot(), False, Situation(tools=("read_result",))
     )
     assert kept[2].text.endswith("left out; read_result('c0') gives it]")
+
+
+async def test_what_compact_has_pruned_can_still_be_read():
+    @tool(max_result=4_000)
+    async def look() -> str:
+        """Look."""
+        return "".join(f"line {number}\n" for number in range(1_000))
+
+    calls = [[ToolCall(f"c{number}", "look")] for number in range(6)]
+    reads = [ToolCall("r", "read_result", {"result": "c0", "start": 8_881})]
+    store = MemoryStore()
+    session = await store.create()
+    settings: dict[str, Any] = {
+        "tools": [look, read_result],
+        "transform_context": SlidingWindow(40_000, prune=True),
+    }
+    agent = Agent("test:m", stream_fn=ScriptedModel([*calls, "fine"]), session=session, **settings)
+    await agent.run("q")
+    assert (await agent.compact()).pruned
+    session = await store.open(session.id)
+    agent = Agent("test:m", stream_fn=ScriptedModel([reads, "fine"]), session=session, **settings)
+    await agent.run("read")
+    assert "characters of this old result left out" in agent.messages[2].text
+    assert agent.messages[-2].text == "[characters 8881 to 8890 of 8890]\nline 999\n"
+
+
+async def test_a_session_has_what_compact_has_made_of_it_at_once():
+    store = MemoryStore()
+    session = await store.create()
+    agent, _ = agent_on(*["word " * 200] * 5, "Task: count", session=session)
+    for _ in range(5):
+        await agent.run("word " * 200)
+    assert (await agent.compact()).dropped
+    assert [message.text for message in (await store.open(session.id)).messages] == [
+        message.text for message in agent.messages
+    ]
 
 
 async def test_a_pruned_window_is_announced_with_what_was_cut():

@@ -384,11 +384,7 @@ class Agent:
         """End the current run, if there is one, and wait until all is saved that a session keeps."""
         self.abort()
         await self.wait_for_idle()
-        if self._known is not None and self._turnstile.enter():
-            try:
-                await Saver(self._known, self._standing).save()
-            finally:
-                self._turnstile.leave()
+        await self._save()
 
     async def __aenter__(self) -> "Agent":
         return self
@@ -445,7 +441,7 @@ class Agent:
         return made
 
     async def compact(self) -> CompactionReport:
-        """Run the context transformers now and keep only what they keep."""
+        """Run the context transformers now and keep only what they keep; a session is told at once."""
         self._idle_only("compact")
         history = self._history
         before = history.snapshot()
@@ -458,6 +454,7 @@ class Agent:
             self._known.report = report
         if report.dropped or report.pruned:
             self._subscribers.notify(ContextCompacted(report))
+        await self._save()  # a summary was paid for
         return report
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Subscription:
@@ -749,6 +746,14 @@ class Agent:
         """How the conversation stands while no run is active."""
         turn = self._open
         return Standing(self._history, len(self._history), open=turn and call_ids(turn.reply))
+
+    async def _save(self) -> None:
+        """Have the session brought up to date while no run is active."""
+        if self._known is not None and self._turnstile.enter():
+            try:
+                await Saver(self._known, self._standing).save()
+            finally:
+                self._turnstile.leave()
 
     def _save_soon(self) -> None:
         """Let what was queued during a run be saved; when idle, it goes with the next append."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.messages import Extension, Message, Text, ToolResultMessage
+from swink.messages import Extension, Message, Text, ToolResult, ToolResultMessage
 from swink.tokens import estimate_tokens
 
 LARGE = 200
@@ -16,6 +16,9 @@ READ_RESULT = "read_result"
 """The tool that reads the rest of a result."""
 _HEAD = 200
 _NOTE = "of this old result left out"
+_PRUNED = f"of {{}} characters {_NOTE}"
+CUT = "of {} characters cut …]"
+"""The note in a result that was longer than its tool allows."""
 
 
 def prune(
@@ -45,12 +48,29 @@ def is_pruned(message: Message) -> bool:
     return isinstance(message, ToolResultMessage) and _NOTE in message.text[-2 * _HEAD :]
 
 
+def full_text(result: ToolResult | ToolResultMessage) -> str | None:
+    """The whole text of a result that was cut short, here or by its tool's limit, or None."""
+    match result.details:
+        case {"full_text": str() as text, **others} if others.keys() <= {"details"}:
+            shown, size = result.text, len(text)
+            return text if CUT.format(size) in shown or _PRUNED.format(size) in shown else None
+        case _:
+            return None
+
+
+def with_full_text(details: Any, text: str) -> dict[str, Any]:
+    """The details of a result that is cut short, with its whole text."""
+    return {"full_text": text} if details is None else {"full_text": text, "details": details}
+
+
 def _shortened(message: ToolResultMessage, readable: bool) -> ToolResultMessage:
-    text = message.text
-    kept = text[:_HEAD]
+    known = full_text(message)
+    text, kept = message.text if known is None else known, message.text[:_HEAD]
     more = (
         f"{READ_RESULT}({message.tool_call_id!r:.80}) gives it" if readable else "run the tool again for it"
     )
-    note = f"[… {len(text) - len(kept)} of {len(text)} characters {_NOTE}; {more}]"
+    note = f"[… {len(text) - len(kept)} {_PRUNED.format(len(text))}; {more}]"
     others: list[Any] = [block for block in message.content if isinstance(block, Extension)]
-    return replace(message, content=(Text(f"{kept}\n{note}" if kept else note), *others))
+    # compact() makes it part of the history, where the rest has to be found.
+    details = with_full_text(message.details, text) if known is None else message.details
+    return replace(message, content=(Text(f"{kept}\n{note}" if kept else note), *others), details=details)

@@ -209,6 +209,17 @@ def test_the_list_fits_a_real_terminal(place: Place):
     assert short_ids([id])[id] in screen.text
 
 
+@pytest.mark.parametrize("format", ["md", "html", "json"])
+def test_an_export_on_the_screen_does_not_steer_the_terminal(
+    store: SyncStore, capsys: pytest.CaptureFixture[str], format: str
+):
+    id = add(store, "Read it.", "Here:\x1b]52;c;cm0gLXJm\x07 \x9b2J done.")
+    assert call("sessions", "export", id, "--format", format) == 0
+    out = capsys.readouterr().out
+    assert not set(out) & {"\x1b", "\x07", "\x9b"}
+    assert "done." in out
+
+
 def test_a_session_is_exported_and_no_file_is_overwritten(
     store: SyncStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

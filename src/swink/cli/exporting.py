@@ -8,7 +8,7 @@ from pathlib import Path
 from swink.cli.interrupts import raise_interrupts
 from swink.cli.keeping import open_store
 from swink.cli.session_lines import title_line
-from swink.cli.terminal import say, say_in_passing
+from swink.cli.terminal import say, say_in_passing, strip_controls
 from swink.errors import MisuseError, SessionError
 
 
@@ -23,12 +23,13 @@ def export_command(arguments: argparse.Namespace) -> int:
     raise_interrupts()
 
     def progress(done: int, total: int) -> None:
-        say_in_passing(f"swink: {done} of {total} blocks written")
+        say_in_passing(f"swink: {done * 100 // total} % written")
 
     ending = Path(arguments.out or "").suffix.lower().removeprefix(".")
     text = export(
         stored, arguments.format or (ending if ending in EXPORT_FORMATS else "md"), progress=progress
     )
+    text = strip_controls(text)  # what a tool has read must not steer the terminal it is shown on
     say_in_passing("")
     if arguments.out is None:
         sys.stdout.write(text)

@@ -21,6 +21,7 @@ from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Me
 from swink.pruning import is_pruned
 from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions
 from swink.tokens import estimate_tokens
+from swink.tool import FINAL_OUTPUT
 
 log = logging.getLogger("swink")
 
@@ -170,7 +171,7 @@ def llm_context(run: Run, messages: Sequence[Message]) -> LlmContext:
     offered = () if model.capabilities is not None and not model.capabilities.tools else run.tools
     context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
     if run.config.options.cache:
-        broken = run.config.sent.begin(model, context, ledger.turn == 1)
+        broken = run.config.sent.begin(model, _own(context), ledger.turn == 1)
         if broken is not None:
             ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
     return context
@@ -191,6 +192,13 @@ def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
     while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
         end -= 1
     return converted if end == whole else converted[:end]
+
+
+def _own(context: LlmContext) -> LlmContext:
+    """A request without the tool that a run with `output=` adds: whoever asks for it knows of that change."""
+    if not context.tools or context.tools[-1].name != FINAL_OUTPUT:
+        return context
+    return replace(context, tools=tuple(context.tools[:-1]))
 
 
 def _failure(end: Error | None, model: ModelSpec) -> AgentError:

@@ -1,6 +1,7 @@
 """Tools: typed functions a model may call."""
 
 from swink.messages import ToolResult
+from swink.pruning import full_text
 from swink.schema import copy_json
 from swink.tool.definition import (
     FINAL_OUTPUT,
@@ -20,7 +21,6 @@ from swink.tool.toolresult import (
     as_result,
     cut_result,
     failure,
-    full_text,
 )
 
 __all__ = [

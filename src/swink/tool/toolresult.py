@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from swink.blocks import read_file
 from swink.errors import AgentError
 from swink.jsondata import decode, encode, refuse
-from swink.messages import Extension, Image, Text, ToolResult, ToolResultMessage
+from swink.messages import Extension, Image, Text, ToolResult
+from swink.pruning import CUT, with_full_text
 
-_CUT = "of {} characters cut …]"
 _RESULT_BLOCKS = Text | Image | Extension
 
 
@@ -77,19 +77,9 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
     if len(text) <= limit:
         return result
     head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
-    shown = f"{head}\n[… {len(text) - limit} {_CUT.format(len(text))}\n{tail}"
+    shown = f"{head}\n[… {len(text) - limit} {CUT.format(len(text))}\n{tail}"
     others = tuple(block for block in result.content if not isinstance(block, Text))
-    inner = {} if result.details is None else {"details": result.details}
-    return ToolResult((Text(shown), *others), {"full_text": text, **inner}, result.is_error)
-
-
-def full_text(result: ToolResult | ToolResultMessage) -> str | None:
-    """The whole text of a result that `cut_result` cut, or None."""
-    match result.details:
-        case {"full_text": str() as text, **others} if others.keys() <= {"details"}:
-            return text if _CUT.format(len(text)) in result.text else None
-        case _:
-            return None
+    return ToolResult((Text(shown), *others), with_full_text(result.details, text), result.is_error)
 
 
 def failure(text: str) -> ToolResult:
