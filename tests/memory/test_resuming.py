@@ -1058,3 +1058,34 @@ async def test_an_append_that_ends_after_its_run_is_not_repeated_by_the_next(
     await second
     await agent.aclose()
     assert texts((await store.open(session.id)).messages) == ["first", "one", "second", "two"]
+
+
+class _Plain:
+    """A session that keeps messages, and counts nothing."""
+
+    state: dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def append(self, messages: Sequence[Message]) -> None:
+        self.entered.set()
+        self.gate.wait()
+        self.messages.extend(messages)
+
+
+async def test_an_append_of_a_plain_function_that_ends_after_its_run_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("swink.engine.run.SAVE_ABORTED", 0.05)
+    session = _Plain()
+    agent = agent_of(session, ["one", "two"])
+    first = asyncio.create_task(agent.run("first"))
+    await asyncio.to_thread(session.entered.wait)
+    agent.abort()
+    with pytest.raises(NotSaved):
+        await first
+    session.gate.set()
+    await agent.run("second")
+    assert texts(session.messages) == ["first", "one", "second", "two"]

@@ -87,6 +87,7 @@ class Known:
         "_append",
         "_config",
         "_context",
+        "_count",
         "_doubtful",
         "_known",
         "_queues",
@@ -98,7 +99,8 @@ class Known:
 
     def __init__(self, append: Append, history: History, session: PlainSession | None = None) -> None:
         self._serial = Serial()
-        self._append = one_by_one(append, self._serial)
+        self._count: int | None = None if is_async(append) else 0
+        self._append = append if is_async(append) else self._one_by_one(append)
         self._session = session
         self.takes_records = session is not None and takes_records(append)
         self.report: CompactionReport | None = None
@@ -141,8 +143,8 @@ class Known:
 
     @property
     def sequence(self) -> int | None:
-        """How many appends the session has had, if it counts them."""
-        return getattr(getattr(self._session, "meta", None), "sequence", None)
+        """How many appends the session has had, if it counts them, or if they are counted here."""
+        return getattr(getattr(self._session, "meta", None), "sequence", self._count)
 
     def has_open(self, reply: AssistantMessage) -> bool:
         """Whether the session knows of this turn as one that is open."""
@@ -212,6 +214,20 @@ class Known:
             raise
         if self._doubtful is doubtful:
             self._took(update)
+
+    def _one_by_one(self, append: Append) -> Append:
+        """A plain function, called off the event loop, one call after the other, and counted."""
+
+        def counted(messages: Sequence[Message], **more: Any) -> Awaitable[None] | None:
+            result = append(messages, **more)
+            if self._count is not None and not inspect.isawaitable(result):
+                self._count += 1
+            return result
+
+        async def call(messages: Sequence[Message], **more: Any) -> None:
+            await resolve(await call_to_end(self._serial, counted, messages, **more))
+
+        return call
 
     def _look(self, doubtful: "tuple[Update, int | None]") -> None:
         update, before = doubtful
@@ -293,17 +309,6 @@ def takes_records(append: Append) -> bool:
         return False
     any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return any_keyword or ("state" in parameters and "records" in parameters)
-
-
-def one_by_one(append: Append, serial: Serial) -> Append:
-    """An async append as it is; a plain function is called off the event loop, one call after the other."""
-    if is_async(append):
-        return append
-
-    async def call(messages: Sequence[Message], **more: Any) -> None:
-        await resolve(await call_to_end(serial, append, messages, **more))
-
-    return call
 
 
 def call_ids(reply: AssistantMessage) -> CallIds:
