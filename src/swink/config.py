@@ -204,6 +204,9 @@ class AgentLoopConfig(Struct, kw_only=True):
                 check_hook(name, hook)
         self.transform_context = as_transformers(self.transform_context)
         for function in in_order(self.transform_context):
+            if isinstance(function, type):
+                name = function.__name__
+                raise InvalidInput(f"transform_context: {name} is a class; write {name}(...)")
             check_hook("transform_context", function)
         route, *fallbacks = self.routes()
         for _, function in (route, *fallbacks):

@@ -1,5 +1,6 @@
 """What people get wrong in their first hour with sessions, and what they are told."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -7,9 +8,12 @@ from typing import Any, cast
 import pytest
 
 from swink import Agent, InvalidInput, ToolCall, defer, tool
+from swink.compaction import Summary
+from swink.context import SlidingWindow
 from swink.errors import SessionError, SessionNotFound
 from swink.memory import JsonlStore, MemoryStore, SqliteStore, export
 from swink.memory.store import Store
+from swink.messages import Message
 from swink.testing import ScriptedModel
 
 
@@ -111,7 +115,40 @@ async def test_an_answer_that_was_given_before_says_that_nothing_is_pending(stor
         await agent.run(approvals={"c1": True})
 
 
+class MessagesAlone:
+    """A session as it was before there were stores."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.state: dict[str, Any] = {}
+
+    async def append(self, messages: Sequence[Message]) -> None:
+        self.messages.extend(messages)
+
+
+async def test_a_session_that_cannot_keep_what_is_pending_says_so(caplog: pytest.LogCaptureFixture):
+    model = ScriptedModel([ToolCall("c1", "refund", {"order": 7}), "Done."])
+    session = MessagesAlone()
+    agent = Agent("test:m", stream_fn=model, tools=[refund], approve=defer, session=session)
+    assert (await agent.run("Refund order 7.")).reason == "approval"
+    assert "calls that wait for approval are lost with this process" in caplog.text
+    assert (await agent.run(approvals={"c1": True})).text == "Done."
+
+
+@pytest.mark.parametrize("wrong", [Summary, [SlidingWindow]])
+def test_the_class_of_a_transformer_is_refused(wrong: Any):
+    with pytest.raises(InvalidInput, match=r"is a class; write \w+\(\.\.\.\)"):
+        Agent("test:m", stream_fn=ScriptedModel([]), transform_context=wrong)
+
+
 async def test_an_id_that_is_like_no_other_names_the_newest_session(store: Store):
     await store.create(id="invoice-7")
     with pytest.raises(SessionNotFound, match="there is no session 'zzz'; the newest is invoice-7"):
         await store.find("zzz")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a place where nothing can be made")
+async def test_a_directory_that_cannot_be_made_is_no_session_that_was_not_found():
+    with pytest.raises(SessionError, match="the directory /proc/nope cannot be made") as raised:
+        await JsonlStore("/proc/nope").create()
+    assert not isinstance(raised.value, SessionNotFound)

@@ -85,6 +85,11 @@ async def _wait_for_approval(run: Run) -> Outcome:
     if run.journal is not None:
         waiting = [call.pending for call in run.ledger.calls]
         await run.journal.wait_for([pending for pending in waiting if pending is not None])
+    elif run.saver is not None:
+        log.warning(
+            "the session keeps messages alone, so calls that wait for approval are lost with this process; "
+            "use a session of a store, or one whose append takes state and records"
+        )
     return Outcome("approval", End(reason="approval"))
 
 

@@ -291,6 +291,9 @@ def _make_directory(directory: Path) -> None:
         directory.mkdir(0o700, parents=True, exist_ok=True)
     except FileExistsError as error:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
+    except FileNotFoundError as error:  # not SessionNotFound: nobody has looked for a session
+        advice = "choose another one (SWINK_SESSIONS_DIR)"
+        raise SessionError(f"the directory {directory} cannot be made: {error.strerror}; {advice}") from error
 
 
 def _sweep(entry: os.DirEntry[str]) -> None:
