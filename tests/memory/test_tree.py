@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from swink import AssistantMessage, UserMessage
 from swink.memory import MemoryStore, family
 from swink.memory.meta import new_meta
-from swink.messages import Cost
+from swink.messages import Cost, CustomMessage, Text, ToolCall, ToolResultMessage
 
 
 def test_a_family_stands_below_its_oldest_member():
@@ -45,3 +45,13 @@ def test_a_fork_does_not_count_what_its_parent_has_paid():
     empty = store.fork(root.id, 0)
     empty.append([UserMessage("b"), reply])
     assert empty.meta.cost == 3.0
+
+
+def test_a_fork_is_never_between_a_call_and_its_result_also_with_messages_of_the_applications_own():
+    store = MemoryStore().sync
+    root = store.create()
+    reply = AssistantMessage((ToolCall("1", "look", {}), ToolCall("2", "look", {})))
+    first, second = (ToolResultMessage(id, "look", (Text("seen"),)) for id in "12")
+    note = CustomMessage("note", {})
+    root.append([UserMessage("a"), reply, first, note, second, note, AssistantMessage("b")])
+    assert [len(store.fork(root.id, at).messages) for at in range(8)] == [0, 1, 1, 1, 1, 5, 6, 7]

@@ -14,7 +14,7 @@ from swink.memory.leases import claimed, claimed_sync
 from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
 from swink.memory.tree import Branch, family
-from swink.messages import AssistantMessage, ToolResultMessage
+from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
 from swink.records import CustomSaved, MessageSaved, Record, type_of
 from swink.threads import in_thread
 
@@ -282,8 +282,11 @@ def _first(records: Sequence[Record], at: int | None) -> tuple[Sequence[Record],
     """The records up to the first `at` messages, without a journal; and how many messages those are."""
     messages = [record for record in records if isinstance(record, MessageSaved | CustomSaved)]
     count = len(messages) if at is None else at
-    while 0 < count < len(messages) and isinstance(messages[count].message, ToolResultMessage):
-        count -= 1
+    following = (record.message for record in messages[count:] if isinstance(record, MessageSaved))
+    if isinstance(next(following, None), ToolResultMessage):
+        # The application's own messages may stand between the results of one reply.
+        while count and isinstance(messages[count - 1].message, ToolResultMessage | CustomMessage):
+            count -= 1
     if 0 < count < len(messages):
         last = messages[count - 1].message
         if isinstance(last, AssistantMessage) and last.tool_calls:
