@@ -30,6 +30,7 @@ from swink.messages import (
 from swink.pruning import LARGE, is_pruned, prune
 from swink.testing import EventCollector, ScriptedModel
 from swink.tokens import estimate_tokens
+from swink.transcript import Compacted, NoticeBlock, Transcript
 from tests.counts import tried
 from tests.strategies import paired_histories
 
@@ -496,12 +497,31 @@ async def test_what_compact_has_pruned_can_still_be_read():
     }
     agent = Agent("test:m", stream_fn=ScriptedModel([*calls, "fine"]), session=session, **settings)
     await agent.run("q")
-    assert (await agent.compact()).pruned
+    report = await agent.compact()
+    assert report.pruned
+    (notice,) = [
+        block.notice
+        for block in Transcript.of(store.sync.read(session.id).records).blocks
+        if isinstance(block, NoticeBlock) and isinstance(block.notice, Compacted)
+    ]
+    assert (notice.dropped, notice.pruned) == (report.dropped, report.pruned)
     session = await store.open(session.id)
     agent = Agent("test:m", stream_fn=ScriptedModel([reads, "fine"]), session=session, **settings)
     await agent.run("read")
     assert "characters of this old result left out" in agent.messages[2].text
     assert agent.messages[-2].text == "[characters 8881 to 8890 of 8890]\nline 999\n"
+
+
+@pytest.mark.parametrize("way", ["window", "prune", "summary"])
+async def test_a_compaction_is_announced_by_one_run_and_not_by_the_next(way: str):
+    replies = ["Task: count"] if way == "summary" else []
+    model = ScriptedModel([*replies, *["fine"] * 3])
+    agent = Agent(PRICED, stream_fn=model, messages=talk(100), transform_context=way)
+    seen = EventCollector()
+    agent.subscribe(seen)
+    for _ in range(3):
+        await agent.run("next")
+    assert len(seen.of(ContextCompacted)) == 1
 
 
 async def test_a_session_has_what_compact_has_made_of_it_at_once():

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from swink.engine.history import Snapshot
+from swink.engine.history import History, Snapshot
 from swink.jsondata import encode
 from swink.messages import Message, ModelSpec, Usage
 from swink.redact import redact_text
@@ -46,7 +46,7 @@ class Break(Struct, frozen=True):
 class Sent:
     """The last request of an agent, and what its provider said of its size."""
 
-    __slots__ = ("_expected", "_last", "_overhead", "_ratios", "_tokens", "_told")
+    __slots__ = ("_expected", "_last", "_overhead", "_ratios", "_tokens", "_told", "_windows")
 
     def __init__(self) -> None:
         self._last: tuple[ModelSpec, LlmContext] | None = None
@@ -55,6 +55,7 @@ class Sent:
         self._overhead: tuple[str, Sequence[Any], int] | None = None
         self._ratios: dict[str, float] = {}
         self._told: set[tuple[str, int | str]] = set()
+        self._windows: dict[int, History] = {}
 
     def ratio(self, model: ModelSpec) -> float:
         """How many tokens the provider counts for one that is estimated."""
@@ -66,6 +67,14 @@ class Sent:
         if known is None or known[0] is not system_prompt or known[1] is not tools:
             known = self._overhead = system_prompt, tools, overhead_tokens(system_prompt, tools)
         return known[2]
+
+    def has_told(self, position: int, window: History) -> bool:
+        """Whether an earlier run has announced that a transformer cut the history to this."""
+        return self._windows.get(position) is window
+
+    def tell(self, position: int, window: History) -> None:
+        """Note that it was announced."""
+        self._windows[position] = window
 
     def expect_break(self) -> None:
         """The next request will not begin with the last one, and somebody has said so."""

@@ -237,7 +237,7 @@ def _announce(
     known = run.dropped or {}
     window = after.history if isinstance(after, Snapshot) else None
     announced, dropped = known.get(position, (None, 0))
-    if window is not None and window is announced:
+    if window is not None and (window is announced or run.config.sent.has_told(position, window)):
         return  # it has only grown since
     now = _dropped(before, after)
     is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
@@ -245,6 +245,8 @@ def _announce(
         run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
     if is_told or window is not None:
         run.config.sent.expect_break()
+    if window is not None:
+        run.config.sent.tell(position, window)
     run.dropped = {**known, position: (window, now)}
 
 

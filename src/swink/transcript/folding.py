@@ -34,6 +34,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.pruning import is_pruned
 from swink.records import (
     CallEnded,
     CallStarted,
@@ -230,10 +231,11 @@ class Transcript:
         kept = [item for item in record.kept if isinstance(item, int)]
         added = [item.text for item in record.kept if isinstance(item, UserMessage)]
         summary = "\n\n".join(added) if record.reason == "compacted" else ""
-        dropped = max(0, self._in_context - len(kept))
+        pruned = sum(not isinstance(item, int) and is_pruned(item) for item in record.kept)
+        dropped = max(0, self._in_context - len(kept) - pruned)
         self._compactions += 1
         self._in_context = len(record.kept)
-        about = Compacted(dropped, record.tokens_before, record.tokens_after, summary)
+        about = Compacted(dropped, record.tokens_before, record.tokens_after, summary, pruned)
         self._blocks.append(NoticeBlock(f"c{self._compactions}", about))
 
     # The reply that streams, or whose tools run
