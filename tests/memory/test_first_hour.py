@@ -152,3 +152,17 @@ async def test_a_directory_that_cannot_be_made_is_no_session_that_was_not_found(
     with pytest.raises(SessionError, match="the directory /proc/nope cannot be made") as raised:
         await JsonlStore("/proc/nope").create()
     assert not isinstance(raised.value, SessionNotFound)
+
+
+@pytest.mark.parametrize("wrong", [":memory:", "sqlite:///sessions.db", "postgresql://ada:hunter2@host/shop"])
+def test_an_address_is_no_path_of_a_file(wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="path is that of an SQLite file") as raised:
+        SqliteStore(wrong)
+    assert "hunter2" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_directory_in_the_place_of_an_sqlite_file_is_named_as_such(tmp_path: Path):
+    with pytest.raises(SessionError, match="it is a directory; give the path of a file"):
+        await SqliteStore(tmp_path).create()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from swink.errors import SessionBusy, SessionError, SessionUnreadable
+from swink.checks import check_type
+from swink.errors import InvalidInput, SessionBusy, SessionError, SessionUnreadable
 from swink.memory.backend import Query
 from swink.memory.meta import VERSION
 from swink.memory.searching import Phrase
@@ -54,6 +55,12 @@ class SqliteFile:
     LOCKED: str = ""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_type("path", path, (str, os.PathLike))
+        if str(path) == ":memory:" or "://" in str(path):
+            raise InvalidInput(  # without the path: an address may hold a password
+                "path is that of an SQLite file, such as data/sessions.db; what nobody keeps goes into "
+                "MemoryStore(), and the address of a PostgreSQL server to PostgresStore(dsn)"
+            )
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -184,6 +191,8 @@ class SqliteFile:
         match name.split("_")[:2]:
             case ["SQLITE", "BUSY" | "LOCKED"]:
                 return SessionBusy(f"{self.path}: another program has been writing for {BUSY:g} s; try again")
+            case ["SQLITE", "CANTOPEN"] if self.path.is_dir():
+                return SessionError(f"{self.path} cannot be used: it is a directory; give the path of a file")
             case ["SQLITE", "NOTADB"]:
                 return SessionUnreadable(f"{self.path} is no SQLite database; give another path")
             case ["SQLITE", "CORRUPT"]:
