@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 from command_line import KEY
 
+from swink import Agent, ModelSpec, ToolCall, tool
 from swink.cli.keeping import Keeper
+from swink.errors import SessionConflict
 from swink.keys.store import store_key
 from swink.memory.jsonl import JsonlStore
 from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, Message, UserMessage
+from swink.records import ModelChange, TurnOpened
+from swink.testing import ScriptedModel
 
 
 @pytest.fixture
@@ -122,3 +126,31 @@ async def test_keys_that_swink_holds_are_never_written(
     written = b"".join(path.read_bytes() for path in (tmp_path / "sessions").iterdir())
     assert KEY.encode() not in written
     assert b"m-987654321" not in written
+
+
+async def test_two_chats_that_finish_one_turn_run_its_tool_once(store: SyncStore):
+    ran: list[int] = []
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        ran.append(amount)
+        return "paid"
+
+    session = store.create()
+    call = AssistantMessage([ToolCall("1", "pay", {"amount": 3})], stop_reason="tool_use")
+    session.append([UserMessage("pay 3")], records=[ModelChange(ModelSpec("test", "m")), TurnOpened(call)])
+    ours, theirs = (Keeper(store, store.read(session.id)) for _ in range(2))
+    models = ScriptedModel(["done"]), ScriptedModel(["done", "all right"])
+    agents = [
+        Agent(session=keeper.session, stream_fn=model, tools=[pay])
+        for keeper, model in zip((ours, theirs), models, strict=True)
+    ]
+    await agents[0].run()
+    with pytest.raises(SessionConflict, match="continued elsewhere"):
+        await agents[1].run()
+    assert ran == [3]
+    await agents[1].run("and now?")
+    assert ran == [3]
+    assert theirs.saved_id() != session.id, "what follows is kept, in a fork"
+    assert texts(store, theirs.saved_id())[-2:] == ["and now?", "done"]

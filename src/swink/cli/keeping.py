@@ -1,7 +1,7 @@
 """Keeping a conversation: the session it is saved in, which is no reason for a chat to end.
 
 nothing said yet             nothing is created
-somebody else continued it   a fork takes over
+somebody else continued it   a fork takes over, except in the middle of a turn that both took up
 it cannot be written         said once; what is missing is written as soon as that works again
 """
 
@@ -17,7 +17,7 @@ from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta, grown, new_meta
 from swink.memory.session import Session
 from swink.memory.store import SyncStore
-from swink.records import CustomSaved, MessageSaved, Record
+from swink.records import CallStarted, CustomSaved, MessageSaved, Record
 
 
 def open_store() -> SyncStore:
@@ -28,7 +28,10 @@ def open_store() -> SyncStore:
 
 
 class Keeper:
-    """The storage of one conversation; gives `session` to an agent. It never refuses an append."""
+    """The storage of one conversation; gives `session` to an agent.
+
+    It refuses an append only if that lets a tool run which somebody else may be running: then the call waits.
+    """
 
     def __init__(self, store: SyncStore, stored: Stored | None = None) -> None:
         self._store = store
@@ -42,6 +45,8 @@ class Keeper:
         self._notices: list[str] = []
         # All that a session asks of its backend is to append.
         self.session = Session(cast("Backend", self), stored)
+        turn = self.session.conversation.open
+        self._taken_up = () if turn is None else tuple([call.id for call in turn.reply.tool_calls])
 
     @property
     def is_complete(self) -> bool:
@@ -84,6 +89,8 @@ class Keeper:
         missing = [*self._waiting, *records]
         try:
             meta = self._write(missing, durable)
+        except SessionConflict:
+            raise
         except (SessionError, OSError) as error:
             if not self._waiting:
                 why = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -108,6 +115,10 @@ class Keeper:
         try:
             return self._backend.append(self._meta.id, self._sequence, records, durable=durable)
         except SessionConflict:
+            if any(
+                isinstance(record, CallStarted) and record.call_id in self._taken_up for record in records
+            ):
+                raise
             return self._take_over(records, "was continued elsewhere", forked=True)
         except SessionNotFound:
             return self._take_over(records, "was deleted", forked=False)
