@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import counts as counts
 from tests.isolation import leave_the_user_out
 
 leave_the_user_out()

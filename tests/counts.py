@@ -1,4 +1,8 @@
-"""How often a property is tried: enough for every day in `make test`, far more in `make test-more`."""
+"""How often a property is tried: enough for every day in `make test`, far more in `make test-more`.
+
+The examples are the same in every run, so that a run answers for the change and not for its luck.
+`SWINK_TEST_RANDOM=1 make test-more` looks for new ones.
+"""
 
 import os
 from typing import Any
@@ -7,6 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 MORE = bool(os.environ.get("SWINK_TEST_MORE"))
+RANDOM = bool(os.environ.get("SWINK_TEST_RANDOM"))
+
+settings.register_profile("swink", derandomize=not RANDOM)
+settings.load_profile("swink")  # conftest imports this before any test makes settings of its own
 
 
 def tried(once: int, more: int) -> Any:
