@@ -314,8 +314,8 @@ async def test_limit_of_memory_of_one_process(box: Sandbox):
 
 @places
 async def test_limit_of_memory_of_many_processes_together(box: Sandbox):
-    hog = f"{sys.executable} -c 'import time; x = b\"x\" * (60 << 20); time.sleep(90)'"
-    ending, _ = await run_shell(box, " & ".join([hog] * 4) + " & wait", Limits(wall=60, memory=150 << 20))
+    hog = f"{sys.executable} -c 'import time; x = b\"x\" * (60 << 20); time.sleep(20)'"
+    ending, _ = await run_shell(box, " & ".join([hog] * 4) + " & wait", Limits(wall=20, memory=150 << 20))
     assert ending.reason == "memory"
 
 
@@ -336,8 +336,8 @@ HOARDERS = {
 @places
 @pytest.mark.parametrize("how", HOARDERS)
 async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Path, how: str):
-    (tmp_path / "hoard.py").write_text(f"import mmap, os, time\n{HOARDERS[how]}\ntime.sleep(90)\n")
-    ending, _ = await run_shell(box, f"{sys.executable} hoard.py", Limits(wall=60, memory=150 << 20))
+    (tmp_path / "hoard.py").write_text(f"import mmap, os, time\n{HOARDERS[how]}\ntime.sleep(20)\n")
+    ending, _ = await run_shell(box, f"{sys.executable} hoard.py", Limits(wall=10, memory=150 << 20))
     assert ending.reason == "memory"
 
 
@@ -345,7 +345,7 @@ async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Pa
 async def test_limit_of_memory_in_file_systems_of_the_sandbox(tmp_path: Path, place: str, need):
     need("bubblewrap")
     fill = f"for i in $(seq 8); do head -c 40000000 /dev/zero > {place}/fill$i || exit 9; done; stat -f -c %T {place}; sleep 1"
-    ending, output = await run_shell(Sandbox(tmp_path), fill, Limits(wall=60, memory=150 << 20))
+    ending, output = await run_shell(Sandbox(tmp_path), fill, Limits(wall=10, memory=150 << 20))
     assert ending.reason == "memory" or ending.code == 9 or "tmpfs" not in output.text()
 
 
