@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -332,7 +333,18 @@ HOARDERS = {
 }
 
 
+@pytest.fixture
+def only_hoarder() -> Iterator[None]:
+    """Memory of no process is measured for the whole machine, so that one test at a time may take much of it."""
+    import fcntl
+
+    with open(Path(tempfile.gettempdir(), f"swink-test-hoarder-{os.getuid()}"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.usefixtures("only_hoarder")
 @places
 @pytest.mark.parametrize("how", HOARDERS)
 async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Path, how: str):
@@ -341,6 +353,7 @@ async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Pa
     assert ending.reason == "memory"
 
 
+@pytest.mark.usefixtures("only_hoarder")
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"])
 async def test_limit_of_memory_in_file_systems_of_the_sandbox(tmp_path: Path, place: str, need):
     need("bubblewrap")
