@@ -30,7 +30,7 @@ from swink import (
 from swink.errors import InvalidInput, NotSaved, SessionConflict
 from swink.memory import JsonlStore, MemoryStore, Session, SyncSession
 from swink.memory.meta import SessionMeta
-from swink.messages import AssistantMessage, Message, ToolResultMessage, Usage
+from swink.messages import AssistantMessage, CustomMessage, Message, ToolResultMessage, Usage
 from swink.policies import Checkpoint
 from swink.records import (
     Compaction,
@@ -1089,3 +1089,27 @@ async def test_an_append_of_a_plain_function_that_ends_after_its_run_is_not_repe
     session.gate.set()
     await agent.run("second")
     assert texts(session.messages) == ["first", "one", "second", "two"]
+
+
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+    def __hash__(self) -> int:
+        return 0
+
+
+async def test_queued_data_that_cannot_be_compared_is_saved_all_the_same():
+    @tool
+    def change() -> str:
+        """Queue something else."""
+        agent.clear_follow_up()
+        agent.follow_up(CustomMessage("mine", Incomparable()))
+        return "changed"
+
+    session = await MemoryStore().create()
+    model = ScriptedModel([ToolCall("1", "change", {}), "done", "more"])
+    agent = Agent("test:m", stream_fn=model, tools=[change], session=session)
+    agent.follow_up(CustomMessage("mine", Incomparable()))
+    assert (await asyncio.wait_for(agent.run("go"), 60)).stop_reason == "stop"
+    assert [message.role for message in session.messages][-2:] == ["custom", "assistant"]

@@ -8,6 +8,7 @@ is in exactly one of both in whatever is saved.
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from msgspec import Struct
@@ -251,8 +252,8 @@ class Known:
         if (
             len(before) <= now.upto
             and len(fresh) <= len(tail)
-            and all(map(_is, before, items))
-            and all(map(_is, fresh, tail[len(tail) - len(fresh) :]))
+            and all(map(is_, before, items))
+            and all(map(is_, fresh, tail[len(tail) - len(fresh) :]))
         ):
             return tail, None
         kept: list[int | Message] = [*items[: now.upto]]
@@ -281,7 +282,7 @@ class Known:
     def _waiting(self, now: Standing, records: list[Record]) -> Waiting:
         known = self._known.queues
         steering, follow_up = (*now.pending, *self._queues.steering), tuple(self._queues.follow_up)
-        if steering == known.steering and follow_up == known.follow_up:
+        if _same(steering, known.steering) and _same(follow_up, known.follow_up):
             return known
         guards = slots_of(self._config.policies).pre_commit
         kept = [[vet_commit(guards, message) for message in queue] for queue in (steering, follow_up)]
@@ -320,5 +321,6 @@ def _closes(message: Message, ids: CallIds | None) -> bool:
     return isinstance(message, AssistantMessage) and call_ids(message) == ids
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
+    """Whether both are the same objects: data of the application's own may not compare."""
+    return len(some) == len(others) and all(map(is_, some, others))
