@@ -42,7 +42,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.ready-to-run: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[local]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[local,tui]"
 	@touch $@
 
 .venv/.ready-to-test: .venv/bin/python pyproject.toml constraints.txt
