@@ -1,0 +1,1 @@
+"""The terminal interface; it needs the extra `tui`."""

@@ -1,0 +1,388 @@
+"""Looks: every style on the screen by name, and the theme of Textual that matches it.
+
+dark, light       calm, one accent; text is readable at WCAG's 4.5
+high-contrast     the same at 7
+ansi              the sixteen colours of the terminal, by name
+plain             no colour at all: bold, underline and reverse alone
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+from rich.style import Style
+from textual.theme import Theme
+
+
+class Syntax(Struct, frozen=True):
+    """How the parts of a program look."""
+
+    comment: Style
+    keyword: Style
+    string: Style
+    number: Style
+    defined: Style
+    """Names of functions, classes and tags where they stand out."""
+    builtin: Style
+    attribute: Style
+    operator: Style
+
+
+class Look(Struct, frozen=True):
+    """The styles of a screen; painters know no others."""
+
+    name: str
+    is_dark: bool
+    background: str
+    """What everything stands on: a colour of Textual's."""
+    surface: str
+    """A little raised: the editor, panels, code."""
+    text: Style
+    dim: Style
+    strong: Style
+    emphasis: Style
+    strike: Style
+    accent: Style
+    border: Style
+    """Lines: of tables, rules, quotes, panels."""
+    prompt: Style
+    thinking: Style
+    heading: Style
+    subheading: Style
+    code: Style
+    code_block: Style
+    link: Style
+    quote: Style
+    added: Style
+    removed: Style
+    added_word: Style
+    removed_word: Style
+    ok: Style
+    failed: Style
+    warning: Style
+    running: Style
+    plan: Style
+    selected: Style
+    """The block that keys act on."""
+    found: Style
+    """What a search found."""
+    cursor: Style
+    """The end of a reply that is still arriving."""
+    syntax: Syntax
+
+
+class _Colours(Struct, frozen=True):
+    """What a look of colours is made of."""
+
+    background: str
+    surface: str
+    raised: str
+    text: str
+    strong: str
+    dim: str
+    border: str
+    accent: str
+    green: str
+    red: str
+    yellow: str
+    violet: str
+    orange: str
+    added: str
+    """Backgrounds from here on."""
+    added_word: str
+    removed: str
+    removed_word: str
+
+
+_DARK = _Colours(
+    background="#15171c",
+    surface="#1c1f26",
+    raised="#262a33",
+    text="#d4d8e0",
+    strong="#f4f6fa",
+    dim="#8d95a3",
+    border="#4a515e",
+    accent="#86b0ff",
+    green="#87cf9a",
+    red="#f2909a",
+    yellow="#e3c07a",
+    violet="#c6a3f5",
+    orange="#e8ac7d",
+    added="#16281e",
+    added_word="#245c3a",
+    removed="#2e1a1e",
+    removed_word="#712f39",
+)
+_LIGHT = _Colours(
+    background="#fbfbf9",
+    surface="#f1f1ed",
+    raised="#e5e6e1",
+    text="#2a2d33",
+    strong="#000000",
+    dim="#666b75",
+    border="#b9bdc4",
+    accent="#1d5bc4",
+    green="#1c6b35",
+    red="#b3232f",
+    yellow="#7d5a00",
+    violet="#7a3fb8",
+    orange="#99440b",
+    added="#e4f4e6",
+    added_word="#b2e3bb",
+    removed="#fbe7e8",
+    removed_word="#f4bfc3",
+)
+_HIGH_CONTRAST = _Colours(
+    background="#000000",
+    surface="#0c0c0c",
+    raised="#242424",
+    text="#ffffff",
+    strong="#ffffff",
+    dim="#c8c8c8",
+    border="#9a9a9a",
+    accent="#7cc7ff",
+    green="#7dff9b",
+    red="#ffa3a3",
+    yellow="#ffe066",
+    violet="#e0b8ff",
+    orange="#ffc48a",
+    added="#002b10",
+    added_word="#00591f",
+    removed="#3a0008",
+    removed_word="#6e0013",
+)
+
+
+def _coloured(name: str, colours: _Colours, *, is_dark: bool) -> Look:
+    return Look(
+        name=name,
+        is_dark=is_dark,
+        background=colours.background,
+        surface=colours.surface,
+        text=Style(color=colours.text),
+        dim=Style(color=colours.dim),
+        strong=Style(color=colours.strong, bold=True),
+        emphasis=Style(italic=True),
+        strike=Style(color=colours.dim, strike=True),
+        accent=Style(color=colours.accent),
+        border=Style(color=colours.border),
+        prompt=Style(color=colours.strong, bgcolor=colours.raised),
+        thinking=Style(color=colours.dim, italic=True),
+        heading=Style(color=colours.accent, bold=True),
+        subheading=Style(color=colours.strong, bold=True),
+        code=Style(color=colours.orange),
+        code_block=Style(color=colours.text, bgcolor=colours.surface),
+        link=Style(color=colours.accent, underline=True),
+        quote=Style(color=colours.dim, italic=True),
+        added=Style(color=colours.green, bgcolor=colours.added),
+        removed=Style(color=colours.red, bgcolor=colours.removed),
+        added_word=Style(color=colours.strong, bgcolor=colours.added_word),
+        removed_word=Style(color=colours.strong, bgcolor=colours.removed_word),
+        ok=Style(color=colours.green),
+        failed=Style(color=colours.red),
+        warning=Style(color=colours.yellow),
+        running=Style(color=colours.accent),
+        plan=Style(color=colours.violet),
+        selected=Style(bgcolor=colours.raised),
+        found=Style(color=colours.background, bgcolor=colours.yellow),
+        cursor=Style(color=colours.accent),
+        syntax=Syntax(
+            comment=Style(color=colours.dim, italic=True),
+            keyword=Style(color=colours.violet),
+            string=Style(color=colours.green),
+            number=Style(color=colours.orange),
+            defined=Style(color=colours.accent),
+            builtin=Style(color=colours.yellow),
+            attribute=Style(color=colours.yellow),
+            operator=Style(),
+        ),
+    )
+
+
+def _ansi() -> Look:
+    """Bright black is unreadable in some palettes, so what recedes is dim instead."""
+    return Look(
+        name="ansi",
+        is_dark=True,
+        background="ansi_default",
+        surface="ansi_default",
+        text=Style(),
+        dim=Style(dim=True),
+        strong=Style(bold=True),
+        emphasis=Style(italic=True),
+        strike=Style(strike=True, dim=True),
+        accent=Style(color="cyan"),
+        border=Style(dim=True),
+        prompt=Style(bold=True),
+        thinking=Style(dim=True, italic=True),
+        heading=Style(color="cyan", bold=True),
+        subheading=Style(bold=True),
+        code=Style(color="yellow"),
+        code_block=Style(),
+        link=Style(color="cyan", underline=True),
+        quote=Style(italic=True),
+        added=Style(color="green"),
+        removed=Style(color="red"),
+        added_word=Style(color="green", reverse=True),
+        removed_word=Style(color="red", reverse=True),
+        ok=Style(color="green"),
+        failed=Style(color="red"),
+        warning=Style(color="yellow"),
+        running=Style(color="cyan"),
+        plan=Style(color="magenta"),
+        selected=Style(bold=True),
+        found=Style(color="black", bgcolor="yellow"),
+        cursor=Style(color="cyan"),
+        syntax=Syntax(
+            comment=Style(dim=True),
+            keyword=Style(color="magenta"),
+            string=Style(color="green"),
+            number=Style(color="yellow"),
+            defined=Style(color="cyan"),
+            builtin=Style(color="cyan"),
+            attribute=Style(color="cyan"),
+            operator=Style(),
+        ),
+    )
+
+
+def _plain() -> Look:
+    bold, underlined, reverse, usual = (
+        Style(bold=True),
+        Style(underline=True),
+        Style(reverse=True),
+        Style(),
+    )
+    return Look(
+        name="plain",
+        is_dark=True,
+        background="ansi_default",
+        surface="ansi_default",
+        text=usual,
+        dim=usual,
+        strong=bold,
+        emphasis=underlined,
+        strike=usual,
+        accent=bold,
+        border=usual,
+        prompt=bold,
+        thinking=usual,
+        heading=Style(bold=True, underline=True),
+        subheading=bold,
+        code=bold,
+        code_block=usual,
+        link=underlined,
+        quote=usual,
+        added=usual,
+        removed=usual,
+        added_word=Style(bold=True, underline=True),
+        removed_word=Style(bold=True, underline=True),
+        ok=usual,
+        failed=bold,
+        warning=bold,
+        running=usual,
+        plan=bold,
+        selected=bold,
+        found=reverse,
+        cursor=reverse,
+        syntax=Syntax(usual, usual, usual, usual, usual, usual, usual, usual),
+    )
+
+
+_PALETTES = {"dark": _DARK, "light": _LIGHT, "high-contrast": _HIGH_CONTRAST}
+LOOKS: Mapping[str, Look] = MappingProxyType(
+    {
+        **{name: _coloured(name, colours, is_dark=name != "light") for name, colours in _PALETTES.items()},
+        "ansi": _ansi(),
+        "plain": _plain(),
+    }
+)
+"""The looks by their names."""
+
+
+def theme(look: Look) -> Theme:
+    """The theme of Textual with which widgets match a look; it is named `swink-dark` and so on."""
+    colours = _PALETTES.get(look.name)
+    if colours is None:
+        return _terminal_theme(look)
+    return Theme(
+        name=theme_name(look),
+        primary=colours.accent,
+        secondary=colours.violet,
+        accent=colours.accent,
+        warning=colours.yellow,
+        error=colours.red,
+        success=colours.green,
+        foreground=colours.text,
+        background=colours.background,
+        surface=colours.surface,
+        panel=colours.raised,
+        dark=look.is_dark,
+        variables={
+            "border": colours.accent,
+            "border-blurred": colours.border,
+            "text-muted": colours.dim,
+            "text-disabled": colours.dim,
+            "block-cursor-background": colours.raised,
+            "block-cursor-foreground": colours.strong,
+            "block-cursor-text-style": "bold",
+            "block-cursor-blurred-background": colours.raised,
+            "block-cursor-blurred-foreground": colours.text,
+            "input-cursor-background": colours.text,
+            "input-cursor-foreground": colours.background,
+            "input-selection-background": colours.raised,
+            "screen-selection-background": colours.border,
+            "screen-selection-foreground": colours.strong,
+            "footer-key-foreground": colours.accent,
+            "scrollbar": colours.border,
+            "scrollbar-hover": colours.dim,
+            "scrollbar-active": colours.accent,
+            "scrollbar-background": colours.background,
+            "scrollbar-background-hover": colours.background,
+            "scrollbar-background-active": colours.background,
+            "scrollbar-corner-color": colours.background,
+        },
+    )
+
+
+def theme_name(look: Look) -> str:
+    """What Textual calls the theme of a look."""
+    return f"swink-{look.name}"
+
+
+def _terminal_theme(look: Look) -> Theme:
+    """The terminal's own foreground and background; `plain` has no other colours than those."""
+
+    def colour(name: str) -> str:
+        return "ansi_default" if look.name == "plain" else f"ansi_{name}"
+
+    return Theme(
+        name=theme_name(look),
+        ansi=True,
+        primary=colour("cyan"),
+        secondary=colour("magenta"),
+        accent=colour("cyan"),
+        warning=colour("yellow"),
+        error=colour("red"),
+        success=colour("green"),
+        foreground="ansi_default",
+        background="ansi_default",
+        surface="ansi_default",
+        panel="ansi_default",
+        boost="ansi_default",
+        dark=look.is_dark,
+        variables={
+            "border-blurred": "ansi_default",
+            "block-cursor-foreground": "ansi_default",
+            "block-cursor-background": "ansi_default",
+            "block-cursor-text-style": "reverse",
+            "input-cursor-background": "ansi_default",
+            "input-cursor-foreground": "ansi_default",
+            "input-cursor-text-style": "reverse",
+            "scrollbar": colour("bright_black"),
+            "scrollbar-background": "ansi_default",
+            "scrollbar-background-hover": "ansi_default",
+            "scrollbar-background-active": "ansi_default",
+            "scrollbar-corner-color": "ansi_default",
+        },
+    )
