@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import KEY, STALL, TOOLS, Call, Place, Provider, Screen, call, without_styles
 
+from swink.assistant.sessionfacts import what_is_left
 from swink.cli.arguments import parse_arguments
-from swink.cli.resuming import keeper_of_chat, keeper_of_run, what_is_left
+from swink.cli.resuming import keeper_of_chat, keeper_of_run
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
 from swink.memory.session import SyncSession

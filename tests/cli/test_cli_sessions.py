@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from command_line import Place, Screen, call, without_styles
 
-from swink.cli.session_lines import format_age, format_cost, list_lines, short_ids
+from swink.assistant.sessionfacts import format_age, format_cost, short_ids
+from swink.cli.session_lines import list_lines
 from swink.errors import InvalidInput, MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
 from swink.memory.meta import SessionMeta, new_id

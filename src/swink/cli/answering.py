@@ -54,7 +54,8 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     try:
         code = run_to_end(answer(agent, prompt, printer, arguments.deadline))
     finally:
-        keeper.tell()
+        for notice in keeper.take_notices():
+            say(notice, "warning")
         if (saved := keeper.saved_id()) is not None:
             say(f"session {saved}")
     return code if code or keeper.is_complete else 1

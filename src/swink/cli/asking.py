@@ -5,16 +5,13 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
-
-import msgspec
 
 from swink.approvals import ApprovalWord
+from swink.assistant.calls import json_line
 from swink.cli.terminal import say
 from swink.policy import ApprovalRequest, Rejected
-from swink.redact.shown import escape_invisible, show_arguments
+from swink.redact.shown import escape_invisible
 
 Verdict = bool | Rejected
 
@@ -40,24 +37,15 @@ class Approver:
                 return await _ask(request)
 
 
-def format_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call for people, in one line: `name(city="Oslo", days=3)`, secrets redacted."""
-    return f"{name}({', '.join(f'{key}={_json(value)}' for key, value in show_arguments(arguments).items())})"
-
-
 def format_question(request: ApprovalRequest) -> str:
     """The whole call, one argument a line; a bar before the lines of longer texts tells them from ours."""
     lines = [f"swink: {escape_invisible(request.name)} wants to run with"]
     for key, value in request.shown.items():
-        text = value if isinstance(value, str) else _json(value)
+        text = value if isinstance(value, str) else json_line(value)
         first, *rest = text.split("\n") if text else ['""']
         lines += [f"  {key}: {first}" if not rest else f"  {key}:"]
         lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
     return "\n".join(lines if request.shown else [f"swink: {escape_invisible(request.name)} wants to run"])
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=repr).decode()
 
 
 async def _ask(request: ApprovalRequest) -> Verdict:

@@ -5,10 +5,11 @@ import os
 import sys
 from pathlib import Path
 
+from swink.assistant.keeping import open_store
+from swink.assistant.oneline import strip_controls
+from swink.assistant.sessionfacts import title_line
 from swink.cli.interrupts import raise_interrupts
-from swink.cli.keeping import open_store
-from swink.cli.session_lines import title_line
-from swink.cli.terminal import say, say_in_passing, strip_controls
+from swink.cli.terminal import say, say_in_passing
 from swink.errors import MisuseError, SessionError
 
 

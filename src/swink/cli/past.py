@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from swink.cli.asking import format_call
-from swink.cli.terminal import add_style, shorten, strip_controls
+from swink.assistant.calls import format_call
+from swink.assistant.oneline import shorten, strip_controls
+from swink.cli.terminal import add_style
 from swink.messages import AssistantMessage, Message, Text, ToolResultMessage, UserMessage
 from swink.redact import redact_text
 

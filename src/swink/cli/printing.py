@@ -11,10 +11,11 @@ from typing import Protocol, TextIO
 import msgspec
 from msgspec.structs import replace
 
-from swink.cli.asking import format_call
+from swink.assistant.calls import format_call
+from swink.assistant.oneline import shorten, strip_controls
 from swink.cli.explain import strip_advice
 from swink.cli.jsonline import encode_line
-from swink.cli.terminal import add_style, say, shorten, strip_controls
+from swink.cli.terminal import add_style, say
 from swink.config import AgentResult
 from swink.events import AgentEvent, MessageEnd, MessageUpdate
 from swink.messages import AssistantMessage, Cost, StopReason, Usage, text_of

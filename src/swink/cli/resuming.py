@@ -9,18 +9,15 @@ swink run --session ID|new   that one, or a new one; without the option none
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator
 
-from swink.cli.asking import format_call
-from swink.cli.keeping import Keeper, open_store
-from swink.cli.session_lines import list_lines, short_ids, title_line, working_directory
+from swink.assistant.keeping import Keeper, open_store
+from swink.assistant.sessionfacts import short_ids, title_line, working_directory
+from swink.cli.session_lines import list_lines
 from swink.cli.settings import load_settings
 from swink.cli.terminal import add_style, say
 from swink.errors import AgentError, MisuseError
 from swink.memory.backend import Stored
 from swink.memory.store import SyncStore
-from swink.messages import ToolResultMessage, UserMessage
-from swink.records import Conversation
 
 _CHOICE = 10
 _TIMES = 3
@@ -50,31 +47,6 @@ def keeper_of_run(arguments: argparse.Namespace) -> Keeper | None:
         return None
     store = open_store()
     return Keeper(store) if arguments.session == "new" else Keeper(store, _read(store, arguments.session))
-
-
-def what_is_left(conversation: Conversation) -> Iterator[str]:
-    """What an interrupted turn left undone, a line each."""
-    turn = conversation.open
-    last = conversation.messages[-1] if conversation.messages else None
-    if turn is not None:
-        for call in turn.reply.tool_calls:
-            state = (
-                "finished"
-                if call.id in turn.results
-                else "waits for your approval"
-                if call.id in turn.pending
-                else "outcome unknown"
-                if call.id in turn.started
-                else "not started"
-            )
-            yield f"{format_call(call.name, call.arguments)}: {state}"
-    elif isinstance(last, UserMessage):
-        yield "the last prompt has no answer yet"
-    elif isinstance(last, ToolResultMessage):
-        yield "the last results of tools have no answer yet"
-    queued = len(conversation.steering) + len(conversation.follow_up)
-    if queued:
-        yield "1 message is still queued" if queued == 1 else f"{queued} messages are still queued"
 
 
 def _newest(store: SyncStore) -> Keeper:

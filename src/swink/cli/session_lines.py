@@ -2,50 +2,18 @@
 
 import os
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from swink.cli.terminal import shorten, strip_controls, table, width_of
+from swink.assistant.oneline import shorten, strip_controls, width_of
+from swink.assistant.sessionfacts import format_age, format_cost, short_ids, title_line, working_directory
+from swink.cli.terminal import table
 from swink.memory.meta import SessionMeta
 from swink.memory.tree import Branch
-from swink.redact import redact_text
 from swink.redact.shown import escape_invisible
 
-_SHORT = 6
-"""Characters of an id that are shown, if no other id has them."""
 _LEAST = 10
 """Columns that a title or a directory keeps in a narrow terminal."""
-_STEPS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
-
-
-def title_line(meta: SessionMeta, room: int | None = None) -> str:
-    """The title in one line, without secrets and without characters that nobody sees."""
-    text = escape_invisible(redact_text(strip_controls(meta.title))).strip() or "(no title)"
-    return text if room is None else shorten(text, room)
-
-
-def format_age(seconds: float) -> str:
-    """How long ago: "40 s", "5 min", "3 h", "2 d", "6 w", "2 y"."""
-    left = max(0.0, seconds)
-    for size, unit in _STEPS:
-        if left < size:
-            return f"{int(left)} {unit}"
-        left /= size
-    return f"{int(left)} y"
-
-
-def format_cost(meta: SessionMeta) -> str:
-    """What it cost, in US dollars; "?" stands for a part that is not known."""
-    if meta.unpriced:
-        return f"{_dollars(meta.cost)}+?" if meta.cost else "?"
-    return _dollars(meta.cost)
-
-
-def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """For each id a part of it that no other one has."""
-    pieces = Counter(piece for id in ids for piece in {id[at : at + _SHORT] for at in range(len(id))})
-    return {id: _short(id, ids, pieces) for id in ids}
 
 
 def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
@@ -77,37 +45,6 @@ def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterato
         gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
         facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == marked else ''}"
         yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
-
-
-def working_directory() -> str | None:
-    """The current directory as sessions name it; None if it is gone."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
-
-
-def _short(id: str, ids: Iterable[str], pieces: Counter[str]) -> str:
-    tail = id.rpartition("_")[2]
-    if len(tail) < 2 * _SHORT or pieces[tail[:_SHORT]] == 1:
-        return tail[:_SHORT] if len(tail) >= 2 * _SHORT else id
-    others = [other for other in ids if other != id]
-    for length in range(_SHORT + 1, len(tail)):
-        if not any(tail[:length] in other for other in others):
-            return tail[:length]
-    return id
-
-
-def _dollars(cost: float) -> str:
-    return (
-        "$0"
-        if cost == 0
-        else f"${cost:.2f}"
-        if cost >= 0.995
-        else f"${cost:.4f}"
-        if cost >= 0.0001
-        else "<$0.0001"
-    )
 
 
 def _directory(directory: str | None, here: str | None, home: str | None) -> str:

@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
+from swink.assistant.keeping import open_store
+from swink.assistant.oneline import strip_controls
+from swink.assistant.sessionfacts import format_age, short_ids, title_line
 from swink.cli.choice import choose_model
 from swink.cli.interrupts import raise_interrupts
-from swink.cli.keeping import open_store
 from swink.cli.past import show_all
-from swink.cli.session_lines import format_age, list_lines, short_ids, title_line, tree_lines
-from swink.cli.terminal import add_style, say, strip_controls, wants_colour
+from swink.cli.session_lines import list_lines, tree_lines
+from swink.cli.terminal import add_style, say, wants_colour
 from swink.codec import to_builtins
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.backend import Check
@@ -188,8 +190,8 @@ def _repair(store: SyncStore, check: Check) -> int:
 
 
 def _ask_title(store: SyncStore, id: str, named: str | None) -> str:
+    from swink.assistant.titles import ask_title
     from swink.cli.conversation import use_local_models
-    from swink.cli.titles import ask_title
 
     use_local_models()
     session = store.open(id)

@@ -1,18 +1,15 @@
 """The terminal: lines for people on stderr, colour where it is wanted, text without control characters."""
 
 import os
-import shutil
 import sys
-import unicodedata
 from typing import Literal, TextIO
 
+from swink.assistant.oneline import shorten, strip_controls, width_of
 from swink.redact import redact_text
 
 Style = Literal["error", "warning", "ok", "dim", "bold"]
 
 _CODES: dict[Style, str] = {"error": "31", "warning": "33", "ok": "32", "dim": "2", "bold": "1"}
-# A model's text must not move the cursor, set the title or fill the clipboard.
-_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 _passing = ""
 
@@ -41,38 +38,6 @@ def add_style(text: str, style: Style, stream: TextIO) -> str:
 def wants_colour(stream: TextIO) -> bool:
     """Whether the stream is a terminal with colours that nobody has switched off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def strip_controls(text: str) -> str:
-    """The text without control characters, line ends and tabs aside."""
-    return text.translate(_CONTROL)
-
-
-def shorten(text: str, room: int | None = None) -> str:
-    """The text in one line of at most `room` columns, by default what fits the terminal."""
-    room = room or max(40, shutil.get_terminal_size().columns - 1)
-    line = " ".join(strip_controls(text).split())
-    if width_of(line) <= room:
-        return line
-    if line.isascii():
-        return f"{line[: room - 1]}…"
-    kept, left = "", room - 1
-    for character in line:
-        left -= width_of(character)
-        if left < 0:
-            break
-        kept += character
-    return f"{kept}…"
-
-
-def width_of(text: str) -> int:
-    """How many columns of a terminal the text takes: wide characters take two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
 
 
 def table(rows: list[tuple[str, ...]], numbers: tuple[int, ...] = ()) -> str:

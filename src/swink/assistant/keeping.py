@@ -10,8 +10,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from swink.cli.session_lines import short_ids, working_directory
-from swink.cli.terminal import say
+from swink.assistant.sessionfacts import short_ids, working_directory
 from swink.errors import SessionConflict, SessionError, SessionNotFound
 from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta, grown, new_meta
@@ -73,10 +72,10 @@ class Keeper:
             ids = []
         return short_ids([*{*ids, self._meta.id}])[self._meta.id]
 
-    def tell(self) -> None:
-        """Say what people have to know, once."""
-        while self._notices:
-            say(self._notices.pop(0), "warning")
+    def take_notices(self) -> list[str]:
+        """What people have to know, each once."""
+        notices, self._notices = self._notices, []
+        return notices
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
         """Write what is new and what is still missing, or keep it until that works.

@@ -7,7 +7,7 @@ import pytest
 from command_line import KEY
 
 from swink import Agent, ModelSpec, ToolCall, tool
-from swink.cli.keeping import Keeper
+from swink.assistant.keeping import Keeper
 from swink.errors import SessionConflict
 from swink.keys.store import store_key
 from swink.memory.jsonl import JsonlStore
@@ -43,9 +43,7 @@ async def test_nothing_is_created_before_something_was_said(store: SyncStore, tm
     assert [meta.title for meta in store.list()] == ["prompt 1"]
 
 
-async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(
-    store: SyncStore, capsys: pytest.CaptureFixture[str]
-):
+async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(store: SyncStore):
     id = store.create("One").id
     ours, theirs = (Keeper(store, store.read(id)) for _ in range(2))
     await ours.session.append(exchange(1))
@@ -56,12 +54,11 @@ async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(
     assert texts(store, theirs.saved_id()) == ["prompt 2", "reply 2", "prompt 4", "reply 4"]
     assert [message.text for message in theirs.session.messages] == texts(store, theirs.saved_id())
     assert store.read(theirs.session.id).meta.parent == id
-    ours.tell()
-    theirs.tell()
-    theirs.tell()
-    shown = capsys.readouterr().err
-    assert shown.count("was continued elsewhere") == 1
-    assert theirs.session.id in shown
+    assert ours.take_notices() == []
+    [notice] = theirs.take_notices()
+    assert "was continued elsewhere" in notice
+    assert theirs.session.id in notice
+    assert theirs.take_notices() == []
 
 
 async def test_an_append_that_was_cancelled_while_a_fork_was_made_is_not_repeated(store: SyncStore):
@@ -88,9 +85,7 @@ async def test_a_session_that_was_deleted_meanwhile_is_written_anew(store: SyncS
 
 
 @pytest.mark.parametrize("damage", ["a foreign file", "a directory"])
-async def test_what_cannot_be_written_waits_until_it_can(
-    store: SyncStore, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
-):
+async def test_what_cannot_be_written_waits_until_it_can(store: SyncStore, tmp_path: Path, damage: str):
     keeper = Keeper(store)
     await keeper.session.append(exchange(1))
     path, aside = tmp_path / "sessions" / f"{keeper.session.id}.jsonl", tmp_path / "aside"
@@ -107,10 +102,9 @@ async def test_what_cannot_be_written_waits_until_it_can(
     assert texts(store, path.stem) == [
         f"{who} {number}" for number in range(1, 5) for who in ("prompt", "reply")
     ]
-    keeper.tell()
-    shown = capsys.readouterr().err
-    assert shown.count("it goes on unsaved") == 1
-    assert shown.count("being saved again") == 1
+    unsaved, again = keeper.take_notices()
+    assert "it goes on unsaved" in unsaved
+    assert "being saved again" in again
 
 
 async def test_keys_that_swink_holds_are_never_written(
