@@ -33,6 +33,7 @@ from swink.stream import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    ToolCallStart,
     UsageUpdate,
     decode_event,
     encode_event,
@@ -51,6 +52,7 @@ FIELDS = {
         MessageUpdate: st.builds(TextDelta, counts, words)
         | st.builds(ThinkingDelta, counts, words)
         | st.builds(ToolCallDelta, counts, words)
+        | st.builds(ToolCallStart, counts, words, words)
     },
     "report": {ContextCompacted: st.builds(CompactionReport, counts, counts, counts, st.booleans())},
     "delay": {RetryScheduled: numbers},

@@ -106,9 +106,10 @@ async def test_events_of_a_single_turn_come_in_lifecycle_order():
 async def test_events_of_a_tool_turn_come_in_lifecycle_order():
     agent, _, seen = make([[ToolCall("1", "echo", {"text": "x"})], "done"], tools=[echo])
     await agent.run("hi")
-    assert seen.names[3:13] == [
+    assert seen.names[3:14] == [
         "TurnStart",
         "MessageStart",
+        "MessageUpdate",
         "MessageUpdate",
         "MessageEnd",
         "ToolExecutionStart",
@@ -117,6 +118,10 @@ async def test_events_of_a_tool_turn_come_in_lifecycle_order():
         "MessageEnd",
         "TurnEnd",
         "TurnStart",
+    ]
+    assert [event.delta for event in seen.of(MessageUpdate)][:2] == [
+        ToolCallStart(0, "1", "echo"),
+        ToolCallDelta(0, '{"text":"x"}'),
     ]
     assert [event.reason for event in seen.of(TurnEnd)] == ["tools_executed", "complete"]
 

@@ -110,7 +110,9 @@ def test_any_valid_sequence_assembles_into_what_was_said(reply, stop_reason):
     events, content = reply
     assembly = Assembly()
     for event in events:
-        assert assembly.feed(event) == isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta)
+        assert assembly.feed(event) == isinstance(
+            event, TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta
+        )
         assert assembly.terminal is None
     assembly.feed(Done(stop_reason))
     assert assembly.terminal == Done(stop_reason)

@@ -52,7 +52,7 @@ from swink.records import (
     decode_record,
     encode_record,
 )
-from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
+from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart
 from swink.teams import agent_tool
 from swink.testing import ScriptedModel
 from swink.transcript import (
@@ -229,11 +229,13 @@ async def test_a_reply_is_shown_while_it_streams_and_replaced_when_it_is_complet
     for text in ("Hel", "lo"):
         transcript.take(MessageUpdate(ThinkingDelta(0, "hm")))
         transcript.take(MessageUpdate(TextDelta(1, text)))
+    transcript.take(MessageUpdate(ToolCallStart(2, "c", "work")))
+    assert transcript.blocks[2] == ToolBlock("0.2", "c", "work", partial="")
     transcript.take(MessageUpdate(ToolCallDelta(2, '{"a"')))
     assert transcript.blocks == (
         ThinkingBlock("0.0", "hmhm", is_complete=False),
         ReplyBlock("0.1", "Hello", is_complete=False),
-        ToolBlock("0.2", "", "", partial='{"a"'),
+        ToolBlock("0.2", "c", "work", partial='{"a"'),
     )
     reply = AssistantMessage((Thinking("hmhm"), Text("Hello"), ToolCall("c", "work", {"a": 1})), "test", "m")
     transcript.take(MessageEnd(reply))

@@ -5,7 +5,7 @@ AgentStart
 ├── ContextCompacted*                                a transformer dropped something
 ├── TurnStart
 │   ├── MessageStart("assistant")
-│   │   ├── MessageUpdate*                           live deltas
+│   │   ├── MessageUpdate*                           live deltas; ToolCallStart before those of a call
 │   │   ├── RetryScheduled* ModelFallback*           MessageDiscarded first, if deltas had been shown
 │   │   └── ContextCompacted*                        overflow recovery
 │   ├── MessageEnd
@@ -42,6 +42,7 @@ from swink.stream import Delta
 from swink.stream import TextDelta as TextDelta
 from swink.stream import ThinkingDelta as ThinkingDelta
 from swink.stream import ToolCallDelta as ToolCallDelta
+from swink.stream import ToolCallStart as ToolCallStart
 
 
 class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="type"):
@@ -77,9 +78,9 @@ class MessageStart(Struct, frozen=True, gc=False, tag="message_start", tag_field
 
 
 class MessageUpdate(Struct, frozen=True, gc=False, tag="message_update", tag_field="type"):
-    """More of the reply, as it arrives."""
+    """More of the reply, as it arrives; a tool call begins with its name and id."""
 
-    delta: Delta
+    delta: Delta | ToolCallStart
 
 
 class MessageDiscarded(Struct, frozen=True, gc=False, tag="message_discarded", tag_field="type"):

@@ -101,7 +101,7 @@ class Assembly:
         return usage, cost
 
     def feed(self, event: AssistantMessageEvent) -> bool:
-        """Take one event; True if it is a delta to show."""
+        """Take one event; True if there is something to show: a delta, or the name of a tool."""
         kind: Any = type(event)
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
@@ -116,7 +116,7 @@ class Assembly:
         if act is None:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
         act(self, event)
-        return False
+        return kind is ToolCallStart
 
     def message(
         self,

@@ -67,7 +67,7 @@ class ToolBlock(Struct, frozen=True, dict=True, tag="tool"):
 
     waiting → (approval →) running → done | failed | cancelled;  approval → rejected
 
-    While it streams only `partial` is known, the text of its arguments so far; it stays if it was no JSON.
+    While it streams `partial` is the text of its arguments so far; it stays if it was no JSON.
     """
 
     id: str

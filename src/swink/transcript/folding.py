@@ -48,7 +48,7 @@ from swink.records import (
     TurnDropped,
     TurnOpened,
 )
-from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta
+from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart
 from swink.tool import FINAL_OUTPUT
 from swink.transcript.blocklist import BlockList, Changes
 from swink.transcript.blocks import (
@@ -82,11 +82,11 @@ _ENDINGS: tuple[tuple[str, ToolState], ...] = (
 class _Growing:
     """A block of the reply that is being streamed."""
 
-    __slots__ = ("id", "is_seen", "kind", "parts", "place")
+    __slots__ = ("begun", "id", "is_seen", "parts", "place")
 
-    def __init__(self, id: str, kind: type[Delta], place: int) -> None:
+    def __init__(self, id: str, begun: Delta | ToolCallStart, place: int) -> None:
         self.id = id
-        self.kind = kind
+        self.begun = begun
         self.place = place
         self.parts: list[str] = []
         self.is_seen = True
@@ -99,11 +99,15 @@ class _Growing:
 
     @property
     def block(self) -> Block:
-        if self.kind is TextDelta:
-            return ReplyBlock(self.id, self.text, is_complete=False)
-        if self.kind is ThinkingDelta:
-            return ThinkingBlock(self.id, self.text, is_complete=False)
-        return ToolBlock(self.id, "", "", partial=self.text)
+        match self.begun:
+            case TextDelta():
+                return ReplyBlock(self.id, self.text, is_complete=False)
+            case ThinkingDelta():
+                return ThinkingBlock(self.id, self.text, is_complete=False)
+            case ToolCallStart(_, call_id, name):
+                return ToolBlock(self.id, call_id, name, partial=self.text)
+            case ToolCallDelta():  # of an event stream from before there was a start
+                return ToolBlock(self.id, "", "", partial=self.text)
 
 
 class Transcript:
@@ -171,6 +175,8 @@ class Transcript:
         if type(event) is MessageUpdate:
             delta = event.delta
             growing = self._growing.get(delta.index) or self._begin_block(delta)
+            if isinstance(delta, ToolCallStart):
+                return
             growing.parts.append(delta.json if isinstance(delta, ToolCallDelta) else delta.text)
             if growing.is_seen:
                 growing.is_seen = False
@@ -253,12 +259,12 @@ class Transcript:
         self._calls: dict[str, int] = {}
         self._since: float | None = None
 
-    def _begin_block(self, delta: Delta) -> _Growing:
+    def _begin_block(self, delta: Delta | ToolCallStart) -> _Growing:
         if not self._growing:
             self._begin_reply()
             self._since = self._clock()
         id = f"{self._number}.{delta.index}"
-        growing = self._growing[delta.index] = _Growing(id, type(delta), len(self._blocks))
+        growing = self._growing[delta.index] = _Growing(id, delta, len(self._blocks))
         self._blocks.append(growing.block)
         return growing
 
@@ -317,9 +323,9 @@ class Transcript:
             self._note(AgentStopped(event.reason))
 
     def _discard(self, event: MessageDiscarded) -> None:
-        text = "".join(growing.text for growing in self._growing.values() if growing.kind is TextDelta)
+        texts = [growing.text for growing in self._growing.values() if isinstance(growing.begun, TextDelta)]
         self._drop_reply()
-        self._note(Discarded(event.attempt, event.reason, text))
+        self._note(Discarded(event.attempt, event.reason, "".join(texts)))
 
     # Its calls
 
