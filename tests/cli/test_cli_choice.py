@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from swink import catalog
-from swink.cli.choice import choose_model, nearest_models, parse_model, unknown_provider
+from swink.assistant.choice import choose_model, nearest_models, parse_model, unknown_provider
+from swink.assistant.settings import config_dir, load_settings
 from swink.cli.conversation import announce
-from swink.cli.settings import config_dir, load_settings
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError, UnknownModel
 from swink.keys.accounts import ACCOUNTS, account_for

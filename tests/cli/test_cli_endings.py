@@ -51,7 +51,9 @@ def in_shell(place: Place, line: str, env: Mapping[str, str] | None = None) -> D
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("module", ["swink.agent", "swink.cli", "swink.cli.answering", "swink.cli.choice"])
+@pytest.mark.parametrize(
+    "module", ["swink.agent", "swink.cli", "swink.cli.answering", "swink.assistant.choice"]
+)
 def test_ctrl_c_while_the_command_is_imported_ends_it_without_a_word(place: Place, way: str, module: str):
     done = start(place, [*WAYS[way], "run", "hi"], with_signal_at(place, module))
     assert (done.code, done.out, done.err) == (130, "", "")
@@ -267,7 +269,9 @@ def test_a_deadline_ends_a_run_with_a_result(place: Place, provider: Provider):
 
 
 def test_what_nobody_foresaw_is_a_result_in_json(place: Place):
-    place.write("sitecustomize.py", "import swink.cli.choice\nswink.cli.choice.choose_model = None\n")
+    place.write(
+        "sitecustomize.py", "import swink.assistant.choice\nswink.assistant.choice.choose_model = None\n"
+    )
     done = place.swink("run", "--output", "json", "hi", env={"PYTHONPATH": str(place.here)})
     assert done.code == 1
     assert json.loads(done.out)["stop_reason"] == "error"

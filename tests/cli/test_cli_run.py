@@ -167,7 +167,9 @@ def test_only_debug_shows_a_traceback(place: Place):
 
 
 def test_what_nobody_foresaw_is_one_line_too(place: Place):
-    place.write("sitecustomize.py", "import swink.cli.choice\nswink.cli.choice.choose_model = None\n")
+    place.write(
+        "sitecustomize.py", "import swink.assistant.choice\nswink.assistant.choice.choose_model = None\n"
+    )
     done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
     assert done.code == 1
     assert (

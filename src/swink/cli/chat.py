@@ -12,20 +12,20 @@ from msgspec.structs import replace
 from swink import __version__, startup
 from swink.agent import Agent
 from swink.approvals import MEANINGS, parse_approval
+from swink.assistant.choice import LOCAL, parse_model
 from swink.assistant.keeping import Keeper
 from swink.assistant.oneline import shorten
 from swink.assistant.sessionfacts import what_is_left, working_directory
+from swink.assistant.settings import load_settings
 from swink.assistant.titles import ask_title
 from swink.cli.answering import answer
 from swink.cli.asking import Approver
-from swink.cli.choice import LOCAL, parse_model
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.interrupts import Terminated, raise_interrupts
 from swink.cli.output import check_output
 from swink.cli.past import show_last
 from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat
-from swink.cli.settings import load_settings
 from swink.cli.terminal import add_style, say, say_in_passing
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.threads import run_to_end, runner_to_end

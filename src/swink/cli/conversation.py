@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from swink import catalog
 from swink.agent import Agent
 from swink.approvals import MODES, ApprovalWord
+from swink.assistant.choice import Choice, choose_model, unknown_provider
+from swink.assistant.settings import load_settings
 from swink.checkpoint import placeholders
 from swink.cli.asking import Approver
-from swink.cli.choice import Choice, choose_model, unknown_provider
-from swink.cli.settings import load_settings
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError

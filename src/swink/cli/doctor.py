@@ -13,10 +13,10 @@ from typing import Literal
 from msgspec import Struct
 
 from swink import __version__
+from swink.assistant.choice import choose_model
 from swink.assistant.oneline import strip_controls
-from swink.cli.choice import choose_model
+from swink.assistant.settings import load_settings
 from swink.cli.interrupts import raise_interrupts
-from swink.cli.settings import load_settings
 from swink.cli.terminal import Style, add_style
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.extras import install_command

@@ -1,6 +1,6 @@
 """What went wrong, for people: the error, and the command or variable that fixes it."""
 
-from swink.cli.choice import nearest_models
+from swink.assistant.choice import nearest_models
 from swink.config import AgentResult
 from swink.errors import (
     AuthError,

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from swink import catalog
-from swink.cli.choice import unknown_provider
+from swink.assistant.choice import unknown_provider
 from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel

@@ -12,8 +12,8 @@ import sys
 
 from swink.assistant.keeping import Keeper, open_store
 from swink.assistant.sessionfacts import short_ids, title_line, working_directory
+from swink.assistant.settings import load_settings
 from swink.cli.session_lines import list_lines
-from swink.cli.settings import load_settings
 from swink.cli.terminal import add_style, say
 from swink.errors import AgentError, MisuseError
 from swink.memory.backend import Stored

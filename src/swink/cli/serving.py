@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swink import catalog
-from swink.cli.choice import unknown_provider
+from swink.assistant.choice import unknown_provider
 from swink.cli.interrupts import interruptible, raise_interrupts
 from swink.cli.models import parse_local_name
 from swink.cli.terminal import say

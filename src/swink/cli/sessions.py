@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from swink.assistant.choice import choose_model
 from swink.assistant.keeping import open_store
 from swink.assistant.oneline import strip_controls
 from swink.assistant.sessionfacts import format_age, short_ids, title_line
-from swink.cli.choice import choose_model
 from swink.cli.interrupts import raise_interrupts
 from swink.cli.past import show_all
 from swink.cli.session_lines import list_lines, tree_lines

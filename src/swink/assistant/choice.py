@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 from swink import catalog
-from swink.cli.settings import load_settings
+from swink.assistant.settings import load_settings
 from swink.errors import MisuseError, UnknownModel
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places

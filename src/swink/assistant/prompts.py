@@ -1,0 +1,92 @@
+"""The system prompt of an assistant: who it is, where it works and how; short for small models."""
+
+import os
+import platform
+from datetime import date
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.messages import ModelSpec
+
+SMALL_WINDOW = 16_000
+"""Tokens of context below which a model gets no tools and a short prompt: both would fill its window."""
+
+_SHORT = "You are a helpful assistant in a terminal. Answer briefly and directly."
+
+_CHAT = """You are swink, a helpful assistant in a terminal. Answer directly, as briefly as the question \
+allows, in the language of the user. Markdown is rendered. Say so when you do not know."""
+
+_CODING = """You are swink, a coding agent in a terminal, working with a person in their directory.
+
+How you work:
+- Look before you change: read the files and search the code with the tools; never guess what is in them.
+- Do what was asked, all of it and nothing else; keep to the style of the code around it.
+- Change files with edit_file and write_file, not with shell commands. Use bash for tests, builds and git.
+- Check what you did: run the tests or the program where there are some, and say honestly what failed.
+- Commit, push or delete only when asked to. Never print or write out keys and passwords.
+- For work of several steps keep a list with todo. Calls that do not depend on each other go in one reply.
+- When a call is refused, do not try the same by another way; ask what is wanted instead.
+
+How you write: brief and plain, in the user's language; Markdown is rendered. Name places as path:line. No \
+preamble, no summary of what the person has just seen."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What the prompt says about the place: the directory, the system, the day, the branch."""
+
+    directory: str
+    system: str
+    day: str
+    branch: str | None = None
+
+    def __str__(self) -> str:
+        lines = [
+            f"Directory: {self.directory}",
+            f"Git branch: {self.branch}" if self.branch else "Not a git repository",
+            f"System: {self.system}",
+            f"Date: {self.day}",
+        ]
+        return "<environment>\n" + "\n".join(lines) + "\n</environment>"
+
+
+def look_around(directory: Path, today: date | None = None) -> Surroundings:
+    """What there is to say about a directory now; blocking, so call it in a thread."""
+    shell = os.path.basename(os.environ.get("SHELL") or "sh")
+    return Surroundings(
+        str(directory),
+        f"{platform.system()} {platform.machine()}, shell {shell}",
+        (today or date.today()).isoformat(),
+        _branch(directory),
+    )
+
+
+def is_small(model: ModelSpec) -> bool:
+    """Whether a model has too little context for tools and a long prompt."""
+    return model.context_window is not None and model.context_window < SMALL_WINDOW
+
+
+def system_prompt(model: ModelSpec, around: Surroundings, *, coding: bool, instructions: str = "") -> str:
+    """The prompt for a model; instructions are what AGENTS.md files say, fenced already."""
+    if is_small(model):
+        return _SHORT
+    return "\n\n".join(part for part in (_CODING if coding else _CHAT, str(around), instructions) if part)
+
+
+def _branch(directory: Path) -> str | None:
+    """The branch that is checked out, without running git: HEAD of the nearest repository says it."""
+    git = find_git(directory)
+    if git is None:
+        return None
+    try:
+        if git.is_file():  # a worktree or a submodule
+            git = (git.parent / git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
+        head = (git / "HEAD").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else f"detached at {head[:12]}"
+
+
+def find_git(directory: Path) -> Path | None:
+    """The `.git` of the repository that a directory is in."""
+    return next((git for place in (directory, *directory.parents) if (git := place / ".git").exists()), None)
