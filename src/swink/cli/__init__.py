@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from swink.cli.arguments import parse_arguments
-from swink.cli.interrupts import Terminated
 from swink.cli.output import OutputFailed, finish_output, install_output
 from swink.cli.terminal import say
 from swink.errors import AgentError, MisuseError
+from swink.interrupts import Terminated
 from swink.redact import redact_text
 from swink.startup import begin, leave_at_signals
 

@@ -9,13 +9,13 @@ from swink import startup
 from swink.agent import Agent
 from swink.cli.conversation import make_agent
 from swink.cli.explain import explain
-from swink.cli.interrupts import interruptible
 from swink.cli.output import OutputFailed, check_output, claim_stdout
 from swink.cli.printing import JsonPrinter, Printer, TextPrinter
 from swink.cli.resuming import keeper_of_run
 from swink.cli.terminal import say
 from swink.config import AgentResult
 from swink.errors import AgentError, MissingKey, MisuseError
+from swink.interrupts import interruptible
 from swink.messages import AssistantMessage
 from swink.threads import run_to_end
 

@@ -21,13 +21,13 @@ from swink.assistant.titles import ask_title
 from swink.cli.answering import answer
 from swink.cli.asking import Approver
 from swink.cli.conversation import approval_word, make_agent
-from swink.cli.interrupts import Terminated, raise_interrupts
 from swink.cli.output import check_output
 from swink.cli.past import show_last
 from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat
 from swink.cli.terminal import add_style, say, say_in_passing
 from swink.errors import AgentError, MisuseError, NotSaved
+from swink.interrupts import Terminated, raise_interrupts
 from swink.threads import run_to_end, runner_to_end
 
 _SAMPLE = "In one sentence: what is the sea?"

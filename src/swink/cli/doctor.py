@@ -16,10 +16,10 @@ from swink import __version__
 from swink.assistant.choice import choose_model
 from swink.assistant.oneline import strip_controls
 from swink.assistant.settings import load_settings
-from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import Style, add_style
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.extras import install_command
+from swink.interrupts import raise_interrupts
 from swink.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.keys.store import KeyPlace, KeyStoreError, key_places, keys_file, open_to_others
 from swink.redact import redact_text

@@ -8,9 +8,9 @@ from pathlib import Path
 from swink.assistant.keeping import open_store
 from swink.assistant.oneline import strip_controls
 from swink.assistant.sessionfacts import title_line
-from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import say, say_in_passing
 from swink.errors import MisuseError, SessionError
+from swink.interrupts import raise_interrupts
 
 
 def export_command(arguments: argparse.Namespace) -> int:

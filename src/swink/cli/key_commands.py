@@ -4,9 +4,9 @@ import argparse
 import getpass
 import sys
 
-from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import say, table
 from swink.errors import MisuseError
+from swink.interrupts import raise_interrupts
 from swink.keys.accounts import ACCOUNTS, account_for
 from swink.keys.store import key_places, keys_file, open_to_others, remove_key, store_key
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from swink import catalog
 from swink.assistant.choice import unknown_provider
-from swink.cli.interrupts import raise_interrupts
 from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
+from swink.interrupts import raise_interrupts
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places
 from swink.messages import ModelSpec, Price

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from swink import catalog
 from swink.assistant.choice import unknown_provider
-from swink.cli.interrupts import interruptible, raise_interrupts
 from swink.cli.models import parse_local_name
 from swink.cli.terminal import say
 from swink.errors import MisuseError
+from swink.interrupts import interruptible, raise_interrupts
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places, open_to_others
 from swink.messages import ModelSpec
