@@ -319,6 +319,16 @@ class Agent:
         self._follow_up.extend(self._queueable(message))
         self._save_soon()
 
+    @property
+    def steering(self) -> tuple[Message, ...]:
+        """What was said while the agent works and waits for the next turn."""
+        return tuple(self._steering)
+
+    @property
+    def follow_ups(self) -> tuple[Message, ...]:
+        """What waits for when the agent would stop."""
+        return tuple(self._follow_up)
+
     def clear_steering(self) -> None:
         """Forget queued steering."""
         self._steering.clear()

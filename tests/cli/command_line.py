@@ -166,7 +166,7 @@ class Screen:
             stdout=self._hold,
             stderr=self._hold,
             cwd=place.here,
-            env={**place.environ, "TERM": "xterm", **(env or {})},
+            env={**place.environ, "TERM": "xterm", "SWINK_PLAIN": "1", **(env or {})},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )

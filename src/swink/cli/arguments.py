@@ -123,6 +123,7 @@ def _add_chat(commands: Any) -> None:
     which.add_argument(
         "--no-session", action="store_true", help="save nothing (save = false in config.toml: never)"
     )
+    chat.add_argument("--plain", action="store_true", help="chat line by line, without the screen")
 
 
 def _add_conversation(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,7 @@ from swink.cli.output import check_output
 from swink.cli.past import show_last
 from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat
+from swink.cli.screen import show_screen, why_plain
 from swink.cli.terminal import add_style, say, say_in_passing
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.interrupts import Terminated, raise_interrupts
@@ -44,6 +45,10 @@ def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
+    if (why := why_plain(arguments)) is None:
+        return show_screen(arguments)
+    if why:
+        say(f"this is the plain chat: {why}", "dim")
     keeper = keeper_of_chat(arguments)
     approver = Approver(approval_word(arguments))
     agent = make_agent(arguments, approver, None if keeper is None else keeper.session)

@@ -18,13 +18,13 @@ from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError
 from swink.memory.session import Session
 from swink.messages import ModelSpec
-from swink.policy import Policy
+from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool
 
 
 def make_agent(
-    arguments: argparse.Namespace, approver: Approver | None = None, session: Session | None = None
+    arguments: argparse.Namespace, approver: Approve | None = None, session: Session | None = None
 ) -> Agent:
     """The agent; one line on stderr says which model it has if nobody named one.
 

@@ -320,12 +320,12 @@ class Transcript:
         calls = [self._call(call_id) for call_id in self._calls]
         has_output = any(call and call.name == FINAL_OUTPUT and call.state == "done" for call in calls)
         if event.reason is not None and not has_output:
-            self._note(AgentStopped(event.reason))
+            self.note(AgentStopped(event.reason))
 
     def _discard(self, event: MessageDiscarded) -> None:
         texts = [growing.text for growing in self._growing.values() if isinstance(growing.begun, TextDelta)]
         self._drop_reply()
-        self._note(Discarded(event.attempt, event.reason, "".join(texts)))
+        self.note(Discarded(event.attempt, event.reason, "".join(texts)))
 
     # Its calls
 
@@ -390,17 +390,17 @@ class Transcript:
             if not fields or changed != block:
                 self._blocks.put(self._calls[call_id], changed)
 
-    def _note(self, notice: Notice) -> None:
-        """A notice of something that no session has."""
+    def note(self, notice: Notice) -> None:
+        """Add a notice of something that no session has."""
         self._passing += 1
         self._blocks.append(NoticeBlock(f"~{self._passing}", notice))
 
     _actions: ClassVar[dict[type, Callable[["Transcript", Any], None]]] = {
         MessageEnd: lambda self, event: self._take_message(event.message),
         MessageDiscarded: _discard,
-        RetryScheduled: lambda self, event: self._note(Retrying(event.attempt, event.delay, event.error)),
-        ModelFallback: lambda self, event: self._note(Fallback(event.from_model, event.to_model)),
-        ContextCompacted: lambda self, event: self._note(_compacted(event)),
+        RetryScheduled: lambda self, event: self.note(Retrying(event.attempt, event.delay, event.error)),
+        ModelFallback: lambda self, event: self.note(Fallback(event.from_model, event.to_model)),
+        ContextCompacted: lambda self, event: self.note(_compacted(event)),
         ApprovalRequested: lambda self, event: self._change(event.call_id, state="approval"),
         ApprovalResolved: lambda self, event: self._change(event.call_id, state="waiting"),
         ToolExecutionStart: _start,

@@ -1,0 +1,82 @@
+"""Commands by name; each is a function that is given the desk and the rest of the line."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from swink.errors import MisuseError
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from swink.tui.conductor import Conductor
+    from swink.tui.editor import Editor
+
+
+class Desk(Protocol):
+    """What a command may use."""
+
+    conductor: "Conductor"
+
+    @property
+    def editor(self) -> "Editor":
+        """Where the user writes."""
+        ...
+
+    def say(self, text: str, kind: str = "notice") -> None:
+        """Show something among the blocks."""
+        ...
+
+    async def ask(self, screen: "Screen[Any]") -> Any:
+        """Show a screen until it is left; what it was left with."""
+        ...
+
+    def leave(self, code: int = 0) -> None:
+        """End the program."""
+        ...
+
+
+Action = Callable[[Any, str], Awaitable[None] | None]
+Choices = Callable[[Any], Iterable[str]]
+
+
+class Command(Struct, frozen=True):
+    """One command: `/name usage    help`."""
+
+    name: str
+    usage: str
+    help: str
+    action: Action
+    choices: Choices | None = None
+    """What may follow it, for completion."""
+    other_names: tuple[str, ...] = ()
+
+
+COMMANDS: dict[str, Command] = {}
+"""By name, in the order in which they are shown."""
+
+
+def command(
+    name: str, usage: str = "", *, choices: Choices | None = None, other_names: tuple[str, ...] = ()
+) -> Callable[[Action], Action]:
+    """Register a function as a command; its docstring is the help."""
+
+    def register(action: Action) -> Action:
+        help = inspect.cleandoc(action.__doc__ or "").partition("\n")[0]
+        COMMANDS[name] = Command(name, usage, help, action, choices, other_names)
+        return action
+
+    return register
+
+
+def find_command(name: str) -> Command:
+    """The command of that name; raises `MisuseError` with the nearest one."""
+    known = {other: each for each in COMMANDS.values() for other in (each.name, *each.other_names)}
+    if (found := known.get(name)) is not None:
+        return found
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "/help shows what there is"
+    raise MisuseError(f"there is no {name}; {hint}")

@@ -1,0 +1,191 @@
+"""Conductor: the only part of the interface that touches the agent. It knows nothing of screens.
+
+send      idle: a run begins          running: it is steered
+queue     idle: a run begins          running: it is said when the agent would stop
+abort     ends the run, keeping what arrived
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.agent import Agent
+from swink.config import AgentResult
+from swink.errors import AgentError
+from swink.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentStart,
+    CustomEvent,
+    MessageStart,
+    MessageUpdate,
+    RetryScheduled,
+    TurnStart,
+)
+from swink.messages import Input, Message, ModelSpec
+from swink.transcript import Transcript
+from swink.transcript.blocks import Custom
+
+State = Literal["idle", "running", "error", "aborted"]
+
+
+class Activity(Struct, frozen=True):
+    """What the agent is doing; times are on the conductor's clock."""
+
+    state: State = "idle"
+    turn: int = 0
+    since: float | None = None
+    """When the run began."""
+    retry_at: float | None = None
+    """When the next attempt is made."""
+    reading: tuple[int, int] | None = None
+    """Tokens of the prompt that the model has read, and all of them."""
+
+
+class Conductor:
+    """One conversation: sends what the user says, and tells `changed` that there is something to show."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        changed: Callable[[], None] = lambda: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.changed = changed
+        self.clock = clock
+        self.activity = Activity()
+        self._task: asyncio.Task[None] | None = None
+        self.adopt(agent)
+
+    def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
+        """Go on with another agent, whose transcript is given or made of its messages."""
+        self.agent = agent
+        self.transcript = transcript or Transcript(clock=self.clock)
+        self.activity = Activity()
+        self._subscription = agent.subscribe(self._take)
+        self.changed()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run goes on."""
+        return self._task is not None
+
+    @property
+    def queued(self) -> tuple[Message, ...]:
+        """What waits to be said: steering first, then follow-ups."""
+        return (*self.agent.steering, *self.agent.follow_ups)
+
+    def send(self, input: Input) -> None:
+        """Say it now: begin a run, or steer the one that goes on."""
+        if self.is_running:
+            self.agent.steer(input)
+            self.changed()
+        else:
+            self._begin(input)
+
+    def queue(self, input: Input) -> None:
+        """Say it when the agent would stop."""
+        if self.is_running:
+            self.agent.follow_up(input)
+            self.changed()
+        else:
+            self._begin(input)
+
+    def go_on(self) -> None:
+        """Finish what an interruption left, or say what is queued."""
+        if not self.is_running:
+            self._begin(None)
+
+    def take_back(self) -> tuple[Message, ...]:
+        """Empty the queues; what was in them."""
+        queued = self.queued
+        self.agent.clear_queues()
+        self.changed()
+        return queued
+
+    def abort(self) -> bool:
+        """End the run, keeping what arrived; whether there was one."""
+        self.agent.abort()
+        return self.is_running
+
+    async def wait(self) -> None:
+        """Return once no run goes on."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """End the run and wait until all is saved."""
+        self.abort()
+        await self.wait()
+        await self.agent.aclose()
+
+    def say(self, text: str, kind: str = "notice") -> None:
+        """Show something of the interface's own among the blocks; the model never sees it."""
+        self.transcript.note(Custom(kind, text))
+        self.changed()
+
+    def switch(self, model: ModelSpec) -> None:
+        """Take another model from the next request on."""
+        self.agent.model = model
+        self.changed()
+
+    def _begin(self, input: Input | None) -> None:
+        self.activity = Activity("running", since=self.clock())
+        self._task = asyncio.create_task(self._run(input), name="swink-run")
+        self._task.add_done_callback(self._end)
+        self.changed()
+
+    async def _run(self, input: Input | None) -> None:
+        agent = self.agent
+        try:
+            result = await agent.run(input)
+        except AgentError as error:  # raised before the run began, or the session could not be written
+            self.say(str(error), "error")
+            state: State = "error"
+        else:
+            state = _state_of(result)
+        self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled():
+            self.activity = replace(self.activity, state="aborted")
+        elif (error := task.exception()) is not None:
+            self.say(f"this should not happen: {type(error).__name__}: {error}", "error")
+            self.activity = replace(self.activity, state="error")
+        self.changed()
+
+    def _take(self, event: AgentEvent) -> None:
+        self.transcript.take(event)
+        if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
+            self.activity = self._after(event)
+        self.changed()
+
+    def _after(self, event: AgentEvent) -> Activity:
+        activity = self.activity
+        match event:
+            case TurnStart(turn):
+                return replace(activity, turn=turn)
+            case RetryScheduled(delay=delay):
+                return replace(activity, retry_at=self.clock() + delay)
+            case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
+                return replace(activity, retry_at=None, reading=None)
+            case CustomEvent("prompt_progress", {"done": int(done), "total": int(total)}):
+                return replace(activity, reading=(done, total))
+            case _:
+                return activity
+
+
+def _state_of(result: AgentResult) -> State:
+    match result.stop_reason:
+        case "aborted":
+            return "aborted"
+        case "error":
+            return "error"
+        case _:
+            return "idle"

@@ -1,0 +1,5 @@
+"""The prompt that is being written."""
+
+from swink.tui.editor.editor import Editor, Submitted
+
+__all__ = ["Editor", "Submitted"]

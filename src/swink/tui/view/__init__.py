@@ -1,0 +1,5 @@
+"""The conversation on the screen."""
+
+from swink.tui.view.transcriptview import TranscriptView
+
+__all__ = ["TranscriptView"]
