@@ -80,8 +80,8 @@ def announce(choice: Choice) -> None:
     """Say which model it is and why, if the command line does not, and which settings mean nothing."""
     with suppress(MisuseError):  # whoever needs the settings is told that they cannot be read
         settings = load_settings()
-        if settings.unknown:
-            say(settings.describe_unknown())
+        for problem in settings.problems:
+            say(problem, "warning")
     if choice.why is not None:
         say(f"using {choice.model} ({choice.why})")
 

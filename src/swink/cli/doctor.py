@@ -95,9 +95,9 @@ def _settings() -> Iterator[Finding]:
     except MisuseError as error:
         yield Finding("problem", "settings", str(error))
         return
-    if settings.unknown:
-        yield Finding("warning", "settings", settings.describe_unknown())
-    elif settings.path.exists():
+    for problem in settings.problems:
+        yield Finding("warning", "settings", problem)
+    if not settings.problems and settings.path.exists():
         yield Finding("ok", "settings", str(settings.path))
 
 
