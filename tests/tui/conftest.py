@@ -1,0 +1,24 @@
+"""Fixtures of the interface's tests."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+
+from command_line import Place, Provider, serving
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """An empty directory with an empty HOME."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """A server that speaks OpenAI's protocol and answers from a script."""
+    with serving() as running:
+        yield running
