@@ -1,41 +1,64 @@
-"""The app: widgets on a screen, wired to the conductor."""
+"""The app: widgets on a screen, wired to the conductor.
+
+What is typed goes to the conductor or to a command; what changes is shown by the widgets, at most twenty
+times a second. Neither knows the other.
+"""
 
 import asyncio
+import os
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import BindingType
 from textual.screen import Screen
 
+from swink.assistant.settings import UserSettings
+from swink.assistant.workshop import Workshop
 from swink.catalog import with_limits
 from swink.engine.waiting import resolve
 from swink.errors import AgentError
+from swink.messages import text_of
+from swink.modelspec import THINKING_LEVELS
 from swink.tui.approval import ApprovalPanel, Questions
 from swink.tui.bridge import Bridge
-from swink.tui.commands import find_command
-from swink.tui.conductor import Conductor
+from swink.tui.commands import COMMANDS, find_command
+from swink.tui.conductor import Activity, Conductor
 from swink.tui.editor import Editor, Submitted
+from swink.tui.keys import bindings
+from swink.tui.look import LOOKS, Look, theme, theme_name
 from swink.tui.status import Status, StatusBar
 from swink.tui.view import TranscriptView
+
+_TWICE = 2.0
+"""Seconds within which a key counts as pressed twice."""
 
 
 class SwinkApp(App[int]):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
-    ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "stop", "stop", show=False),
-        Binding("ctrl+c", "interrupt", "stop, twice: leave", show=False, priority=True),
-        Binding("ctrl+q", "leave", "leave", priority=True),
-    ]
+    CSS = "Screen { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
-    def __init__(self, conductor: Conductor, questions: Questions) -> None:
+    def __init__(
+        self,
+        conductor: Conductor,
+        questions: Questions,
+        *,
+        workshop: Workshop | None = None,
+        settings: UserSettings | None = None,
+    ) -> None:
         super().__init__()
         self.conductor = conductor
         self.questions = questions
+        self.workshop = workshop
+        self.settings = settings
+        self.look = _first_look(settings)
         self._version = 0
         self._shown: object = None
+        self._pressed: tuple[str, float] = ("", float("-inf"))
+        self._hint = ""
         self._is_leaving = False
         self._bridge = Bridge(self._show_changes)
 
@@ -48,16 +71,26 @@ class SwinkApp(App[int]):
 
     def on_mount(self) -> None:
         """Begin."""
-        self.conductor.changed = self._bridge.touch
-        self.questions.changed = self._bridge.touch
+        for look in LOOKS.values():
+            self.register_theme(theme(look))
+        self.use_look(self.look.name)
+        self.conductor.changed = self.questions.changed = self._bridge.touch
+        self.conductor.ended = self._run_ended
         self.editor.focus()
         self.set_interval(0.1, self._tick)
         self._bridge.touch()
+
+    # What commands use
 
     @property
     def editor(self) -> Editor:
         """Where the user writes."""
         return self.query_one(Editor)
+
+    @property
+    def view(self) -> TranscriptView:
+        """The conversation."""
+        return self.query_one(TranscriptView)
 
     def say(self, text: str, kind: str = "notice") -> None:
         """Show something among the blocks."""
@@ -74,6 +107,12 @@ class SwinkApp(App[int]):
         await self.push_screen(screen, left)
         return await answer
 
+    def use_look(self, name: str) -> None:
+        """Show everything in another look."""
+        self.look = LOOKS[name]
+        self.theme = theme_name(self.look)
+        self.query_one(StatusBar).look = self.look
+
     def leave(self, code: int = 0) -> None:
         """End the run, save, and end the program."""
         if not self._is_leaving:
@@ -85,57 +124,135 @@ class SwinkApp(App[int]):
         await self.conductor.close()
         self.exit(code, return_code=code)
 
+    # What the user does
+
     async def on_submitted(self, event: Submitted) -> None:
         """Say it to the agent, or obey a command."""
-        if event.text.startswith(("/", "#")):
-            self.run_worker(self._obey(event.text), exclusive=False)
+        if event.text.startswith(("/", "#")) and not event.text.startswith(("//", "# ")):
+            self.obey(event.text)
         elif event.how == "queue":
             self.conductor.queue(event.input)
         else:
             self.conductor.send(event.input)
 
+    def obey(self, line: str) -> None:
+        """Carry out a command."""
+        self.run_worker(self._obey(line), exclusive=False)
+
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")
         try:
             await resolve(find_command(name).action(self, rest.strip()))
-        except AgentError as error:
+        except (AgentError, OSError) as error:
             self.say(str(error), "error")
 
     def action_stop(self) -> None:
-        """Escape: end the run."""
-        self.conductor.abort()
+        """Stop the reply; twice when idle: rewind."""
+        if self.conductor.abort():
+            queued = [
+                text_of(message.content) for message in self.conductor.take_back() if message.role == "user"
+            ]
+            if queued:
+                self.editor.put_back("\n\n".join(queued))
+        elif self._is_second("stop"):
+            self.obey("/rewind")
 
     def action_interrupt(self) -> None:
-        """Ctrl+C: end the run, or leave when idle."""
-        if not self.conductor.abort():
-            self.leave(130)
+        """Copy what is selected, else stop the reply, else clear the editor, else leave."""
+        if selected := self.screen.get_selected_text() or self.editor.selected_text:
+            self.copy_to_clipboard(selected)
+        elif self.conductor.abort():
+            pass
+        elif not self.editor.is_blank:
+            self.editor.clear_to_history()
+        elif self._is_second("interrupt"):
+            self.leave()
+        else:
+            self._hint = "Ctrl+C again leaves"
 
     def action_leave(self) -> None:
-        """Ctrl+Q: leave."""
+        """Leave."""
         self.leave()
 
+    def action_help(self) -> None:
+        """The help."""
+        self.obey("/help")
+
+    def action_choose_model(self) -> None:
+        """Choose another model."""
+        self.obey("/model")
+
+    def action_sessions(self) -> None:
+        """Choose another conversation."""
+        self.obey("/sessions")
+
+    def action_toggle_plan(self) -> None:
+        """Plan, or carry out."""
+        self.obey("/plan")
+
+    def action_next_thinking(self) -> None:
+        """The next thinking level."""
+        levels = [*THINKING_LEVELS]
+        level = self.conductor.agent.thinking_level
+        self.conductor.think(levels[(levels.index(level) + 1) % len(levels)])
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The command palette: every command of ours."""
+        for each in COMMANDS.values():
+            yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, self._in_palette(each.name))
+
+    def _in_palette(self, name: str) -> Callable[[], None]:
+        return lambda: self.obey(name)
+
+    def _is_second(self, key: str) -> bool:
+        now = self.conductor.clock()
+        before, self._pressed = self._pressed, (key, now)
+        return before[0] == key and now - before[1] < _TWICE
+
+    # What is shown
+
+    def _run_ended(self, activity: Activity) -> None:
+        """A run has ended."""
+
     def _show_changes(self) -> None:
+        if self._is_leaving:
+            return
         transcript = self.conductor.transcript
         if transcript is not self._shown:
             self._shown, self._version = transcript, 0
         changes = transcript.since(self._version)
         self._version = changes.version
-        self.query_one(TranscriptView).take(changes)
+        self.view.take(changes)
         self.query_one(ApprovalPanel).update_questions()
         self._tick()
 
     def _tick(self) -> None:
-        self.query_one(StatusBar).show(self._status())
+        if self._hint and self.conductor.clock() - self._pressed[1] > _TWICE:
+            self._hint = ""
+        if not self._is_leaving:
+            self.query_one(StatusBar).show(self._status())
 
     def _status(self) -> Status:
         conductor = self.conductor
         model = conductor.agent.model
-        running = conductor.is_running
         return Status(
             conductor.activity,
-            conductor.clock() if running else 0.0,
+            conductor.clock() if conductor.is_running else 0.0,
             str(model),
+            thinking=conductor.agent.thinking_level,
+            mode="Plan" if conductor.is_planning else "Execute",
+            approval=self.questions.word,
             totals=conductor.transcript.totals,
             window=with_limits(model).context_window,
+            rate=conductor.rate,
             queued=len(conductor.queued),
+            hint=self._hint,
         )
+
+
+def _first_look(settings: UserSettings | None) -> Look:
+    """The look of the settings; without colours where the user wants none."""
+    if os.environ.get("NO_COLOR"):
+        return LOOKS["plain"]
+    chosen: str = getattr(settings, "theme", "dark")
+    return LOOKS.get(chosen, LOOKS["dark"])

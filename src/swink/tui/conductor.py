@@ -14,22 +14,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.config import AgentResult
-from swink.errors import AgentError
+from swink.config import AgentResult, PromptContext
+from swink.engine.waiting import resolve
+from swink.errors import AgentError, MisuseError
 from swink.events import (
     AgentEnd,
     AgentEvent,
     AgentStart,
+    CompactionReport,
     CustomEvent,
+    MessageEnd,
     MessageStart,
     MessageUpdate,
     RetryScheduled,
     TurnStart,
 )
-from swink.messages import Input, Message, ModelSpec
+from swink.messages import AssistantMessage, Input, ModelSpec, ThinkingLevel, UserMessage
+from swink.stream import Delta, ToolCallDelta, ToolCallStart
 from swink.transcript import Transcript
 from swink.transcript.blocks import Custom
 
+_CHARACTERS = 4.0
+"""Of a token, about."""
+_SOON = 0.5
+"""Seconds before a rate says something."""
 State = Literal["idle", "running", "error", "aborted"]
 
 
@@ -59,7 +67,11 @@ class Conductor:
         self.changed = changed
         self.clock = clock
         self.activity = Activity()
+        self.is_planning = False
+        self._streamed = _Streamed()
         self._task: asyncio.Task[None] | None = None
+        self.ended: Callable[[Activity], None] = lambda activity: None
+        """Called when a run has ended."""
         self.adopt(agent)
 
     def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
@@ -76,9 +88,10 @@ class Conductor:
         return self._task is not None
 
     @property
-    def queued(self) -> tuple[Message, ...]:
+    def queued(self) -> tuple[UserMessage, ...]:
         """What waits to be said: steering first, then follow-ups."""
-        return (*self.agent.steering, *self.agent.follow_ups)
+        waiting = (*self.agent.steering, *self.agent.follow_ups)
+        return tuple([message for message in waiting if isinstance(message, UserMessage)])
 
     def send(self, input: Input) -> None:
         """Say it now: begin a run, or steer the one that goes on."""
@@ -101,7 +114,7 @@ class Conductor:
         if not self.is_running:
             self._begin(None)
 
-    def take_back(self) -> tuple[Message, ...]:
+    def take_back(self) -> tuple[UserMessage, ...]:
         """Empty the queues; what was in them."""
         queued = self.queued
         self.agent.clear_queues()
@@ -129,10 +142,33 @@ class Conductor:
         self.transcript.note(Custom(kind, text))
         self.changed()
 
+    @property
+    def rate(self) -> float | None:
+        """Tokens a second of the reply that streams, as far as its length tells, or of the last one."""
+        return self._streamed.rate(self.clock()) if self.is_running else self._streamed.last
+
     def switch(self, model: ModelSpec) -> None:
         """Take another model from the next request on."""
         self.agent.model = model
         self.changed()
+
+    def think(self, level: ThinkingLevel) -> None:
+        """Think more, or less, from the next request on."""
+        self.agent.thinking_level = level
+        self.changed()
+
+    async def system_prompt(self) -> str:
+        """The system prompt as the model would get it now."""
+        prompt = self.agent.system_prompt
+        if isinstance(prompt, str):
+            return prompt
+        return await resolve(prompt(PromptContext(None, self.agent.state, self.agent.messages)))
+
+    async def compact(self) -> CompactionReport:
+        """Make room in the context now."""
+        if self.is_running:
+            raise MisuseError("the agent is at work; Esc stops it, then /compact")
+        return await self.agent.compact()
 
     def _begin(self, input: Input | None) -> None:
         self.activity = Activity("running", since=self.clock())
@@ -158,10 +194,13 @@ class Conductor:
         elif (error := task.exception()) is not None:
             self.say(f"this should not happen: {type(error).__name__}: {error}", "error")
             self.activity = replace(self.activity, state="error")
+        self.ended(self.activity)
         self.changed()
 
     def _take(self, event: AgentEvent) -> None:
         self.transcript.take(event)
+        if type(event) is MessageUpdate and not isinstance(event.delta, ToolCallStart):
+            self._streamed.take(event.delta, self.clock)
         if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
             self.activity = self._after(event)
         self.changed()
@@ -170,7 +209,11 @@ class Conductor:
         activity = self.activity
         match event:
             case TurnStart(turn):
+                self._streamed.begin()
                 return replace(activity, turn=turn)
+            case MessageEnd(AssistantMessage(usage=usage)):
+                self._streamed.end(usage.output, self.clock())
+                return activity
             case RetryScheduled(delay=delay):
                 return replace(activity, retry_at=self.clock() + delay)
             case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
@@ -179,6 +222,32 @@ class Conductor:
                 return replace(activity, reading=(done, total))
             case _:
                 return activity
+
+
+class _Streamed:
+    """How fast a reply comes."""
+
+    def __init__(self) -> None:
+        self.last: float | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        self._since: float | None = None
+        self._characters = 0
+
+    def take(self, delta: Delta, clock: Callable[[], float]) -> None:
+        if self._since is None:
+            self._since = clock()
+        self._characters += len(delta.json if isinstance(delta, ToolCallDelta) else delta.text)
+
+    def rate(self, now: float) -> float | None:
+        seconds = 0.0 if self._since is None else now - self._since
+        return self._characters / _CHARACTERS / seconds if seconds > _SOON else self.last
+
+    def end(self, tokens: int, now: float) -> None:
+        seconds = 0.0 if self._since is None else now - self._since
+        self.last = tokens / seconds if seconds > 0 and tokens else None
+        self.begin()
 
 
 def _state_of(result: AgentResult) -> State:

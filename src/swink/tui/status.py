@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from swink.transcript import Totals
 from swink.tui.conductor import Activity
+from swink.tui.look import LOOKS, Look
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _GAUGE = 8
@@ -32,7 +33,8 @@ class Status(Struct, frozen=True):
     rate: float | None = None
     """Tokens a second of the reply that streams, or of the last one."""
     queued: int = 0
-    notice: str = ""
+    hint: str = ""
+    """What to do next; it comes first."""
 
 
 class Item(Struct, frozen=True):
@@ -48,6 +50,8 @@ def items_of(status: Status) -> list[Item]:
     activity, totals = status.activity, status.totals
     running = activity.state == "running"
     items = [Item(100, _state(status), _STATE_STYLES[activity.state])]
+    if status.hint:
+        items.append(Item(99, status.hint, "warning"))
     if running and activity.since is not None:
         items.append(Item(60, _elapsed(status.now - activity.since)))
     if activity.retry_at is not None:
@@ -118,7 +122,7 @@ class StatusBar(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.status: Status | None = None
-        self.styles_of: dict[str, Style] = {}
+        self.look: Look = LOOKS["dark"]
 
     def show(self, status: Status) -> None:
         """Tell this from now on."""
@@ -132,6 +136,6 @@ class StatusBar(Widget):
             return Strip.blank(self.size.width)
         segments: list[Segment] = []
         for item in fit(items_of(self.status), self.size.width - 1):
-            segments.append(Segment(f" {item.text} ", self.styles_of.get(item.style)))
-            segments.append(Segment("·"))
+            style: Style = getattr(self.look, item.style or "dim")
+            segments += [Segment(f" {item.text} ", style), Segment("·", self.look.border)]
         return Strip(segments[:-1]).adjust_cell_length(self.size.width)

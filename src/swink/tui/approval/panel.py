@@ -21,6 +21,7 @@ class Questions:
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.changed = changed
+        self.word = "smart"
         self.waiting: list[Question] = []
 
     async def __call__(self, request: ApprovalRequest) -> Answer:

@@ -1,6 +1,7 @@
 """What the user can order by name: /model, /plan, … The pages and the help are made from this list."""
 
-from swink.tui.commands import basic as basic  # registers its commands
+from swink.tui.commands import basic as basic  # they register their commands
+from swink.tui.commands import models as models
 from swink.tui.commands.registry import COMMANDS, Command, Desk, command, find_command
 
 __all__ = ["COMMANDS", "Command", "Desk", "command", "find_command"]

@@ -1,15 +1,52 @@
-"""Commands of every conversation."""
+"""Commands of the program itself."""
 
-from swink.tui.commands.registry import COMMANDS, Desk, command
+from swink.approvals import MEANINGS, parse_approval
+from swink.errors import MisuseError
+from swink.tui.commands.registry import Desk, command
+from swink.tui.look import LOOKS
 
 
-@command("/help", other_names=("/?",))
-def show_help(desk: Desk, rest: str) -> None:
-    """what there is"""
-    desk.say("\n".join(f"{each.name} {each.usage}".ljust(22) + each.help for each in COMMANDS.values()))
+@command("/help", other_names=("/?", "#help"))
+async def show_help(desk: Desk, rest: str) -> None:
+    """keys and commands"""
+    from swink.tui.screens.help import Help
+
+    await desk.ask(Help())
+
+
+@command("/theme", "[NAME]", choices=lambda desk: LOOKS)
+async def theme(desk: Desk, rest: str) -> None:
+    """another look: dark, light, high-contrast, ansi or plain"""
+    from swink.tui.screens.picker import Choice, Picker
+
+    name = rest or await desk.ask(
+        Picker("look", [Choice(name, _LOOKS.get(name, "")) for name in LOOKS], desk.look.name)
+    )
+    if name is not None and name not in LOOKS:
+        raise MisuseError(f"there is no look {name!r}; there are {', '.join(LOOKS)}")
+    if name is not None:
+        desk.use_look(name)
+
+
+_LOOKS = {
+    "dark": "for dark terminals",
+    "light": "for light terminals",
+    "high-contrast": "for tired eyes and projectors",
+    "ansi": "the terminal's own sixteen colours",
+    "plain": "no colours",
+}
+
+
+@command("#approve", "on | smart | edits | off", choices=lambda desk: MEANINGS, other_names=("/approve",))
+def approve(desk: Desk, rest: str) -> None:
+    """show or set which tool calls you are asked about"""
+    if rest:
+        desk.questions.word = parse_approval(rest)
+    word = parse_approval(desk.questions.word)
+    desk.say(f"approvals: {word} ({MEANINGS[word]})")
 
 
 @command("/quit", other_names=("/exit", "/q"))
-def quit(desk: Desk, rest: str) -> None:
+def leave(desk: Desk, rest: str) -> None:
     """leave; so do Ctrl+Q, and Ctrl+C twice"""
     desk.leave()

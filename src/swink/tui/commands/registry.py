@@ -12,18 +12,32 @@ from swink.errors import MisuseError
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from swink.assistant.settings import UserSettings
+    from swink.assistant.workshop import Workshop
+    from swink.tui.approval import Questions
     from swink.tui.conductor import Conductor
     from swink.tui.editor import Editor
+    from swink.tui.look import Look
+    from swink.tui.view import TranscriptView
 
 
 class Desk(Protocol):
     """What a command may use."""
 
     conductor: "Conductor"
+    questions: "Questions"
+    workshop: "Workshop | None"
+    settings: "UserSettings | None"
+    look: "Look"
 
     @property
     def editor(self) -> "Editor":
         """Where the user writes."""
+        ...
+
+    @property
+    def view(self) -> "TranscriptView":
+        """The conversation."""
         ...
 
     def say(self, text: str, kind: str = "notice") -> None:
@@ -32,6 +46,10 @@ class Desk(Protocol):
 
     async def ask(self, screen: "Screen[Any]") -> Any:
         """Show a screen until it is left; what it was left with."""
+        ...
+
+    def use_look(self, name: str) -> None:
+        """Show everything in another look."""
         ...
 
     def leave(self, code: int = 0) -> None:

@@ -31,6 +31,19 @@ class Editor(TextArea):
     def __init__(self) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=False)
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is written."""
+        return not self.text.strip()
+
+    def put_back(self, text: str) -> None:
+        """Put a text before what is written."""
+        self.text = f"{text}\n{self.text}" if self.text else text
+
+    def clear_to_history(self) -> None:
+        """Clear it; the history gives it back."""
+        self.clear()
+
     async def _on_key(self, event: events.Key) -> None:
         match event.key:
             case "enter":

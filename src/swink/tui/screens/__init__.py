@@ -1,0 +1,1 @@
+"""Screens that cover the conversation for a while."""

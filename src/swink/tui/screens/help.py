@@ -1,0 +1,73 @@
+"""The help: keys and commands, made from the tables that the program works with."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from swink.tui.commands import COMMANDS
+from swink.tui.editor.keys import EDITOR_KEYS
+from swink.tui.keys import KEYS
+
+_WIDTH = 20
+
+
+class Help(ModalScreen[None]):
+    """Keys and commands; any of its keys leaves."""
+
+    CSS = """
+    Help { align: center middle; background: $background 60%; }
+    Help > VerticalScroll { width: 90%; max-width: 100; height: 90%; border: round $primary;
+        background: $surface; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f1,question_mark", "dismiss(None)", "leave")]
+
+    def compose(self) -> ComposeResult:
+        """One text in a box that scrolls."""
+        with VerticalScroll() as box:
+            box.border_title = "help (Esc leaves)"
+            yield Static(help_text())
+
+    def on_mount(self) -> None:
+        """Let the arrow keys scroll."""
+        self.query_one(VerticalScroll).focus()
+
+
+def help_text() -> Text:
+    """Keys by what they are for, then commands."""
+    text = Text()
+    for title, rows in sections():
+        text.append(f"{title}\n", "bold underline")
+        for name, help in rows:
+            text.append(f"  {name:{_WIDTH}} ", "bold")
+            text.append(f"{help}\n")
+        text.append("\n")
+    return text
+
+
+def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """What the help consists of: titles, and rows of a key or command and what it does."""
+    keys = [(key.group, key_name(key.keys), key.help) for key in KEYS]
+    keys += [("the editor", name, help) for name, help in EDITOR_KEYS]
+    order = list(dict.fromkeys(group for group, _, _ in keys))
+    keys.sort(key=lambda row: order.index(row[0]))
+    for group, rows in groupby(keys, key=lambda row: row[0]):
+        yield f"Keys: {group}", [(name, help) for _, name, help in rows]
+    yield "Commands", [(f"{each.name} {each.usage}".strip(), each.help) for each in COMMANDS.values()]
+
+
+def key_name(keys: str) -> str:
+    """How people write keys: "ctrl+c" is Ctrl+C."""
+    names = {"question_mark": "?", "pageup": "PgUp", "pagedown": "PgDn", "left": "←", "right": "→"}
+    return ", ".join(
+        "+".join(
+            names.get(part, part.capitalize() if len(part) > 1 else part.upper()) for part in key.split("+")
+        )
+        for key in keys.split(",")
+    )
