@@ -43,6 +43,7 @@ from swink import (
 from swink.events import (
     AgentEnd,
     ContextCompacted,
+    CustomEvent,
     MessageDiscarded,
     MessageEnd,
     MessageUpdate,
@@ -55,6 +56,7 @@ from swink.policy import NudgeReasoningOnly
 from swink.stream import (
     Done,
     Error,
+    PromptProgress,
     Start,
     TextDelta,
     TextEnd,
@@ -124,6 +126,14 @@ async def test_events_of_a_tool_turn_come_in_lifecycle_order():
         ToolCallDelta(0, '{"text":"x"}'),
     ]
     assert [event.reason for event in seen.of(TurnEnd)] == ["tools_executed", "complete"]
+
+
+async def test_how_much_of_the_prompt_was_read_is_told_before_the_reply():
+    agent, _, seen = make([[PromptProgress(16, 20), PromptProgress(20, 20), "Hello"]])
+    assert (await agent.run("hi")).text == "Hello"
+    assert seen.names[4:8] == ["MessageStart", "CustomEvent", "CustomEvent", "MessageUpdate"]
+    assert seen.of(CustomEvent)[0] == CustomEvent("prompt_progress", {"done": 16, "total": 20})
+    seen.check()
 
 
 async def test_the_context_is_transformed_before_it_is_converted_on_every_turn():

@@ -15,6 +15,7 @@ from swink.stream import (
     BlockWriter,
     Done,
     Error,
+    PromptProgress,
     Start,
     StreamOptions,
     TextDelta,
@@ -224,6 +225,12 @@ def test_deltas_and_ends_hit_an_open_block_of_their_own_type(begin, end, event):
     else:
         assert violation(Start(), begin, event) == what, "the block is of another type"
     assert violation(Start(), event) == what, "there is no block"
+
+
+@pytest.mark.parametrize(("done", "total"), [(-1, 2), (3, 2), ("1", 2), (True, 2), (1, None)])
+def test_progress_that_cannot_be_is_named(done, total):
+    said = violation(Start(), PromptProgress(done, total))
+    assert said == f"prompt_progress of {done!r} of {total!r} tokens"
 
 
 @pytest.mark.parametrize("terminal", [Done(), Done("length"), Error("x", "network")])

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from swink import Agent, ExponentialBackoff, ToolCall, tool
+from swink.engine.watch import Watch
 from swink.stream import (
+    Assembly,
     Done,
+    PromptProgress,
     Start,
     StreamOptions,
     TextDelta,
@@ -223,7 +226,9 @@ async def test_the_context_of_a_finished_run_is_not_kept_by_any_timer(options: d
 
 
 @pytest.mark.parametrize(
-    "event", [TextDelta(0, ""), ThinkingDelta(1, ""), ToolCallDelta(2, "")], ids=["text", "thinking", "call"]
+    "event",
+    [TextDelta(0, ""), ThinkingDelta(1, ""), ToolCallDelta(2, ""), PromptProgress(1, 2)],
+    ids=["text", "thinking", "call", "prompt"],
 )
 async def test_an_event_without_content_does_not_feed_the_watchdog(event: Any) -> None:
     async def empty(*call: Any) -> Any:
@@ -253,3 +258,22 @@ async def test_blocks_that_open_and_close_empty_do_not_feed_the_watchdog() -> No
     async with asyncio.timeout(60):
         result = await agent.run("go")
     assert "no content" in (result.error or "")
+
+
+async def test_a_prompt_of_which_more_is_read_is_not_stuck():
+    watch = Watch(asyncio.get_running_loop(), lambda: None)
+    reading = watch.task = asyncio.ensure_future(asyncio.Event().wait())
+    assembly, now = Assembly(), asyncio.get_running_loop().time()
+    watch.begin(assembly, Timeout(idle=10, first=10))
+    assembly.feed(Start())
+    for done in range(1, 10):
+        assembly.feed(PromptProgress(done, 10))
+        now += 9
+        watch.look(now)
+    assert reading.cancelling() == 0
+    assembly.feed(PromptProgress(9, 10))
+    watch.look(now + 11)
+    assert reading.cancelling() == 1
+    watch.end()
+    reading.cancel()
+    await asyncio.wait([reading])

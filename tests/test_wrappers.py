@@ -11,7 +11,7 @@ from swink import Agent, AuthError, CacheMiss, ExponentialBackoff, NetworkError,
 from swink.errors import InvalidInput
 from swink.events import MessageUpdate
 from swink.messages import Cost, ModelSpec, Price, Usage
-from swink.stream import Done, Error, Start, UsageUpdate
+from swink.stream import Done, Error, PromptProgress, Start, UsageUpdate
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.wrappers import cached, fallback, rate_limited, recorded, replayed
 
@@ -29,7 +29,8 @@ def agent_on(stream_fn: Any, **options: Any) -> Agent:
 
 
 async def test_fallback_asks_the_next_after_a_retryable_failure_without_content():
-    for failure in (NetworkError("down"), [Start(), Error("overloaded", "network")]):
+    read = PromptProgress(1, 2)
+    for failure in (NetworkError("down"), [Start(), read, Error("overloaded", "network")]):
         second = ScriptedModel(["from the second"])
         result = await agent_on(fallback(ScriptedModel([failure]), second)).run("hi")
         assert result.text == "from the second"

@@ -6,6 +6,7 @@ AgentStart
 ├── TurnStart
 │   ├── MessageStart("assistant")
 │   │   ├── MessageUpdate*                           live deltas; ToolCallStart before those of a call
+│   │   ├── CustomEvent("prompt_progress")*          a model that takes a while to read says how far it is
 │   │   ├── RetryScheduled* ModelFallback*           MessageDiscarded first, if deltas had been shown
 │   │   └── ContextCompacted*                        overflow recovery
 │   ├── MessageEnd
@@ -195,6 +196,9 @@ class CustomEvent(Struct, frozen=True, tag="custom_event", tag_field="type"):
     name: str
     data: Any = field(default=None)
 
+
+PROMPT_PROGRESS = "prompt_progress"
+"""The name of the event that tells how many tokens of the prompt, `done` of `total`, a model has read."""
 
 AgentEvent = (
     AgentStart

@@ -6,7 +6,7 @@ from typing import Any
 from swink.local.calls import CallParser
 from swink.local.chunks import ChunkDecoder
 from swink.messages import AssistantMessage, ModelSpec
-from swink.stream import Done, Error, Start, TextEnd, ThinkingStart, accumulate
+from swink.stream import Done, Error, PromptProgress, Start, TextEnd, ThinkingStart, accumulate
 
 SPEC = ModelSpec("local", "test")
 
@@ -37,6 +37,13 @@ async def test_a_call_that_the_length_cut_off_is_incomplete():
         assert isinstance(events[-1], Done)
         assert events[-1].stop_reason == "length"
         assert [(call.name, call.partial_json is None) for call in message.tool_calls] == [("weather", False)]
+
+
+async def test_progress_of_the_prompt_comes_before_the_reply():
+    read = {**chunk(role="assistant", content=None), "prompt_progress": {"processed": 16, "total": 20}}
+    message, events = await decoded(ChunkDecoder(), read, chunk(content="Paris"), chunk("stop"))
+    assert events[1] == PromptProgress(16, 20)
+    assert message.text == "Paris"
 
 
 async def test_an_error_in_the_middle_closes_what_is_open():

@@ -42,6 +42,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamOptions,
     TextDelta,
@@ -59,6 +60,7 @@ MODEL = ModelSpec("scripted", "one")
 TOKEN = "a-token-for-tests"
 EVERYTHING = [
     Start(),
+    PromptProgress(16, 20),
     ThinkingStart(0),
     ThinkingDelta(0, "hm … "),
     ThinkingEnd(0, "sig/na+ture=="),

@@ -21,13 +21,13 @@ from swink.errors import (
     error_for,
     said,
 )
-from swink.events import MessageUpdate, ModelFallback, RetryScheduled
+from swink.events import PROMPT_PROGRESS, CustomEvent, MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import Message, ModelSpec
 from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.redact.held import hold
 from swink.retry import wait_before
-from swink.stream import Assembly, Error, StreamFn, StreamOptions, Timeout
+from swink.stream import Assembly, Error, PromptProgress, StreamFn, StreamOptions, Timeout
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
@@ -116,6 +116,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
                 if assembly.feed(event):
                     delta: Any = event
                     ledger.emit(MessageUpdate(delta))
+                elif type(event) is PromptProgress:
+                    ledger.emit(CustomEvent(PROMPT_PROGRESS, {"done": event.done, "total": event.total}))
         finally:
             await close(stream)
     except (asyncio.CancelledError, TimeoutError) as error:

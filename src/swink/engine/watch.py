@@ -17,10 +17,10 @@ PATIENCE, AGAIN = 3, 1.0
 class Watch:
     """Cancels a run's task when a reply brings no content for too long.
 
-    What counts is events, so a provider's pings cannot hold a stream open. The watch looks now and then
-    instead of being called for every delta. A stream function that does not end after its terminal event is
-    cancelled too; one that goes on when it is cancelled is cancelled again, and in the end `abandon` is
-    called.
+    What counts is content, and before it that more of the prompt was read; a provider's pings cannot hold a
+    stream open. The watch looks now and then instead of being called for every delta. A stream function that
+    does not end after its terminal event is cancelled too; one that goes on when it is cancelled is cancelled
+    again, and in the end `abandon` is called.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
@@ -64,8 +64,9 @@ class Watch:
     def look(self, now: float) -> float:
         """Cancel the reply if it is stuck; when to look again."""
         size, line = self._assembly.size, self._line
-        if size + line.passed != self._seen or line.waiting:
-            self._seen, self._idle_since = size + line.passed, now
+        seen = size + line.passed + self._assembly.prompt_read
+        if seen != self._seen or line.waiting:
+            self._seen, self._idle_since = seen, now
         limit = self._limits.idle if size else self._limits.first
         if not self._fired and self._assembly.terminal is None and now - self._idle_since < limit:
             return now + self._every

@@ -28,6 +28,7 @@ from swink.stream import (
     AssistantMessageEvent,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamOptions,
     Timeout,
@@ -166,7 +167,13 @@ class _Exchange:
         usage, violations = Usage(), list[str]()
         for attempt in (request, {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}):
             reply = ChunkDecoder(CallParser(), usage)
-            events = [event async for event in self.reply(attempt, reply)]
+            events: list[AssistantMessageEvent] = []
+            async with aclosing(self.reply(attempt, reply)) as arriving:
+                async for event in arriving:
+                    if isinstance(event, PromptProgress):
+                        yield event
+                    else:
+                        events.append(event)
             violations = _violations(reply, shapes)
             if not violations:
                 for event in events:

@@ -50,6 +50,11 @@ class ChunkDecoder:
         if "error" in chunk:
             self._error = _error_of(chunk["error"], self.usage)
             return []
+        match chunk.get("prompt_progress"):
+            case {"processed": int() as done, "total": int() as total}:
+                self._writer.read(min(done, total), total)
+            case _:
+                pass
         if "usage" in chunk:
             self._writer.report(self._spent + _usage_of(chunk["usage"]), Cost())
         for choice in chunk.get("choices", ()):

@@ -20,6 +20,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamOptions,
     TextDelta,
@@ -145,6 +146,8 @@ class _Decoder:
                 reply.finish(event)
             case UsageUpdate(usage, cost):
                 reply.report(usage, cost)
+            case PromptProgress(done, total):
+                reply.read(done, total)
             case Start():
                 pass
 

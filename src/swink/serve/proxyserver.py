@@ -29,6 +29,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamFn,
     StreamOptions,
@@ -246,7 +247,7 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
             if not started and not isinstance(event, Start):
                 yield Start()
             started = True
-            if isinstance(event, UsageUpdate) and job.version == 1:
+            if isinstance(event, UsageUpdate | PromptProgress) and job.version == 1:
                 continue  # version 1 has no such event
             if isinstance(event, Error):
                 event = msgspec.structs.replace(event, message=redact_text(event.message))

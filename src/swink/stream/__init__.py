@@ -9,6 +9,7 @@ from swink.stream.protocol import Delta as Delta
 from swink.stream.protocol import Done as Done
 from swink.stream.protocol import Error as Error
 from swink.stream.protocol import LlmContext as LlmContext
+from swink.stream.protocol import PromptProgress as PromptProgress
 from swink.stream.protocol import Start as Start
 from swink.stream.protocol import StreamFn as StreamFn
 from swink.stream.protocol import StreamOptions as StreamOptions

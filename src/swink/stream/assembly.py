@@ -26,6 +26,7 @@ from swink.stream.protocol import (
     Delta,
     Done,
     Error,
+    PromptProgress,
     Start,
     TextDelta,
     TextEnd,
@@ -61,12 +62,14 @@ class Assembly:
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = ("_blocks", "_open", "_started", "began", "report", "terminal")
+    __slots__ = ("_blocks", "_open", "_started", "began", "prompt_read", "report", "terminal")
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
         self._started = False
+        self.prompt_read = 0
+        """Tokens of the prompt that the model has read, as far as it says so."""
         self.report: UsageUpdate | None = None
         self.terminal: Done | Error | None = None
         self.began = time.time()
@@ -178,6 +181,13 @@ class Assembly:
         if not isinstance(event, TextEnd):
             block.end = event
 
+    def _read(self, event: PromptProgress) -> None:
+        if not self._started:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        if type(event.done) is not int or type(event.total) is not int or not 0 <= event.done <= event.total:
+            raise StreamError(f"stream protocol: {_name(event)} of {event.done!r} of {event.total!r} tokens")
+        self.prompt_read = max(self.prompt_read, event.done)
+
     def _report(self, event: UsageUpdate) -> None:
         if not self._started:
             raise StreamError(f"stream protocol: {_name(event)} before start")
@@ -209,6 +219,7 @@ class Assembly:
         TextEnd: _close_block,
         ThinkingEnd: _close_block,
         ToolCallEnd: _close_block,
+        PromptProgress: _read,
         UsageUpdate: _report,
         Done: _terminate,
         Error: _terminate,

@@ -1,7 +1,8 @@
 """What models say: the events of one reply, and how a model is asked for it.
 
     Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
-          | ToolCallStart ToolCallDelta* ToolCallEnd | UsageUpdate )*  then exactly one of  Done | Error
+          | ToolCallStart ToolCallDelta* ToolCallEnd | PromptProgress | UsageUpdate )*
+    then exactly one of  Done | Error
 
 A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error`
 blocks may still be open; anywhere else an open block is a violation.
@@ -88,6 +89,13 @@ class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field=
     signature: str | None = None
 
 
+class PromptProgress(Struct, frozen=True, gc=False, tag="prompt_progress", tag_field="type"):
+    """How much of the prompt the model has read, in tokens, where that takes a while."""
+
+    done: int
+    total: int
+
+
 UNREPORTED = Usage(unknown=True)
 """The usage of a reply whose provider has said nothing about it."""
 
@@ -143,6 +151,7 @@ AssistantMessageEvent = (
     | ToolCallStart
     | ToolCallDelta
     | ToolCallEnd
+    | PromptProgress
     | UsageUpdate
     | Done
     | Error

@@ -1,8 +1,8 @@
 """One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
 
-Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `report`
-and `done`; the writer holds the stream events until they are taken. So every reply ends in the same way: open
-blocks close in index order, then comes one terminal.
+Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `read`,
+`report` and `done`; the writer holds the stream events until they are taken. So every reply ends in the same
+way: open blocks close in index order, then comes one terminal.
 """
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from swink.stream.protocol import (
     Delta,
     Done,
     Error,
+    PromptProgress,
     TextDelta,
     TextEnd,
     TextStart,
@@ -143,6 +144,10 @@ class BlockWriter:
         if usage != self.usage or cost != self.cost:
             self.usage, self.cost = usage, self.cost if cost is None else cost
             self._pending.append(UsageUpdate(usage, self.cost))
+
+    def read(self, done: int, total: int) -> None:
+        """How many tokens of the prompt the model has read."""
+        self._pending.append(PromptProgress(done, total))
 
     def settle(self) -> None:
         """The provider has ended the reply, one way or another: what it reported, if anything, is final."""

@@ -17,6 +17,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamOptions,
     TextDelta,
@@ -103,7 +104,7 @@ def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent
             case Done() | Error():
                 writer.finish(piece)
                 break
-            case Pause() | BaseException():
+            case PromptProgress() | Pause() | BaseException():
                 yield piece
             case _:
                 raise InvalidInput(

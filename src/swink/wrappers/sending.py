@@ -16,6 +16,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    PromptProgress,
     Start,
     StreamFn,
     StreamOptions,
@@ -52,7 +53,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                             if failure.retryable:
                                 attempt.feed(event)
                                 break
-                        if not chosen and isinstance(event, Start | UsageUpdate):
+                        if not chosen and isinstance(event, Start | PromptProgress | UsageUpdate):
                             attempt.feed(event)
                         else:
                             chosen = True  # it answers
