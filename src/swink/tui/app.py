@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.message import Message
 from textual.screen import Screen
 
 from swink.assistant.settings import UserSettings
@@ -32,6 +33,10 @@ from swink.tui.view import TranscriptView
 
 _TWICE = 2.0
 """Seconds within which a key counts as pressed twice."""
+
+
+class Changed(Message):
+    """There is something new to show."""
 
 
 class SwinkApp(App[int]):
@@ -60,7 +65,8 @@ class SwinkApp(App[int]):
         self._pressed: tuple[str, float] = ("", float("-inf"))
         self._hint = ""
         self._is_leaving = False
-        self._bridge = Bridge(self._show_changes)
+        # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
+        self._bridge = Bridge(lambda: self.post_message(Changed()))
 
     def compose(self) -> ComposeResult:
         """The conversation, what waits for an answer, the editor, the status bar."""
@@ -214,7 +220,8 @@ class SwinkApp(App[int]):
     def _run_ended(self, activity: Activity) -> None:
         """A run has ended."""
 
-    def _show_changes(self) -> None:
+    def on_changed(self) -> None:
+        """Show what changed."""
         if self._is_leaving:
             return
         transcript = self.conductor.transcript
@@ -225,6 +232,7 @@ class SwinkApp(App[int]):
         self.view.take(changes)
         self.query_one(ApprovalPanel).update_questions()
         self._tick()
+        self._bridge.flushed()
 
     def _tick(self) -> None:
         if self._hint and self.conductor.clock() - self._pressed[1] > _TWICE:

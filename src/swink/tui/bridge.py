@@ -7,20 +7,31 @@ INTERVAL = 0.05
 
 
 class Bridge:
-    """Calls `flush` soon after a `touch`; touches in between cost nothing."""
+    """Calls `flush` soon after a `touch`; what is touched before `flushed` is called waits for the next one.
 
-    def __init__(self, flush: Callable[[], None], interval: float = INTERVAL) -> None:
+    So a slow screen is told less often, and keys are read in between.
+    """
+
+    def __init__(self, flush: Callable[[], object], interval: float = INTERVAL) -> None:
         self._flush = flush
         self._interval = interval
         self._last = float("-inf")
         self._scheduled: asyncio.TimerHandle | None = None
-        self._is_closed = False
+        self._is_touched = self._is_flushing = self._is_closed = False
 
     def touch(self) -> None:
         """Something changed."""
-        if self._scheduled is None and not self._is_closed:
+        self._is_touched = True
+        if self._scheduled is None and not self._is_flushing and not self._is_closed:
             loop = asyncio.get_running_loop()
             self._scheduled = loop.call_at(max(loop.time(), self._last + self._interval), self._run)
+
+    def flushed(self) -> None:
+        """What had changed is on the screen."""
+        self._last = asyncio.get_running_loop().time()
+        self._is_flushing = False
+        if self._is_touched:
+            self.touch()
 
     def close(self) -> None:
         """Flush no more."""
@@ -31,8 +42,5 @@ class Bridge:
 
     def _run(self) -> None:
         self._scheduled = None
-        try:
-            self._flush()
-        finally:
-            # From the end of the flush: a slow screen is told less often, and keys are read in between.
-            self._last = asyncio.get_running_loop().time()
+        self._is_touched, self._is_flushing = False, True
+        self._flush()

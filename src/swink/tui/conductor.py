@@ -128,8 +128,8 @@ class Conductor:
 
     async def wait(self) -> None:
         """Return once no run goes on."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        while (task := self._task) is not None:
+            await asyncio.wait([task])
 
     async def close(self) -> None:
         """End the run and wait until all is saved."""
@@ -173,29 +173,23 @@ class Conductor:
     def _begin(self, input: Input | None) -> None:
         self.activity = Activity("running", since=self.clock())
         self._task = asyncio.create_task(self._run(input), name="swink-run")
-        self._task.add_done_callback(self._end)
         self.changed()
 
     async def _run(self, input: Input | None) -> None:
-        agent = self.agent
+        state: State = "aborted"
         try:
-            result = await agent.run(input)
+            state = _state_of(await self.agent.run(input))
         except AgentError as error:  # raised before the run began, or the session could not be written
             self.say(str(error), "error")
-            state: State = "error"
-        else:
-            state = _state_of(result)
-        self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
-
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._task = None
-        if task.cancelled():
-            self.activity = replace(self.activity, state="aborted")
-        elif (error := task.exception()) is not None:
+            state = "error"
+        except Exception as error:  # whatever it is: the user is told, and the conversation goes on
             self.say(f"this should not happen: {type(error).__name__}: {error}", "error")
-            self.activity = replace(self.activity, state="error")
-        self.ended(self.activity)
-        self.changed()
+            state = "error"
+        finally:
+            self._task = None
+            self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
+            self.ended(self.activity)
+            self.changed()
 
     def _take(self, event: AgentEvent) -> None:
         self.transcript.take(event)

@@ -1,0 +1,154 @@
+"""The conductor: what the user says reaches the agent, and what the agent does can be shown; without any screen."""
+
+import asyncio
+
+import pytest
+
+from swink import Agent, tool
+from swink.errors import MisuseError, NetworkError
+from swink.events import CustomEvent
+from swink.messages import ToolCall, Usage
+from swink.retry import ExponentialBackoff
+from swink.testing import ScriptedModel
+from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock
+from swink.tui.conductor import Conductor
+
+
+class Gate:
+    """A tool that runs until it is let go."""
+
+    def __init__(self) -> None:
+        self.started, self.open = asyncio.Event(), asyncio.Event()
+
+    def tool(self):
+        @tool
+        async def hold() -> str:
+            """Wait."""
+            self.started.set()
+            await self.open.wait()
+            return "held"
+
+        return hold
+
+
+def conductor_of(replies: list, **options) -> Conductor:
+    return Conductor(Agent("scripted:model", stream_fn=ScriptedModel(replies), **options))
+
+
+def texts(conductor: Conductor) -> list[str]:
+    return [
+        block.text for block in conductor.transcript.blocks if isinstance(block, PromptBlock | ReplyBlock)
+    ]
+
+
+async def test_a_prompt_begins_a_run_whose_end_is_told():
+    conductor = conductor_of(["Hello."])
+    ended = []
+    conductor.ended = ended.append
+    conductor.send("hi")
+    assert (conductor.is_running, conductor.activity.state) == (True, "running")
+    await conductor.wait()
+    assert (conductor.is_running, conductor.activity.state, conductor.activity.turn) == (False, "idle", 1)
+    assert texts(conductor) == ["hi", "Hello."]
+    assert [activity.state for activity in ended] == ["idle"]
+
+
+async def test_what_is_sent_while_it_works_steers_and_what_is_queued_waits_for_the_end():
+    gate = Gate()
+    conductor = conductor_of([ToolCall("1", "hold", {}), "Steered.", "Followed."], tools=[gate.tool()])
+    conductor.send("begin")
+    await gate.started.wait()
+    conductor.queue("later")
+    conductor.send("now")
+    assert [message.text for message in conductor.queued] == ["now", "later"]
+    gate.open.set()
+    await conductor.wait()
+    assert texts(conductor) == ["begin", "now", "Steered.", "later", "Followed."]
+    assert conductor.queued == ()
+
+
+async def test_an_abort_keeps_what_arrived_and_gives_the_queue_back():
+    gate = Gate()
+    conductor = conductor_of([["I begin. ", ToolCall("1", "hold", {})]], tools=[gate.tool()])
+    conductor.send("begin")
+    await gate.started.wait()
+    conductor.queue("later")
+    assert conductor.abort()
+    assert [message.text for message in conductor.take_back()] == ["later"]
+    await conductor.wait()
+    assert conductor.activity.state == "aborted"
+    assert texts(conductor)[:2] == ["begin", "I begin. "]
+    assert not conductor.abort()
+
+
+async def test_a_failed_run_is_an_error_that_is_shown():
+    conductor = conductor_of([NetworkError("no route")], retry=ExponentialBackoff(max_attempts=1))
+    conductor.send("hi")
+    await conductor.wait()
+    assert conductor.activity.state == "error"
+    notices = [str(block.notice) for block in conductor.transcript.blocks if isinstance(block, NoticeBlock)]
+    assert any("no route" in notice for notice in notices)
+
+
+async def test_a_run_that_cannot_begin_is_an_error_that_is_shown():
+    conductor = conductor_of([])
+    conductor.go_on()  # there is nothing to go on with
+    await conductor.wait()
+    assert conductor.activity.state == "error"
+    assert any(isinstance(block, NoticeBlock) for block in conductor.transcript.blocks)
+
+
+async def test_closing_while_a_tool_runs_ends_the_run():
+    gate = Gate()
+    conductor = conductor_of([ToolCall("1", "hold", {})], tools=[gate.tool()])
+    conductor.send("begin")
+    await gate.started.wait()
+    await conductor.close()
+    assert (conductor.is_running, conductor.activity.state) == (False, "aborted")
+
+
+async def test_another_agent_takes_over_with_its_own_transcript():
+    conductor = conductor_of(["One."])
+    conductor.send("hi")
+    await conductor.wait()
+    before = conductor.agent
+    conductor.adopt(Agent("scripted:model", stream_fn=ScriptedModel(["Two."])))
+    conductor.send("again")
+    await conductor.wait()
+    assert texts(conductor) == ["again", "Two."]
+    assert [message.role for message in before.messages] == ["user", "assistant"]
+
+
+async def test_what_is_read_of_a_prompt_and_when_a_retry_comes_is_known():
+    now = 10.0
+    conductor = Conductor(Agent("scripted:model", stream_fn=ScriptedModel([])), clock=lambda: now)
+    conductor._take(CustomEvent("prompt_progress", {"done": 30, "total": 120}))
+    assert conductor.activity.reading == (30, 120)
+    conductor._take(CustomEvent("prompt_progress", {"done": "x"}))
+    assert conductor.activity.reading == (30, 120)
+
+
+async def test_compacting_waits_for_nobody_to_work():
+    gate = Gate()
+    conductor = conductor_of([ToolCall("1", "hold", {})], tools=[gate.tool()])
+    conductor.send("begin")
+    await gate.started.wait()
+    with pytest.raises(MisuseError, match="at work"):
+        await conductor.compact()
+    await conductor.close()
+
+
+async def test_the_rate_is_that_of_the_last_reply_when_idle():
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 0.5
+        return now[0]
+
+    model = ScriptedModel(["a b c d"], usage=Usage(input=1, output=10))
+    conductor = Conductor(Agent("scripted:model", stream_fn=model), clock=clock)
+    assert conductor.rate is None
+    conductor.send("hi")
+    await conductor.wait()
+    assert conductor.rate is not None
+    assert 0 < conductor.rate <= 20
