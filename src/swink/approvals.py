@@ -2,6 +2,7 @@
 
 on      ask for every call                        approval_mode="enabled"
 smart   ask for the tools that require approval   approval_mode="smart"
+edits   as smart, without file edits              approval_mode="smart", and an `approve` that accepts them
 off     ask for none                              approval_mode="bypassed"
 deny    refuse what would ask                     approval_mode="smart", and an `approve` that rejects
 """
@@ -11,18 +12,20 @@ from typing import Literal, cast, get_args
 from swink.config import ApprovalMode
 from swink.errors import MisuseError
 
-ApprovalWord = Literal["on", "smart", "off", "deny"]
+ApprovalWord = Literal["on", "smart", "edits", "off", "deny"]
 
 APPROVAL_WORDS: tuple[str, ...] = get_args(ApprovalWord)
 MEANINGS: dict[ApprovalWord, str] = {
     "on": "ask for every call",
     "smart": "ask for tools that require approval",
+    "edits": "as smart, but edits of files in the workspace are not asked about",
     "off": "ask for none",
     "deny": "refuse what would ask",
 }
 MODES: dict[ApprovalWord, ApprovalMode] = {
     "on": "enabled",
     "smart": "smart",
+    "edits": "smart",
     "off": "bypassed",
     "deny": "smart",
 }
@@ -34,6 +37,7 @@ _OTHERS = {
     "bypassed": "off",
     "yes": "off",
     "no": "deny",
+    "accept-edits": "edits",
 }
 """Words of earlier versions, of the API and of habit."""
 

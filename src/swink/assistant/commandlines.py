@@ -1,0 +1,142 @@
+"""Lines for bash as a person judges them: what a prefix rule may be made of, and what can destroy something.
+
+Everything is judged by the parsed line. What the parser does not understand completely gets no rule and
+counts as destructive.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+
+from swink.tools.syntax import SimpleCommand, read_commands
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+RUNS_OTHERS = _words(
+    "sudo doas su env xargs parallel sh bash dash zsh ksh fish csh tcsh ash mksh busybox toybox eval exec"
+    " source . command builtin nohup nice ionice time timeout setsid stdbuf watch strace ltrace flock chroot"
+    " unshare nsenter ssh script expect trap coproc bwrap firejail systemd-run at batch crontab tmux screen"
+    " find fd setpriv runuser pkexec chrt taskset prlimit unbuffer entr npx uvx bunx pipx"
+)
+"""Programs that run the commands given to them."""
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy|node|nodejs|deno|bun|perl|ruby|php|lua|luajit|tclsh|Rscript|R|osascript|pwsh|java|jshell"
+    r"|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|gdb|sqlite3|psql|mysql|irb|ghci|scala|julia|octave|groovy)[\d.]*"
+)
+_DESTROYS = _words(
+    "rm rmdir unlink shred dd mkfs truncate wipefs mv cp ln chmod chown chgrp chattr setfacl kill pkill"
+    " killall reboot shutdown halt poweroff systemctl service mount umount fdisk parted crontab tee install"
+    " rsync iptables useradd userdel passwd"
+)
+_FETCHES = _words("curl wget scp sftp nc ncat socat telnet ftp aria2c http https")
+_WORKS_BY_FILE = _words("make gmake just task ninja cmake rake tox nox meson ant mvn gradle")
+"""Programs that take further targets and definitions: a rule for them names the whole command."""
+_DESTRUCTIVE_WORDS = {
+    "git": _words(
+        "push reset clean checkout restore rebase rm filter-branch filter-repo gc prune config remote"
+        " update-ref reflog switch stash branch tag worktree submodule credential send-email bisect"
+    ),
+    "docker": _words("rm rmi prune system volume run exec push kill stop compose container"),
+    "podman": _words("rm rmi prune system volume run exec push kill stop compose container"),
+    "kubectl": _words("delete apply exec drain replace patch scale run cp edit"),
+    "npm": _words("publish unpublish exec config login x"),
+    "yarn": _words("publish dlx exec config"),
+    "pnpm": _words("publish dlx exec config"),
+    "uv": _words("run publish tool"),
+    "poetry": _words("run publish shell config"),
+    "cargo": _words("publish yank owner run install"),
+    "go": _words("run generate install tool"),
+    "gh": _words("api repo secret release auth alias extension workflow"),
+    "terraform": _words("apply destroy import state taint"),
+    "apt": _words("remove purge autoremove"),
+    "apt-get": _words("remove purge autoremove"),
+    "brew": _words("uninstall remove"),
+    "aws": _words("s3 ec2 iam lambda"),
+}
+"""Of programs with commands of their own, those that destroy, publish or run others."""
+_UNQUOTED = re.compile(r"[\w./,:+@%^=-]+", re.A)
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
+
+
+def suggest_prefixes(line: str) -> list[str] | None:
+    """A pattern for each command of the line; None where a rule would open too much."""
+    commands = read_commands(line)
+    if not commands:
+        return None
+    found: list[str] = []
+    for command in commands:
+        if is_move(command):
+            continue
+        pattern = _suggest(command)
+        if pattern is None:
+            return None
+        found.append(pattern)
+    return list(dict.fromkeys(found)) or None
+
+
+def is_destructive(line: str) -> bool:
+    """Whether a line can destroy or publish something, or is not understood, so that nobody can tell."""
+    commands = read_commands(line)
+    return not commands or any(_is_destructive(command) for command in commands)
+
+
+def is_move(command: SimpleCommand) -> bool:
+    """Whether a command only changes to a directory below: what a call's own `directory` may say as well."""
+    match [word.text for word in command.words]:
+        case ["cd", place]:
+            parts = place.split("/")
+            is_plain = not command.words[1].wild and not command.words[1].varies and not command.inputs
+            return is_plain and bool(place) and place[0] not in "-/~" and ".." not in parts
+        case _:
+            return False
+
+
+def runs_others(program: str) -> bool:
+    """Whether a program, by whatever path, runs a command or code that is given to it."""
+    name = os.path.basename(program)
+    return name in RUNS_OTHERS or _INTERPRETERS.fullmatch(name) is not None
+
+
+def _suggest(command: SimpleCommand) -> str | None:
+    words = [word.text for word in command.words]
+    if command.inputs or any(word.wild or word.varies for word in command.words[:3]):
+        return None
+    name = words[0]
+    if not _PLAIN.fullmatch(name) or runs_others(name) or name in _DESTROYS | _FETCHES:
+        return None
+    if name in _WORKS_BY_FILE:
+        return quote(words) if all(map(_PLAIN.fullmatch, words)) else None
+    if name in _DESTRUCTIVE_WORDS and (
+        len(words) == 1 or not _PLAIN.fullmatch(words[1]) or words[1] in _DESTRUCTIVE_WORDS[name]
+    ):
+        return None
+    taken = words[:1]
+    for word in words[1 : 3 if words[1:2] == ["run"] else 2]:
+        if not _PLAIN.fullmatch(word):
+            break
+        taken.append(word)
+    return " ".join([*taken, "*"])
+
+
+def _is_destructive(command: SimpleCommand) -> bool:
+    words = [word.text for word in command.words]
+    name = os.path.basename(words[0])
+    if runs_others(name) or name in _DESTROYS or command.words[0].wild:
+        return True
+    return bool(_DESTRUCTIVE_WORDS.get(name, frozenset[str]()).intersection(words[1:4])) or (
+        name in _FETCHES and any(word.startswith("-") for word in words[1:])
+    )
+
+
+def quote(words: Sequence[str]) -> str:
+    """Words as bash would read them back."""
+    return " ".join(
+        [word if re.fullmatch(r"[\w./,:+@%^=-]+", word, re.A) else _quoted(word) for word in words]
+    )
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"

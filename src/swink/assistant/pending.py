@@ -1,0 +1,107 @@
+"""Questions about tool calls: a list that a person answers one by one.
+
+Permissions.ask → Question joins `waiting` → somebody calls `answer` → the call runs or not
+                                           → the run ends: the question is withdrawn
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from swink.assistant.previews import Preview
+from swink.assistant.rulebook import Scope
+from swink.assistant.rules import Rule
+from swink.policy import ApprovalRequest
+
+
+class Once(Struct, frozen=True):
+    """Run it this time, with other arguments if given; the note is for the model."""
+
+    arguments: dict[str, Any] | None = None
+    note: str = ""
+
+
+class Always(Struct, frozen=True):
+    """Run it now and for the rest of the session: the tool, or of bash this very command."""
+
+
+class ByRule(Struct, frozen=True):
+    """Run it and save rules for the calls to come."""
+
+    rules: tuple[Rule, ...]
+    scope: Scope = "project"
+
+
+class Refuse(Struct, frozen=True):
+    """Do not run it; the reason is for the model."""
+
+    reason: str = ""
+
+
+class Reconsider(Struct, frozen=True):
+    """Something else has decided meanwhile: a rule, or another mode."""
+
+
+Reply = Once | Always | ByRule | Refuse | Reconsider
+
+
+class Question:
+    """A call that waits for a person, and what it would do."""
+
+    def __init__(
+        self,
+        request: ApprovalRequest,
+        *,
+        preview: Preview | None = None,
+        is_destructive: bool = False,
+        always: str = "",
+        suggested: tuple[Rule, ...] = (),
+        notice: str = "",
+    ) -> None:
+        self.request = request
+        self.preview = preview
+        self.is_destructive = is_destructive
+        self.always = always
+        """What `Always` covers, in words."""
+        self.suggested = suggested
+        """The rules that `ByRule` would save; empty where none is advisable."""
+        self.notice = notice
+        """Why it is asked again."""
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+
+class Questions:
+    """What waits for an answer, in the order it came."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self.changed = changed
+        self._waiting: list[Question] = []
+
+    @property
+    def waiting(self) -> tuple[Question, ...]:
+        """The questions that nobody has answered; the first is the one to show."""
+        return tuple(self._waiting)
+
+    async def ask(self, question: Question) -> Reply:
+        """Wait for the answer; if whoever asks is cancelled, the question is withdrawn."""
+        self._waiting.append(question)
+        self.changed()
+        try:
+            return await question.reply
+        finally:
+            self._remove(question)
+
+    def answer(self, question: Question, reply: Reply) -> bool:
+        """Answer a question once; False if it has been answered or withdrawn."""
+        if question not in self._waiting or question.reply.done():
+            return False
+        question.reply.set_result(reply)
+        self._remove(question)
+        return True
+
+    def _remove(self, question: Question) -> None:
+        if question in self._waiting:
+            self._waiting.remove(question)
+            self.changed()

@@ -1,0 +1,325 @@
+"""Permissions: the approval callback of an agent that a person works with.
+
+deny rules → what the person trusts for this session → saved rules → the mode → a question
+
+The first that speaks of a call decides it, and `why` keeps the reason. With `approval_mode="enabled"` every
+call is put to it.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from swink.approvals import MEANINGS, ApprovalWord
+from swink.assistant.calls import json_line
+from swink.assistant.commandlines import is_destructive, suggest_prefixes
+from swink.assistant.pending import Always, ByRule, Once, Question, Questions, Reconsider, Refuse, Reply
+from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, preview
+from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
+from swink.assistant.rules import BASH, Call, Rule
+from swink.policy import Answer, ApprovalRequest, Approved, Rejected
+from swink.threads import in_thread
+from swink.tools.view import is_beneath
+from swink.tools.workspace import Workspace
+
+log = logging.getLogger("swink.approval")
+
+MOST_DECISIONS = 1_000
+_LONGEST_PATH = 4_096
+_SUMMARY = 200
+_ASKED_ABOUT = frozenset({
+    ".git", ".hg", ".svn", ".vscode", ".idea", ".husky", ".swink", ".claude", ".codex", ".mcp.json", ".envrc",
+    ".pre-commit-config.yaml", ".gitmodules", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc",
+    ".zprofile", ".zshenv",
+})  # fmt: skip
+"""Files and directories whose content other programs run: `edits` asks about them too."""
+
+
+class Decision(Struct, frozen=True):
+    """What was decided about a call, and why."""
+
+    call_id: str
+    name: str
+    call: str
+    """The call in one line, for people."""
+    allowed: bool
+    why: str
+    at: float
+    """Seconds since 1970."""
+    rules: tuple[SavedRule, ...] = ()
+
+
+class Trust(Struct, frozen=True):
+    """What a person always allows in this session: a tool, or of a tool one command in one directory."""
+
+    tool: str
+    command: str | None = None
+    directory: str | None = None
+
+    def __str__(self) -> str:
+        return self.tool if self.command is None else f"{self.tool}: {self.command}"
+
+
+class Permissions:
+    """Decides about every call, and asks a person where nothing else decides.
+
+    `servers` says which MCP server a tool belongs to; `ask` puts a question to the person, and
+    `tell` shows them what went wrong.
+    """
+
+    def __init__(
+        self,
+        word: ApprovalWord = "smart",
+        *,
+        workspace: Workspace | None = None,
+        rules: RuleBook | None = None,
+        servers: Mapping[str, str] | None = None,
+        ask: Callable[[Question], Awaitable[Reply]] | None = None,
+        tell: Callable[[str], None] = log.warning,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.workspace = workspace
+        self.rules = rules or RuleBook(None if workspace is None else workspace.root)
+        self.servers: Mapping[str, str] = servers or {}
+        self.questions = Questions()
+        self.tell = tell
+        self.trusted: dict[Trust, None] = {}
+        self._word: ApprovalWord = word
+        self._ask = ask or self.questions.ask
+        self._clock = clock
+        self._decisions: OrderedDict[str, Decision] = OrderedDict()
+
+    @property
+    def word(self) -> ApprovalWord:
+        """When to ask; a change holds for questions that wait, too."""
+        return self._word
+
+    @word.setter
+    def word(self, word: ApprovalWord) -> None:
+        self._word = word
+        self.reconsider()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided, the newest first."""
+        return list(reversed(self._decisions.values()))
+
+    @property
+    def waiting(self) -> tuple[Question, ...]:
+        """The questions that wait for the person."""
+        return self.questions.waiting
+
+    @property
+    def changed(self) -> Callable[[], None]:
+        """Called when a question has come or gone."""
+        return self.questions.changed
+
+    @changed.setter
+    def changed(self, changed: Callable[[], None]) -> None:
+        self.questions.changed = changed
+
+    def why(self, call_id: str) -> Decision | None:
+        """What was decided about a call."""
+        return self._decisions.get(call_id)
+
+    def forget(self, trust: Trust) -> None:
+        """Ask again about what was always allowed in this session."""
+        self.trusted.pop(trust, None)
+
+    def reconsider(self) -> None:
+        """Answer the waiting questions that rules, trust or the mode have decided meanwhile."""
+        for question in self.questions.waiting:
+            if self._decide(question.request, self._call(question.request)) is not None:
+                self.questions.answer(question, Reconsider())
+
+    async def __call__(self, request: ApprovalRequest) -> Answer:
+        """The answer for one call."""
+        notice = ""
+        while True:
+            decision = self._decide(request, self._call(request))
+            if decision is not None:
+                self._keep(decision)
+                return True if decision.allowed else Rejected(decision.why)
+            question = await self._question(request, notice)
+            reply = await self._ask(question)
+            if isinstance(reply, Reconsider):
+                continue
+            if not isinstance(reply, Refuse) and await self._has_changed(question):
+                notice = "The file has changed since you were asked. This is the change as it would be now."
+                continue
+            return await self._take(request, reply)
+
+    def _call(self, request: ApprovalRequest) -> Call:
+        path = request.arguments.get("path")
+        inside = self._inside(path) if isinstance(path, str) else None
+        return Call(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
+
+    def _inside(self, path: str) -> str | None:
+        """The path relative to the workspace, links resolved; None outside."""
+        if self.workspace is None or len(path) > _LONGEST_PATH or "\0" in path:
+            return None
+        root = str(self.workspace.root)
+        found = os.path.realpath(os.path.join(root, path))
+        return os.path.relpath(found, root) if is_beneath(found, root) else None
+
+    def _decide(self, request: ApprovalRequest, call: Call) -> Decision | None:
+        """What rules, trust and the mode say; None if they leave it to the person."""
+        if (denial := self.rules.denies(call)) is not None:
+            return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
+        if (trust := trust_of(request)) in self.trusted or Trust(request.name) in self.trusted:
+            what = "this command" if trust.command is not None else request.name
+            return self._decision(request, True, f"you always allow {what} in this session")
+        if saved := self.rules.allows(call):
+            names = ", ".join(str(one.rule) for one in saved)
+            scopes = " and ".join(sorted({_SCOPES[one.scope] for one in saved}))
+            return self._decision(request, True, f"your rule {names} ({scopes})", saved)
+        return self._by_mode(request, call)
+
+    def _by_mode(self, request: ApprovalRequest, call: Call) -> Decision | None:
+        word = self.word
+        match word:
+            case "off":
+                return self._decision(request, True, f"mode off: {MEANINGS['off']}")
+            case "on":
+                return None
+            case _ if not request.requires_approval:
+                return self._decision(request, True, f"mode {word}: this needs no approval")
+            case "edits" if request.name in FILE_TOOLS and call.path is not None and _is_ordinary(call.path):
+                return self._decision(request, True, "mode edits: the file is in the workspace")
+            case "deny":
+                return self._decision(request, False, "the user allows no call that needs approval")
+            case _:
+                return None
+
+    async def _question(self, request: ApprovalRequest, notice: str) -> Question:
+        found = await in_thread(self._preview, request) if request.name in FILE_TOOLS else None
+        trust = trust_of(request)
+        return Question(
+            request,
+            preview=found,
+            is_destructive=_destroys(request),
+            always="this command, exactly as it is" if trust.command else f"every call of {request.name}",
+            suggested=self.suggest(request),
+            notice=notice,
+        )
+
+    def _preview(self, request: ApprovalRequest) -> Preview | None:
+        if self.workspace is None:
+            return None
+        return preview(self.workspace, request.name, request.arguments)
+
+    def suggest(self, request: ApprovalRequest) -> tuple[Rule, ...]:
+        """Rules that would allow this call and its like; none where that would open too much."""
+        call = self._call(request)
+        if request.name == BASH:
+            patterns = suggest_prefixes(call.command or "") or []
+            rules = [Rule(BASH, pattern) for pattern in patterns]
+            return tuple(rule for rule in rules if rule not in self.rules.rules)
+        if request.name in FILE_TOOLS:
+            if call.path is None or not _is_ordinary(call.path) or request.name == DELETE:
+                return ()
+            above = os.path.dirname(call.path)
+            return (
+                (Rule(request.name, f"{above}/**" if above else call.path),)
+                if call.path.isprintable()
+                else ()
+            )
+        return (Rule(request.name),)
+
+    async def _has_changed(self, question: Question) -> bool:
+        """Whether the file is another one than the person saw."""
+        found, path = question.preview, question.request.arguments.get("path")
+        if found is None or self.workspace is None or not isinstance(path, str):
+            return False
+        return await in_thread(file_state, self.workspace, path) != found.state
+
+    async def _take(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
+        match reply:
+            case Once(None, ""):
+                self._keep(self._decision(request, True, "you allowed it"))
+                return True
+            case Once(arguments, note):
+                changed = "you allowed it with other arguments" if arguments is not None else "you allowed it"
+                self._keep(self._decision(request, True, f"{changed}: {note}" if note else changed))
+                return Approved(arguments, note)
+            case Always():
+                self.trusted[trust_of(request)] = None
+                self._keep(self._decision(request, True, "you allowed it, and always in this session"))
+            case ByRule(rules, scope):
+                await self._save(rules, scope)
+                names = ", ".join(map(str, rules))
+                self._keep(self._decision(request, True, f"you allowed it with the rule {names}"))
+            case Refuse(reason):
+                why = f"the user said no: {reason}" if reason else "the user said no"
+                self._keep(self._decision(request, False, why))
+                return Rejected(why)
+        self.reconsider()
+        return True
+
+    async def _save(self, rules: tuple[Rule, ...], scope: Any) -> None:
+        try:
+            await in_thread(self.rules.add, rules, scope)
+        except RulesNotSaved as error:
+            self.tell(f"{error}; the call is allowed this time")
+
+    def _decision(
+        self, request: ApprovalRequest, allowed: bool, why: str, rules: tuple[SavedRule, ...] = ()
+    ) -> Decision:
+        call = format_shown(request)
+        return Decision(request.call_id, request.name, call, allowed, why, self._clock(), rules)
+
+    def _keep(self, decision: Decision) -> None:
+        self._decisions[decision.call_id] = decision
+        self._decisions.move_to_end(decision.call_id)
+        while len(self._decisions) > MOST_DECISIONS:
+            self._decisions.popitem(last=False)
+        if decision.rules:
+            self._count(decision.rules)
+
+    def _count(self, rules: tuple[SavedRule, ...]) -> None:
+        """Count the uses beside the event loop."""
+        task = asyncio.ensure_future(in_thread(self.rules.use, rules))
+        _counting.add(task)
+        task.add_done_callback(_counting.discard)
+
+
+_counting: set[asyncio.Future[None]] = set()
+_SCOPES = {"project": "this project", "user": "everywhere"}
+
+
+def trust_of(request: ApprovalRequest) -> Trust:
+    """What "always" means for a call: the tool; of one that runs commands, this command in this directory."""
+    match request.arguments:
+        case {"command": str(command)}:
+            directory = request.arguments.get("directory")
+            return Trust(request.name, command, directory if isinstance(directory, str) else None)
+        case _:
+            return Trust(request.name)
+
+
+def format_shown(request: ApprovalRequest) -> str:
+    """The call in one short line."""
+    pieces: list[str] = []
+    for key, value in request.shown.items():
+        clipped = value[:_SUMMARY] if isinstance(value, str) else value
+        pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
+    text = f"{request.name}({', '.join(pieces)})"
+    return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
+
+
+def _is_ordinary(path: str) -> bool:
+    return not _ASKED_ABOUT.intersection(part.casefold() for part in path.split("/"))
+
+
+def _destroys(request: ApprovalRequest) -> bool:
+    match request.arguments:
+        case {"command": str(command)}:
+            return is_destructive(command)
+        case _:
+            return request.name == DELETE

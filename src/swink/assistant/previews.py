@@ -1,0 +1,120 @@
+"""Previews: what a call of a file tool would change, against the file as it is now."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.tool import ToolError
+from swink.tools.edits import Edit, apply_edits
+from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
+from swink.tools.workspace import Workspace
+from swink.tools.writing import MAX_CHANGED
+from swink.transcript.diffs import Diff, diff
+
+WRITE, EDIT, DELETE = "write_file", "edit_file", "delete_file"
+FILE_TOOLS = (WRITE, EDIT, DELETE)
+
+
+class Preview(Struct, frozen=True):
+    """The change a call would make; `state` tells whether the file is still the one that was compared."""
+
+    summary: str
+    state: str | None
+    """The hash of the file's content; None if there is no file."""
+    diff: Diff | None = None
+    old: str | None = None
+    new: str | None = None
+    can_review: bool = False
+    """Whether parts of the change can be written alone, every other byte kept."""
+
+
+def preview(workspace: Workspace, name: str, arguments: Mapping[str, Any]) -> Preview | None:
+    """The change; None for another tool, or for a call that the tool itself will refuse. Reads the file."""
+    path = arguments.get("path")
+    if name not in FILE_TOOLS or not isinstance(path, str):
+        return None
+    with suppress(ToolError, OSError, ValueError):
+        data = _read(workspace, path)
+        match name, arguments:
+            case "write_file", {"content": str(content)}:
+                return _written(path, data, content)
+            case "edit_file", {"edits": _} if data is not None:
+                return _edited(path, data, msgspec.convert(arguments["edits"], list[Edit]))
+            case "delete_file", _ if data is not None:
+                return _deleted(path, data)
+            case _:
+                pass
+    return None
+
+
+def file_state(workspace: Workspace, path: str) -> str | None:
+    """The hash of a file's content now; None if there is none that can be read."""
+    with suppress(ToolError, OSError, ValueError):
+        data = _read(workspace, path)
+        return None if data is None else hash_content(data)
+    return None
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        with workspace.at(path) as spot:
+            if spot.stat() is None:
+                return None
+            with open(spot.open_file(), "rb") as file:
+                data = file.read(MAX_CHANGED + 1)
+    except ToolError:
+        if not (workspace.root / path).parent.exists():  # write_file makes the directories
+            return None
+        raise
+    if len(data) > MAX_CHANGED:
+        raise ToolError("too long")
+    return data
+
+
+def _written(path: str, data: bytes | None, content: str) -> Preview:
+    if data is None:
+        return Preview(f"creates {path}, {_lines(content)}", None, diff(path, None, content), None, content)
+    encoding = detect(data)
+    if encoding is None:
+        return Preview(f"replaces {path}, which is {describe_binary(data)}", hash_content(data))
+    # Without a mark write_file writes UTF-8, so the bytes of lines that are kept may change.
+    keeps = encoding == Encoding() or bool(encoding.bom)
+    return _changed(path, data, encoding.decode(data), content, keeps)
+
+
+def _edited(path: str, data: bytes, edits: list[Edit]) -> Preview | None:
+    encoding = detect(data)
+    if encoding is None:
+        return None
+    old = encoding.decode(data)
+    try:
+        new = apply_edits(old, edits).text
+    except ToolError as error:
+        return Preview(f"will fail, {error}", hash_content(data))
+    return _changed(path, data, old, new, True)
+
+
+def _changed(path: str, data: bytes, old: str, new: str, keeps: bool) -> Preview:
+    found = diff(path, make_printable(old), make_printable(new))
+    count = f"+{found.added} -{found.removed}" if found.hunks else "only white space at line ends"
+    summary = f"changes {path}: {count}" if old != new else f"changes nothing in {path}"
+    whole = make_printable(old) == old and make_printable(new) == new
+    return Preview(summary, hash_content(data), found, old, new, keeps and whole and bool(found.hunks))
+
+
+def _deleted(path: str, data: bytes) -> Preview:
+    encoding = detect(data)
+    if encoding is None:
+        return Preview(f"deletes {path}, which is {describe_binary(data)}", hash_content(data))
+    old = encoding.decode(data)
+    return Preview(
+        f"deletes {path}, {_lines(old)}", hash_content(data), diff(path, make_printable(old), None), old
+    )
+
+
+def _lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n") and text != "")
+    return f"{count:,} line{'' if count == 1 else 's'}"

@@ -1,0 +1,355 @@
+"""Who may run what: deny rules, session trust, saved rules, the mode, and then a question."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from swink import Agent, ToolCall, tool
+from swink.approvals import ApprovalWord, parse_approval
+from swink.assistant.pending import Always, ByRule, Once, Question, Refuse
+from swink.assistant.permissions import Permissions, trust_of
+from swink.assistant.rulebook import RuleBook
+from swink.assistant.rules import parse_rule
+from swink.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
+from swink.testing import ScriptedModel
+from swink.tools.workspace import Workspace
+from swink.tools.writing import write_tools
+
+
+def request(name: str, required: bool = True, id: str = "", **arguments: Any) -> ApprovalRequest:
+    return ApprovalRequest(
+        id or f"{name}-{arguments}", name, arguments, arguments, required, cast(PolicyContext, None)
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "work" / "src").mkdir(parents=True)
+    (tmp_path / "work" / "src" / "a.py").write_text("one\ntwo\nthree\n")
+    return tmp_path
+
+
+def permissions(place: Path, word: ApprovalWord = "smart", *rules: str, **options: Any) -> Permissions:
+    workspace = Workspace(place / "work")
+    book = RuleBook(workspace.root, path=place / "permissions")
+    if rules:
+        book.add([parse_rule(rule) for rule in rules], "project")
+    return Permissions(word, workspace=workspace, rules=book, clock=lambda: 5.0, **options)
+
+
+async def decided(asked: Permissions, call: ApprovalRequest) -> Answer | None:
+    """The answer, or None if somebody is asked."""
+    task = asyncio.ensure_future(asked(call))
+    while not task.done() and not asked.waiting:
+        await asyncio.sleep(0)
+    if task.done():
+        return await task
+    task.cancel()
+    await asyncio.wait([task])
+    assert not asked.waiting
+    return None
+
+
+BASH = request("bash", command="git push")
+LOOK = request("bash", False, command="ls")
+WRITE = request("write_file", path="src/b.py", content="x\n")
+EDIT = request("edit_file", path="src/a.py", edits=[{"old": "two", "new": "2"}])
+DELETE = request("delete_file", path="src/a.py")
+READ = request("read_file", False, path="src/a.py")
+
+
+@pytest.mark.parametrize(
+    ("word", "asked_about", "refused"),
+    [
+        ("on", [BASH, LOOK, WRITE, EDIT, DELETE, READ], []),
+        ("smart", [BASH, WRITE, EDIT, DELETE], []),
+        ("edits", [BASH], []),
+        ("off", [], []),
+        ("deny", [], [BASH, WRITE, EDIT, DELETE]),
+    ],
+)
+async def test_the_mode_says_who_is_asked(
+    place: Path, word: ApprovalWord, asked_about: list[Any], refused: list[Any]
+):
+    for call in (BASH, LOOK, WRITE, EDIT, DELETE, READ):
+        answer = await decided(permissions(place, word), call)
+        assert (answer is None) == (call in asked_about), call
+        assert isinstance(answer, Rejected) == (call in refused), call
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x",
+        "/etc/passwd",
+        "src/../../x",
+        "link/x",
+        ".git/config",
+        ".vscode/settings.json",
+        "a/.MCP.json",
+        ".envrc",
+        "x\0",
+        "x/" * 3_000,
+    ],
+)
+async def test_accept_edits_asks_outside_the_workspace_and_about_what_other_programs_run(
+    place: Path, path: str
+):
+    (place / "work" / "link").symlink_to(place)
+    assert await decided(permissions(place, "edits"), request("write_file", path=path, content="x")) is None
+
+
+async def test_denials_come_before_trust_rules_and_modes(place: Path):
+    asked = permissions(
+        place,
+        "off",
+        "deny bash(git push *)",
+        "bash(git push *)",
+        "deny mcp(evil)",
+        servers={"evil_x": "evil"},
+    )
+    asked.trusted[trust_of(BASH)] = None
+    answer = await decided(asked, BASH)
+    assert answer == Rejected("the user's rule: deny bash(git push *)")
+    assert isinstance(await decided(asked, request("evil_x", False)), Rejected)
+    assert await decided(asked, request("other_x")) is True
+
+
+async def test_saved_rules_hold_in_every_mode_that_asks_and_are_counted(place: Path):
+    for word in ("on", "smart", "edits", "deny"):
+        asked = permissions(place, word, "bash(git push *)", "write_file(src/**)")
+        assert await decided(asked, BASH) is True
+        assert await decided(asked, WRITE) is True
+        found = asked.why(BASH.call_id)
+        assert found is not None
+        assert found.why == "your rule bash(git push *) (this project)"
+    await until(lambda: [saved.hits for saved in permissions(place).rules.saved()] == [4, 4])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.005)
+    assert holds()
+
+
+def answering(*replies: Any) -> tuple[list[Question], Any]:
+    """Somebody who gives these replies, and what they were asked."""
+    seen: list[Question] = []
+    left = iter(replies)
+
+    async def ask(question: Question) -> Any:
+        seen.append(question)
+        return next(left)
+
+    return seen, ask
+
+
+async def test_always_covers_the_tool_but_of_bash_that_command_in_that_directory_alone(place: Path):
+    seen, ask = answering(Always(), Always())
+    asked = permissions(place, ask=ask)
+    assert await asked(WRITE) is True
+    assert seen[0].always == "every call of write_file"
+    assert await asked(request("write_file", path="other", content="")) is True
+    assert await asked(BASH) is True
+    assert seen[1].always == "this command, exactly as it is"
+    assert await asked(request("bash", command="git push", timeout=9)) is True
+    assert len(seen) == 2
+    for other in ("git push ", "git push -f", "git push; ls", "git  push"):
+        assert await decided(permissions_like(asked, place), request("bash", command=other)) is None
+    assert (
+        await decided(permissions_like(asked, place), request("bash", command="git push", directory="src"))
+        is None
+    )
+    asked.forget(trust_of(WRITE))
+    assert await decided(permissions_like(asked, place), WRITE) is None
+
+
+def permissions_like(other: Permissions, place: Path) -> Permissions:
+    made = permissions(place)
+    made.trusted = other.trusted
+    return made
+
+
+async def test_every_answer_is_kept_with_its_reason(place: Path):
+    rule = parse_rule("bash(git push *)")
+    _, ask = answering(
+        Once(), Once({"command": "ls"}, "use ls"), Refuse("not today"), Refuse(), ByRule((rule,), "project")
+    )
+    asked = permissions(place, ask=ask)
+    answers = [
+        await asked(request("bash", id=str(number), command=f"git push {number}")) for number in range(6)
+    ]
+    assert answers == [
+        True, Approved({"command": "ls"}, "use ls"), Rejected("the user said no: not today"), Rejected("the user said no"),
+        True, True,
+    ]  # fmt: skip
+    assert [decision.why for decision in reversed(asked.decisions)] == [
+        "you allowed it", "you allowed it with other arguments: use ls", "the user said no: not today", "the user said no",
+        "you allowed it with the rule bash(git push *)", "your rule bash(git push *) (this project)",
+    ]  # fmt: skip
+    assert [decision.allowed for decision in reversed(asked.decisions)] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert asked.why("nobody") is None
+    await until(lambda: [saved.hits for saved in asked.rules.saved()] == [1])
+
+
+async def test_five_parallel_calls_are_answered_one_by_one(place: Path):
+    asked = permissions(place)
+    calls = [request("bash", id=str(number), command=f"rm {number}") for number in range(5)]
+    tasks = [asyncio.ensure_future(asked(call)) for call in calls]
+    await until(lambda: len(asked.waiting) == 5)
+    assert [question.request.call_id for question in asked.waiting] == ["0", "1", "2", "3", "4"]
+    first = asked.waiting[0]
+    for number in range(5):
+        question = asked.waiting[0]
+        assert question.request.call_id == str(number)
+        assert asked.questions.answer(question, Once() if number % 2 else Refuse())
+        assert not asked.questions.answer(question, Once())
+    assert not asked.questions.answer(first, Once())
+    assert [await task for task in tasks] == [Rejected("the user said no"), True] * 2 + [
+        Rejected("the user said no")
+    ]
+
+
+async def test_what_always_or_another_mode_covers_is_no_longer_asked(place: Path):
+    asked = permissions(place)
+    writes = [
+        asyncio.ensure_future(asked(request("write_file", id=str(n), path=f"{n}", content="")))
+        for n in range(3)
+    ]
+    other = asyncio.ensure_future(asked(BASH))
+    await until(lambda: len(asked.waiting) == 4)
+    write = next(question for question in asked.waiting if question.request.name == "write_file")
+    asked.questions.answer(write, Always())
+    assert [await write for write in writes] == [True, True, True]
+    assert [question.request for question in asked.waiting] == [BASH]
+    asked.word = "off"
+    assert await other is True
+    assert asked.why(BASH.call_id) is not None
+
+
+async def test_a_cancelled_run_withdraws_its_questions(place: Path):
+    asked = permissions(place)
+    changes: list[int] = []
+    asked.changed = lambda: changes.append(len(asked.waiting))
+    model = ScriptedModel([[ToolCall("c", "write_file", {"path": "x", "content": "y"})]])
+    agent = Agent(
+        "test:m",
+        stream_fn=model,
+        tools=write_tools(Workspace(place / "work")),
+        approve=asked,
+        approval_mode="enabled",
+    )
+    run = asyncio.ensure_future(agent.run("write"))
+    await until(lambda: bool(asked.waiting))
+    question = asked.waiting[0]
+    agent.abort()
+    result = await run
+    assert result.stop_reason == "aborted"
+    assert not asked.waiting
+    assert not asked.questions.answer(question, Once())
+    assert changes == [1, 0]
+    assert not (place / "work" / "x").exists()
+
+
+async def test_a_question_says_what_would_change(place: Path):
+    seen, ask = answering(*[Once()] * 6)
+    asked = permissions(place, ask=ask)
+    (place / "work" / "image").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    for call in (
+        WRITE,
+        EDIT,
+        DELETE,
+        request("write_file", path="image", content="x"),
+        request("write_file", path="new/deep/x", content="x"),
+    ):
+        await asked(call)
+    assert [question.preview.summary for question in seen if question.preview] == [
+        "creates src/b.py, 1 line", "changes src/a.py: +1 -1", "deletes src/a.py, 3 lines",
+        "replaces image, which is an image (image/png)", "creates new/deep/x, 1 line",
+    ]  # fmt: skip
+    assert [question.is_destructive for question in seen] == [False, False, True, False, False]
+    await asked(request("edit_file", path="src/a.py", edits=[{"old": "nowhere", "new": "x"}]))
+    assert seen[-1].preview is not None
+    assert seen[-1].preview.summary.startswith("will fail, nothing was changed")
+
+
+async def test_a_file_that_changed_meanwhile_is_asked_about_again(place: Path):
+    path = place / "work" / "src" / "a.py"
+    seen: list[Question] = []
+
+    async def ask(question: Question) -> Any:
+        seen.append(question)
+        if len(seen) == 1:
+            path.write_text("one\ntwo\nthree\nfour\n")
+        return Once()
+
+    asked = permissions(place, ask=ask)
+    assert await asked(EDIT) is True
+    assert len(seen) == 2
+    assert not seen[0].notice
+    assert "has changed" in seen[1].notice
+
+
+@pytest.mark.parametrize(
+    ("call", "rules"),
+    [
+        (request("bash", command="git status -s"), ["bash(git status *)"]),
+        (request("bash", command="sudo ls"), []),
+        (request("bash", command="curl x | sh"), []),
+        (WRITE, ["write_file(src/**)"]),
+        (request("write_file", path="x.py", content=""), ["write_file(x.py)"]),
+        (request("write_file", path="../x.py", content=""), []),
+        (request("write_file", path=".vscode/x", content=""), []),
+        (DELETE, []),
+        (request("weather", city="Oslo"), ["weather"]),
+    ],
+)
+async def test_the_suggested_rule_fits_the_call(place: Path, call: ApprovalRequest, rules: list[str]):
+    seen, ask = answering(Once())
+    await permissions(place, ask=ask)(call)
+    assert [str(rule) for rule in seen[0].suggested] == rules
+
+
+async def test_rules_that_cannot_be_saved_are_told_and_the_call_is_allowed_once(place: Path):
+    (place / "permissions").mkdir()
+    told: list[str] = []
+    _, ask = answering(ByRule((parse_rule("bash(git push *)"),)))
+    assert await permissions(place, ask=ask, tell=told.append)(BASH) is True
+    assert len(told) == 1
+    assert "the call is allowed this time" in told[0]
+
+
+async def test_ten_megabytes_are_kept_as_one_short_line(place: Path):
+    asked = permissions(place, "off")
+    await asked(request("write_file", id="big", path="x", content="\x1b[2J\n" * 2_000_000))
+    found = asked.why("big")
+    assert found is not None
+    assert len(found.call) <= 200
+    assert found.call.isprintable()
+
+
+def test_accept_edits_is_a_word_of_its_own():
+    assert parse_approval("edits") == "edits"
+    with pytest.raises(Exception, match="is now 'edits'"):
+        parse_approval("accept-edits")
+
+
+async def test_a_tool_of_the_same_name_without_a_path_asks_in_accept_edits(place: Path):
+    @tool
+    def write_file(text: str) -> str:
+        """Write."""
+        return text
+
+    assert await decided(permissions(place, "edits"), request(write_file.name, text="x")) is None
