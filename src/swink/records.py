@@ -7,7 +7,7 @@ is sound at every moment; what happens in between is a journal, which the turn's
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -131,6 +131,21 @@ class PendingApproval(_Record, frozen=True, tag="approval"):
         return f"PendingApproval({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
 
 
+class FilesChanged(_Record, frozen=True, tag="files_changed"):
+    """What was done to the files of a directory: the snapshot before it, and the one after it once it ended.
+
+    `at` is how many messages there were; `certain` is False if others may have changed files meanwhile.
+    """
+
+    durable: ClassVar[bool] = False
+    at: int
+    directory: str
+    before: str
+    after: str | None = None
+    reason: Literal["tools", "rewound", "redone"] = "tools"
+    certain: bool = True
+
+
 class UnknownRecord(Struct, frozen=True):
     """A record of a type that this release does not know: kept as it is, and otherwise skipped."""
 
@@ -154,6 +169,7 @@ KnownRecord = (
     | CallStarted
     | CallEnded
     | PendingApproval
+    | FilesChanged
 )
 Record = KnownRecord | UnknownRecord
 
@@ -242,6 +258,8 @@ class Conversation:
         self.steering: Sequence[Message] = ()
         self.follow_up: Sequence[Message] = ()
         self.labels: list[Label] = []
+        self.files: list[FilesChanged] = []
+        """What was done to files; only the last one may not have ended."""
         self.open: OpenTurn | None = None
         for record in records:
             self.take(record)
@@ -284,6 +302,11 @@ class Conversation:
                 self.open = None
             case CallStarted() | CallEnded() | PendingApproval():
                 self._journal(record)
+            case FilesChanged():
+                if self.files and self.files[-1].after is None:
+                    self.files.pop()
+                if record.after != record.before:
+                    self.files.append(record)
             case UnknownRecord():
                 pass
 

@@ -5,6 +5,7 @@ somebody else continued it   a fork takes over, except in the middle of a turn t
 it cannot be written         said once; what is missing is written as soon as that works again
 """
 
+import threading
 from collections.abc import Sequence
 from typing import cast
 
@@ -42,6 +43,7 @@ class Keeper:
         self._sequence = stored.meta.sequence
         self._first = self._meta = stored.meta
         self._notices: list[str] = []
+        self._lock = threading.Lock()
         # All that a session asks of its backend is to append.
         self.session = Session(cast("Backend", self), stored)
         turn = self.session.conversation.open
@@ -77,6 +79,11 @@ class Keeper:
         notices, self._notices = self._notices, []
         return notices
 
+    def note(self, record: Record) -> None:
+        """Add a record that is none of the agent's own, such as what was done to files; it may block."""
+        self._keep([record], record.durable)
+        self.session.conversation.take(record)
+
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
         """Write what is new and what is still missing, or keep it until that works.
 
@@ -85,6 +92,10 @@ class Keeper:
         return replace(self._keep(records, durable), sequence=after + 1)
 
     def _keep(self, records: Sequence[Record], durable: bool) -> SessionMeta:
+        with self._lock:
+            return self._keep_alone(records, durable)
+
+    def _keep_alone(self, records: Sequence[Record], durable: bool) -> SessionMeta:
         missing = [*self._waiting, *records]
         try:
             meta = self._write(missing, durable)

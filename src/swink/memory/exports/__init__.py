@@ -107,6 +107,7 @@ def _records_of(conversation: Conversation) -> Iterator[Record]:
     if conversation.messages != list(conversation.everything.values()):
         yield conversation.by_number(Compaction(list(conversation.messages)))
     yield from conversation.labels
+    yield from conversation.files
     if conversation.steering or conversation.follow_up:
         yield QueueChange(list(conversation.steering), list(conversation.follow_up))
     if (turn := conversation.open) is not None:

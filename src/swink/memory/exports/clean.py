@@ -27,6 +27,7 @@ from swink.records import (
     CallEnded,
     Compaction,
     CustomSaved,
+    FilesChanged,
     Label,
     MessageSaved,
     PendingApproval,
@@ -71,6 +72,8 @@ def clean_record(record: Record) -> Record:
             return replace(record, result=result)
         case PendingApproval(_, _, arguments, shown):
             return replace(record, arguments=_redacted(arguments), shown=_redacted(shown))
+        case FilesChanged(directory=directory):
+            return replace(record, directory=redact_text(directory))
         case UnknownRecord(_, data):
             return replace(record, data={**_redacted(data), "type": record.type})
         case _:
