@@ -15,7 +15,7 @@ from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
 from swink.memory.tree import Branch, family
 from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
-from swink.records import CustomSaved, MessageSaved, Record, type_of
+from swink.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
 from swink.threads import in_thread
 
 _JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
@@ -298,6 +298,7 @@ def _first(records: Sequence[Record], at: int | None) -> tuple[Sequence[Record],
             if not left:
                 break
             left -= 1
-        if type_of(record) not in _JOURNAL:
+        is_open = isinstance(record, FilesChanged) and record.after is None
+        if type_of(record) not in _JOURNAL and not is_open:
             kept.append(record)
     return kept, count

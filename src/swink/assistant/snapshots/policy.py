@@ -36,6 +36,13 @@ _AT_ONCE = 1.0
 """Seconds: whoever approves that soon has not edited a file meanwhile."""
 
 
+def snapshots_dir() -> Path:
+    """Where snapshots are kept: beside the sessions."""
+    from swink.memory.jsonl import sessions_dir
+
+    return sessions_dir() / "snapshots"
+
+
 class Restored(Struct, frozen=True):
     """What a rewind did: files it restored, files it left, and files it could not restore, and why."""
 
@@ -50,15 +57,15 @@ class Snapshots(Policy):
     def __init__(
         self,
         root: str | Path,
-        folder: str | Path,
         keeper: Keeper | None = None,
         *,
+        folder: str | Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.root = os.path.realpath(root)
         self.keeper = keeper
         """Whose session is told; without one nothing is taken. Assign another one with another session."""
-        self._vault = Vault(folder)
+        self._vault = Vault(folder or snapshots_dir())
         self._known: Known | None = None
         self._named: set[str] = set()
         self._open: tuple[Snapshot, FilesChanged] | None = None
@@ -121,7 +128,7 @@ class Snapshots(Policy):
         except (OSError, Damaged):
             after = None
         id = left.before if after is None or left.directory != self.root else after.id
-        await in_thread(keeper.note, replace(left, after=id, certain=False))
+        await in_thread(keeper.note, replace(left, at=keeper.session.meta.messages, after=id, certain=False))
 
     # ── for people ──
 
@@ -207,7 +214,9 @@ class Snapshots(Policy):
             self._tell(f"no snapshot was taken: {error.strerror or error}; this turn cannot be rewound")
             after = before.id
         self._open = None
-        await in_thread(self.keeper.note, replace(change, after=after))
+        # Its prompt is saved only when its tools begin to run.
+        at = self.keeper.session.meta.messages
+        await in_thread(self.keeper.note, replace(change, at=at, after=after))
 
     def _take(self, before: Snapshot | None) -> Snapshot:
         if self._known is None:
