@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swink.tool import Tool
+from swink.tools.background import Background, Job
 from swink.tools.bash import bash_tools
 from swink.tools.egress import ApproveDomain
 from swink.tools.listing import list_tools
@@ -18,7 +19,9 @@ from swink.tools.workspace import PathRefused, Workspace
 from swink.tools.writing import write_tools
 
 __all__ = [
+    "Background",
     "BadScript",
+    "Job",
     "Level",
     "Limits",
     "PathRefused",
@@ -49,6 +52,7 @@ def coding_tools(
     fetch_from: Sequence[str] = (),
     net: Sequence[str] | None = None,
     approve_domain: ApproveDomain | None = None,
+    background: Background | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
 
@@ -60,7 +64,8 @@ def coding_tools(
     as a session store. Relative paths are relative to the root. With `keep_directory` a `cd` holds for later
     commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
     `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
-    reach besides the public internet, such as 127.0.0.0/8.
+    reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
+    agent does something else; whoever gives it closes it.
     """
     workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(
@@ -77,7 +82,7 @@ def coding_tools(
         *list_tools(workspace),
         *search_tools(workspace),
         *write_tools(workspace),
-        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory),
+        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory, background=background),
         *fetch_tools(allowed=fetch_from),
         *todo_tools(),
     ]

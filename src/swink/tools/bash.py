@@ -2,13 +2,17 @@
 
 import os
 from collections import Counter
+from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from swink.messages import Text
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from swink.tools.command import run_command
+from swink.tools import background as backgrounds
+from swink.tools.background import Background, Job
+from swink.tools.command import Completed, run_command
 from swink.tools.inspection import only_looks
 from swink.tools.place import Place
 from swink.tools.process import Limits, build_shell_argv
@@ -25,8 +29,12 @@ _LOOKING = {"GIT_OPTIONAL_LOCKS": "0"}
 _DESCRIPTION = """Run a shell command in the workspace. {sandbox}
 
 There is no terminal and no input. stdout and stderr come back in the order they were written, with the exit
-code; of long output the beginning and the end. When the command ends, everything it started is ended too, so
-nothing can be left in the background."""
+code; of long output the beginning and the end. When the command ends, everything it started is ended
+too{rest}"""
+_NO_BACKGROUND = ", so nothing can be left in the background."
+_BACKGROUND = """.
+For a server, a watcher or another long command set background: it returns at once with an id, and
+background_output and background_stop take it."""
 
 _SANDBOXES = {
     "none": "It is not sandboxed.",
@@ -47,10 +55,18 @@ def _about(sandbox: Sandbox) -> str:
 
 
 def bash_tools(
-    workspace: Workspace, sandbox: Sandbox, *, limits: Limits = Limits(), keep_directory: bool = False
+    workspace: Workspace,
+    sandbox: Sandbox,
+    *,
+    limits: Limits = Limits(),
+    keep_directory: bool = False,
+    background: Background | None = None,
 ) -> list[Tool]:
-    """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time."""
-    shell = _Shell(workspace, sandbox, limits, keep_directory)
+    """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time.
+
+    With a `background` commands can begin or go on there, and there are tools to read and to end them.
+    """
+    shell = _Shell(workspace, sandbox, limits, keep_directory, background)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
     def asks(arguments: dict[str, Any]) -> bool:
@@ -62,11 +78,14 @@ def bash_tools(
             case _:
                 return True
 
-    @tool(
-        description=_DESCRIPTION.format(sandbox=_about(sandbox)),
+    about, rest = _about(sandbox), _NO_BACKGROUND if background is None else _BACKGROUND
+    make = tool(
+        name="bash",
+        description=_DESCRIPTION.format(sandbox=about, rest=rest),
         requires_approval=asks,
         sequential=keep_directory,
     )
+
     async def bash(
         command: str,
         ctx: ToolContext,
@@ -81,17 +100,44 @@ def bash_tools(
         """
         return await shell.run(command, ctx, timeout, directory)
 
-    return [bash]
+    if background is None:
+        return [make(bash)]
+
+    async def bash_or_background(
+        command: str,
+        ctx: ToolContext,
+        timeout: Annotated[float, Meta(gt=0, description=bound)] = min(SECONDS, limits.wall),
+        directory: str | None = None,
+        background: bool = False,
+    ) -> ToolResult:
+        """Run a shell command.
+
+        Args:
+            command: The command, for bash.
+            directory: Where to run it, relative to the workspace.
+            background: Whether it goes on while you do something else; the timeout does not hold then.
+        """
+        return await shell.run(command, ctx, None if background else timeout, directory)
+
+    return [make(bash_or_background), *background.tools()]
 
 
 class _Shell:
     """What the calls of one bash tool share: the place they run in."""
 
-    def __init__(self, workspace: Workspace, sandbox: Sandbox, limits: Limits, keep_directory: bool) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        limits: Limits,
+        keep_directory: bool,
+        background: Background | None,
+    ) -> None:
         self._workspace = workspace
         self._sandbox = sandbox
         self._limits = limits
         self._keeps = keep_directory
+        self._background = background
         self._directory = "."
         self._unasked: Counter[tuple[str, str | None]] = Counter()
 
@@ -113,7 +159,10 @@ class _Shell:
         )
         return os.path.basename(shell) == "bash" and place.trusts(shell) and only_looks(command, place)
 
-    async def run(self, command: str, ctx: ToolContext, timeout: float, directory: str | None) -> ToolResult:
+    async def run(
+        self, command: str, ctx: ToolContext, timeout: float | None, directory: str | None
+    ) -> ToolResult:
+        """Run a command; without a timeout in the background."""
         if "\0" in command:
             raise ToolError("a command cannot contain a NUL character")
         if self._was_unasked(command, directory) and not self._only_looks(command, directory):
@@ -127,20 +176,44 @@ class _Shell:
             if self._keeps
             else build_shell_argv(command)
         )
-        limits = replace(self._limits, wall=min(self._limits.wall, timeout))
-        completed = await run_command(
-            self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING
-        )
+        wall = None if timeout is None else min(self._limits.wall, timeout)
+        completed = await self._complete(command, argv, where, ctx, wall)
+        if isinstance(completed, Job):
+            return _moved(completed)
         completed.details["command"] = command
         notes = self._move(completed.status.directory) if self._keeps else []
-        if timeout > limits.wall:
+        if timeout is not None and wall is not None and timeout > wall:
             notes.append(
-                f"[the timeout of {timeout:g} s was lowered to {limits.wall:g} s, "
-                "the most a command may take here]"
+                f"[the timeout of {timeout:g} s was lowered to {wall:g} s, the most a command may take here]"
             )
-        elif completed.status.reason == "timeout" and timeout < self._limits.wall:
+        elif completed.status.reason == "timeout" and wall is not None and wall < self._limits.wall:
             notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
         return completed.result(*notes)
+
+    async def _complete(
+        self, command: str, argv: list[str], where: str, ctx: ToolContext, wall: float | None
+    ) -> Completed | Job:
+        if self._background is None:
+            limits = self._limits if wall is None else replace(self._limits, wall=wall)
+            return await run_command(
+                self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING
+            )
+        limits = replace(self._limits, wall=backgrounds.SECONDS)  # the call's own timeout is kept by `run`
+
+        def start(job: Job) -> Awaitable[Completed]:
+            return run_command(
+                self._sandbox,
+                argv,
+                where,
+                limits,
+                ctx,
+                keep_directory=self._keeps,
+                environment=_LOOKING,
+                tap=job.take,
+                stop=job.stop,
+            )
+
+        return await self._background.run(ctx.call_id, command, where, start, wall)
 
     def _was_unasked(self, command: str, directory: str | None) -> bool:
         """Whether this call runs unasked because it only looks; equal calls are counted."""
@@ -159,3 +232,13 @@ class _Shell:
             self._directory = "."
             return ["[the working directory is outside the workspace; back at its root]"]
         return [f"[working directory: {self._directory}]"]
+
+
+def _moved(job: Job) -> ToolResult:
+    """What the model is told of a command that goes on."""
+    text = job.unread()
+    text += "" if not text or text.endswith("\n") else "\n"
+    return ToolResult(
+        (Text(f"{text}[goes on in the background as {job.id}; background_output reads what it writes]"),),
+        {"background": job.id, "command": job.command, "directory": job.directory},
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import codecs
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -28,6 +28,11 @@ class Completed(Struct, frozen=True):
     output: str
     details: dict[str, Any]
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        return _describe(self.status, self.details["timeout"])[1:-1]
+
     def result(self, *notes: str) -> ToolResult:
         """What the model gets: the output and, in brackets, how it ended."""
         status = self.status
@@ -47,8 +52,13 @@ async def run_command(
     *,
     keep_directory: bool = False,
     environment: Mapping[str, str] | None = None,
+    tap: Callable[[bytes], None] | None = None,
+    stop: asyncio.Future[None] | None = None,
 ) -> Completed:
-    """Run a command with no input; its output goes to the context as updates."""
+    """Run a command with no input; its output goes to the context as updates, and all of it to `tap`.
+
+    Once `stop` is done, the command is ended.
+    """
     launch = await sandbox.launch(argv, directory, limits=limits)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
     output = HeadAndTail(MAX_OUTPUT)
@@ -58,8 +68,10 @@ async def run_command(
         def take(data: bytes) -> None:
             output.add(data)
             live.add(data)
+            if tap is not None:
+                tap(data)
 
-        status = await run(launch, take)
+        status = await run(launch, take, stop)
     details = {
         "exit_code": status.code,
         "signal": status.signal,

@@ -150,10 +150,13 @@ class HeadAndTail:
         return f"{head}\n[... {self.cut:,} bytes of {self.size:,} cut here ...]\n{tail}"
 
 
-async def run(launch: Launch, on_output: Callable[[bytes], None]) -> ExitStatus:
+async def run(
+    launch: Launch, on_output: Callable[[bytes], None], stop: asyncio.Future[None] | None = None
+) -> ExitStatus:
     """Run a command to its end and give its output to `on_output` as it comes.
 
-    Cancelled, it ends the command with everything the command started before the cancellation goes on.
+    Cancelled, it ends the command with everything the command started before the cancellation goes on. Once
+    `stop` is done it does the same, and gives the status.
     """
     if not _POSIX:
         raise CannotStart("commands need a POSIX system (Linux or macOS); use WSL on Windows")
@@ -162,8 +165,12 @@ async def run(launch: Launch, on_output: Callable[[bytes], None]) -> ExitStatus:
             supervisor = _Supervisor(on_output)
             try:
                 await supervisor.instruct(launch)
+                if stop is not None:
+                    stop.add_done_callback(supervisor.stop)
                 report = await supervisor.report(launch.limits.wall)
             finally:
+                if stop is not None:
+                    stop.remove_done_callback(supervisor.stop)
                 await supervisor.end()
     if "error" in report:
         raise CannotStart(f"{launch.argv[0]} could not be started: {report['error']}")
@@ -229,16 +236,22 @@ class _Supervisor:
             raise CannotStart(f"the supervisor of the command died with code {self._process.wait()}: {text}")
         return {"code": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "reason": "supervisor"}
 
-    async def end(self) -> None:
-        """End the command and wait for that, even if we are cancelled meanwhile."""
+    def stop(self, _: object = None) -> None:
+        """Have the command ended; the report says how."""
         if self._lifeline < 0:
             return
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(self._lifeline, b"!")
-        os.close(self._lifeline)
-        self._lifeline = -1
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)  # in case the command has stopped it
+
+    async def end(self) -> None:
+        """End the command and wait for that, even if we are cancelled meanwhile."""
+        if self._lifeline < 0:
+            return
+        self.stop()
+        os.close(self._lifeline)
+        self._lifeline = -1
         try:
             await outlast(self._status.closed, timeout=GRACE + MARGIN)
         finally:
