@@ -152,3 +152,52 @@ async def test_the_rate_is_that_of_the_last_reply_when_idle():
     await conductor.wait()
     assert conductor.rate is not None
     assert 0 < conductor.rate <= 20
+
+
+@tool
+def write(path: str) -> str:
+    """Write a file."""
+    return f"wrote {path}"
+
+
+@tool(read_only=True)
+def look(path: str) -> str:
+    """Read a file."""
+    return f"read {path}"
+
+
+async def test_plan_mode_offers_what_reads_alone_and_leaving_it_brings_everything_back():
+    model = ScriptedModel(["1. Write it.", "Written."])
+    conductor = Conductor(
+        Agent("scripted:model", stream_fn=model, tools=[write, look], system_prompt="Be brief.")
+    )
+    conductor.set_planning(True)
+    conductor.send("plan it")
+    await conductor.wait()
+    assert [spec.name for spec in model.calls[0].tools] == ["look"]
+    assert model.calls[0].system_prompt.startswith("Be brief.\n\n# Plan mode")
+    assert conductor.has_plan
+    conductor.set_planning(False)
+    conductor.send("do it")
+    await conductor.wait()
+    assert [spec.name for spec in model.calls[1].tools] == ["write", "look"]
+    assert model.calls[1].system_prompt == "Be brief."
+
+
+async def test_plan_mode_goes_on_with_another_agent_and_the_one_before_has_its_tools_back():
+    first = Agent("scripted:model", stream_fn=ScriptedModel([]), tools=[write, look])
+    second = Agent("scripted:model", stream_fn=ScriptedModel([]), tools=[write, look])
+    conductor = Conductor(first)
+    conductor.set_planning(True)
+    conductor.adopt(second)
+    assert [tool.name for tool in first.tools] == ["write", "look"]
+    assert [tool.name for tool in second.tools] == ["look"]
+
+
+async def test_a_question_aside_leaves_the_conversation_as_it_is():
+    conductor = conductor_of(["Hello.", "It is a flag."], tools=[write])
+    conductor.send("hi")
+    await conductor.wait()
+    assert await conductor.ask_aside("what is -x?") == "It is a flag."
+    assert texts(conductor) == ["hi", "Hello."]
+    assert len(conductor.agent.messages) == 2

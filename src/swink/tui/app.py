@@ -119,6 +119,10 @@ class SwinkApp(App[int]):
         self.theme = theme_name(self.look)
         self.query_one(StatusBar).look = self.look
 
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard."""
+        self.copy_to_clipboard(text)
+
     def leave(self, code: int = 0) -> None:
         """End the run, save, and end the program."""
         if not self._is_leaving:
@@ -166,7 +170,7 @@ class SwinkApp(App[int]):
     def action_interrupt(self) -> None:
         """Copy what is selected, else stop the reply, else clear the editor, else leave."""
         if selected := self.screen.get_selected_text() or self.editor.selected_text:
-            self.copy_to_clipboard(selected)
+            self.copy(selected)
         elif self.conductor.abort():
             pass
         elif not self.editor.is_blank:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
+from swink.assistant.planning import plan_prompt, plan_tools
 from swink.config import AgentResult, PromptContext
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, MisuseError
@@ -68,6 +69,8 @@ class Conductor:
         self.clock = clock
         self.activity = Activity()
         self.is_planning = False
+        self.has_plan = False
+        """Whether the last run made a plan."""
         self._streamed = _Streamed()
         self._task: asyncio.Task[None] | None = None
         self.ended: Callable[[Activity], None] = lambda activity: None
@@ -76,7 +79,11 @@ class Conductor:
 
     def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
         """Go on with another agent, whose transcript is given or made of its messages."""
+        planning = self.is_planning
+        if planning:
+            self.set_planning(False)
         self.agent = agent
+        self.set_planning(planning)
         self.transcript = transcript or Transcript(clock=self.clock)
         self.activity = Activity()
         self._subscription = agent.subscribe(self._take)
@@ -157,6 +164,28 @@ class Conductor:
         self.agent.thinking_level = level
         self.changed()
 
+    def set_planning(self, planning: bool) -> None:
+        """Let the agent only look, or give it all its tools back."""
+        if planning == self.is_planning:
+            return
+        agent = self.agent
+        if planning:
+            self._executing = agent.tools, agent.system_prompt
+            agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+        else:
+            agent.tools, agent.system_prompt = self._executing
+        self.is_planning = planning
+        self.changed()
+
+    async def ask_aside(self, question: str) -> str:
+        """Answer a question with all that was said, and leave the conversation as it is."""
+        agent = self.agent.copy(messages=self.agent.messages, tools=plan_tools(self.agent.tools))
+        agent.clear_queues()
+        result = await agent.run(question)
+        if result.stop_reason in ("error", "aborted"):
+            raise AgentError(result.error or "there was no answer")
+        return result.text
+
     async def system_prompt(self) -> str:
         """The system prompt as the model would get it now."""
         prompt = self.agent.system_prompt
@@ -187,6 +216,7 @@ class Conductor:
             state = "error"
         finally:
             self._task = None
+            self.has_plan = self.is_planning and state == "idle"
             self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
             self.ended(self.activity)
             self.changed()

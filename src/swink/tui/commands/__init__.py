@@ -2,6 +2,7 @@
 
 from swink.tui.commands import basic as basic  # they register their commands
 from swink.tui.commands import models as models
+from swink.tui.commands import talking as talking
 from swink.tui.commands.registry import COMMANDS, Command, Desk, command, find_command
 
 __all__ = ["COMMANDS", "Command", "Desk", "command", "find_command"]

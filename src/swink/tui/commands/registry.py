@@ -52,6 +52,10 @@ class Desk(Protocol):
         """Show everything in another look."""
         ...
 
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard."""
+        ...
+
     def leave(self, code: int = 0) -> None:
         """End the program."""
         ...
