@@ -35,4 +35,4 @@ def show_screen(arguments: argparse.Namespace) -> int:
     conductor = Conductor(agent)
     if keeper is not None and keeper.is_resumed:
         conductor.adopt(agent, Transcript.of(keeper.session.conversation))
-    return start(conductor, questions)
+    return start(conductor, questions, keeper)

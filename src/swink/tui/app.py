@@ -9,11 +9,13 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from swink.assistant.keeping import Keeper
+from swink.assistant.oneline import strip_controls
 from swink.assistant.settings import UserSettings
 from swink.assistant.workshop import Workshop
 from swink.catalog import with_limits
@@ -21,6 +23,7 @@ from swink.engine.waiting import resolve
 from swink.errors import AgentError
 from swink.messages import text_of
 from swink.modelspec import THINKING_LEVELS
+from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, Questions
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
@@ -29,6 +32,8 @@ from swink.tui.editor import Editor, Submitted
 from swink.tui.keys import bindings
 from swink.tui.look import LOOKS, Look, theme, theme_name
 from swink.tui.status import Status, StatusBar
+from swink.tui.terminal import Attention, TerminalApp
+from swink.tui.terminal.farewell import farewell
 from swink.tui.view import TranscriptView
 
 _TWICE = 2.0
@@ -39,7 +44,7 @@ class Changed(Message):
     """There is something new to show."""
 
 
-class SwinkApp(App[int]):
+class SwinkApp(TerminalApp):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
@@ -52,19 +57,22 @@ class SwinkApp(App[int]):
         questions: Questions,
         *,
         workshop: Workshop | None = None,
+        keeper: Keeper | None = None,
         settings: UserSettings | None = None,
     ) -> None:
         super().__init__()
         self.conductor = conductor
         self.questions = questions
         self.workshop = workshop
+        self.keeper = keeper
+        wants_calls = settings is None or settings.notifications
+        self.attention = Attention(self.send, is_wanted=wants_calls, clock=conductor.clock)
         self.settings = settings
         self.look = _first_look(settings)
         self._version = 0
         self._shown: object = None
         self._pressed: tuple[str, float] = ("", float("-inf"))
         self._hint = ""
-        self._is_leaving = False
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
         self._bridge = Bridge(lambda: self.post_message(Changed()))
 
@@ -122,17 +130,6 @@ class SwinkApp(App[int]):
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
         self.copy_to_clipboard(text)
-
-    def leave(self, code: int = 0) -> None:
-        """End the run, save, and end the program."""
-        if not self._is_leaving:
-            self._is_leaving = True
-            self.run_worker(self._leave(code), exclusive=False)
-
-    async def _leave(self, code: int) -> None:
-        self._bridge.close()
-        await self.conductor.close()
-        self.exit(code, return_code=code)
 
     # What the user does
 
@@ -219,6 +216,44 @@ class SwinkApp(App[int]):
         before, self._pressed = self._pressed, (key, now)
         return before[0] == key and now - before[1] < _TWICE
 
+    # The terminal
+
+    async def wind_up(self) -> None:
+        """End the run and save."""
+        self._bridge.close()
+        await self.conductor.close()
+
+    def farewell(self) -> list[str]:
+        """The last reply, and how to go on."""
+        return farewell(self.conductor.transcript.blocks, self.resume_command())
+
+    def resume_command(self) -> str | None:
+        """What goes on with this conversation once something of it is saved."""
+        id = None if self.keeper is None else self.keeper.saved_id()
+        return f"swink --resume {id}" if id else None
+
+    def take_stray(self, lines: list[str]) -> None:
+        """Show the first line of what something printed; all of it is kept."""
+        more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+        self.say(f"{strip_controls(redact_text(lines[0]))}{more}")
+
+    def mouse_released(self, is_released: bool) -> None:
+        """Tell who has the mouse."""
+        self.notify(
+            "the terminal has the mouse: select text with it; F6 takes it back"
+            if is_released
+            else "the mouse is back",
+            markup=False,
+        )
+
+    def on_app_focus(self) -> None:
+        """The user looks here again."""
+        self.attention.is_focused = True
+
+    def on_app_blur(self) -> None:
+        """The user looks elsewhere."""
+        self.attention.is_focused = False
+
     # What is shown
 
     def _run_ended(self, activity: Activity) -> None:
@@ -226,7 +261,7 @@ class SwinkApp(App[int]):
 
     def on_changed(self) -> None:
         """Show what changed."""
-        if self._is_leaving:
+        if self.is_leaving:
             return
         transcript = self.conductor.transcript
         if transcript is not self._shown:
@@ -241,8 +276,13 @@ class SwinkApp(App[int]):
     def _tick(self) -> None:
         if self._hint and self.conductor.clock() - self._pressed[1] > _TWICE:
             self._hint = ""
-        if not self._is_leaving:
+        if not self.is_leaving:
             self.query_one(StatusBar).show(self._status())
+            self.attention.show(
+                is_running=self.conductor.is_running,
+                waiting=len(self.questions.waiting),
+                subject=f"swink · {os.path.basename(os.getcwd())}",
+            )
 
     def _status(self) -> Status:
         conductor = self.conductor

@@ -1,0 +1,61 @@
+"""The watcher: a process that outlives the interface by a moment and puts the terminal back."""
+
+import marshal
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(__file__).with_name("watching.py")
+_WORDS = 2000
+"""So few bytes that a message is written whole."""
+
+
+class Watcher:
+    """Knows the watcher's process; without one, for whatever reason, the interface works all the same."""
+
+    def __init__(self, tty: int) -> None:
+        self.pid: int | None = None
+        theirs, self._pipe = os.pipe()
+        # A group of its own, so that Ctrl-C in the terminal is not meant for it; the same session, because
+        # only there it may ask who has the terminal.
+        with suppress(OSError, NotImplementedError):
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", str(PROGRAM)],
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs, 0),
+                    (os.POSIX_SPAWN_DUP2, tty, 1),
+                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                ],
+                setpgroup=0,
+            )
+        os.close(theirs)
+
+    def watch(self, before: list[Any], during: list[Any], reset: str) -> None:
+        """From now on a death is one that leaves the terminal broken."""
+        leader, parent = os.getsid(0), os.getppid()
+        groups = {os.getpgrp()}
+        for pid in (leader, parent):  # the shell takes the terminal back before anybody else can
+            with suppress(OSError):
+                groups.add(os.getpgid(pid))
+        self._tell(b"n", marshal.dumps((before, during, [*groups], reset.encode()), 4))
+
+    def rest(self) -> None:
+        """The terminal is as it was."""
+        self._tell(b"f")
+
+    def say_at_death(self, text: str) -> None:
+        """What to tell a user who finds the interface killed."""
+        self._tell(b"w", text.encode()[:_WORDS])
+
+    def end(self) -> None:
+        """Nothing is left to watch."""
+        self.rest()
+        os.close(self._pipe)
+
+    def _tell(self, letter: bytes, rest: bytes = b"") -> None:
+        with suppress(OSError):  # it was killed
+            os.write(self._pipe, letter + len(rest).to_bytes(4, "big") + rest)
