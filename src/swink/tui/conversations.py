@@ -1,0 +1,279 @@
+"""Conversations: which one the interface shows, and how it goes on with another. It knows nothing of screens.
+
+new      an empty one                          resume   one of the store
+fork     the same one, from here on apart      rewind   a fork from before a prompt, with the files of then
+redo     back to before the rewind
+"""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink import catalog
+from swink.agent import Agent
+from swink.assistant.exporting import Source, export_to
+from swink.assistant.keeping import Keeper
+from swink.assistant.sessionfacts import what_is_left, working_directory
+from swink.assistant.snapshots.policy import Restored, Snapshots
+from swink.assistant.snapshots.rewinding import FileChange
+from swink.assistant.workshop import Workshop
+from swink.checkpoint import placeholders
+from swink.errors import MisuseError, SessionError
+from swink.memory.backend import Stored
+from swink.memory.meta import SessionMeta
+from swink.memory.session import Session
+from swink.memory.store import SyncStore
+from swink.messages import UserMessage
+from swink.records import saved
+from swink.threads import in_thread
+from swink.tool import Tool
+from swink.transcript import Diff, Transcript
+from swink.tui.conductor import Conductor
+
+
+class Prompt(Struct, frozen=True):
+    """Something the user said, by the number of its message in the session."""
+
+    number: int
+    message: UserMessage
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return self.message.text
+
+
+class Rewound(Struct, frozen=True):
+    """What a rewind came to: the prompt to write anew, and what became of the files."""
+
+    prompt: UserMessage | None = None
+    files: Restored | None = None
+
+
+class Conversations:
+    """The conversation that is shown, and the store with the others; without a store only this one."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        store: SyncStore | None,
+        keeper: Keeper | None,
+        *,
+        workshop: Workshop | None = None,
+        snapshots: Snapshots | None = None,
+    ) -> None:
+        self.conductor = conductor
+        self.store = store
+        self.keeper = keeper
+        self.snapshots = snapshots
+        self._workshop = workshop
+
+    # ── what is there ──
+
+    def saved_id(self) -> str | None:
+        """The id of the session, once there is something in it that can be resumed."""
+        return None if self.keeper is None else self.keeper.saved_id()
+
+    def resume_command(self) -> str | None:
+        """The command that goes on with this conversation, if it is saved."""
+        return (
+            None
+            if self.saved_id() is None or self.keeper is None
+            else f"swink --resume {self.keeper.short_id()}"
+        )
+
+    @property
+    def meta(self) -> SessionMeta | None:
+        """What is known of the session."""
+        return None if self.keeper is None else self.keeper.session.meta
+
+    def left(self) -> list[str]:
+        """What an interruption left undone, a line each."""
+        return [] if self.keeper is None else list(what_is_left(self.keeper.session.conversation))
+
+    def prompts(self) -> list[Prompt]:
+        """What the user said, in order; also what was compacted away."""
+        if self.keeper is None:
+            messages = enumerate(self.conductor.agent.messages)
+        else:
+            messages = self.keeper.session.conversation.everything.items()
+        return [Prompt(number, message) for number, message in messages if isinstance(message, UserMessage)]
+
+    def take_notices(self) -> list[str]:
+        """What people have to know, each once."""
+        notices = [] if self.keeper is None else self.keeper.take_notices()
+        return notices + ([] if self.snapshots is None else self.snapshots.take_notices())
+
+    # ── another one ──
+
+    async def begin(self) -> None:
+        """Look after what a process that was killed left; call it once at the start."""
+        if self.snapshots is not None:
+            await self.snapshots.recover()
+
+    async def new(self) -> None:
+        """Begin an empty conversation; this one stays in the store."""
+        await self._leave("/new")
+        keeper = None if self.keeper is None else self.keeper.begin()
+        if self.snapshots is not None:
+            self.snapshots.keeper = keeper
+        self._adopt(keeper, Transcript(clock=self.conductor.clock))
+
+    async def resume(self, session: Stored | str) -> None:
+        """Go on with a conversation of the store, given or by its id."""
+        store = self._store()
+        await self._leave("/resume")
+        stored = await in_thread(store.read, session) if isinstance(session, str) else session
+        keeper = Keeper(store, stored)
+        if self.snapshots is not None:
+            self.snapshots.keeper = keeper
+            await self.snapshots.recover()
+        self._adopt(keeper, Transcript.of(stored.records))
+
+    async def fork(self, at: int | None = None) -> None:
+        """Go on with a copy of the first `at` messages, or of all; this one stays as it is."""
+        await self._leave("/fork")
+        await self._split(at)
+
+    async def rewind(
+        self, number: int, *, chat: bool = True, files: bool = True, confirmed: Collection[str] = ()
+    ) -> Rewound:
+        """Go back to before a prompt: the conversation, the files, or both.
+
+        Files that somebody else changed meanwhile are left unless their paths are confirmed.
+        """
+        prompt = next((prompt for prompt in self.prompts() if prompt.number == number), None)
+        if prompt is None:
+            raise MisuseError(f"there is no prompt {number} in this conversation")
+        await self._leave("/rewind")
+        restored = None
+        if files and self.snapshots is not None:
+            restored = await self.snapshots.rewind(number, confirmed)
+        if chat:
+            await self._split(number)
+        return Rewound(prompt.message if chat else None, restored)
+
+    async def preview(self, number: int) -> Sequence[FileChange]:
+        """What rewinding to a prompt does to the files."""
+        return [] if self.snapshots is None else await self.snapshots.preview(number)
+
+    async def diff(self, change: FileChange) -> Diff | None:
+        """What rewinding does to one of them, if it is a text."""
+        return None if self.snapshots is None else await self.snapshots.diff(change)
+
+    async def changed(self) -> Sequence[tuple[FileChange, Diff | None]]:
+        """What the tools of this conversation changed, against what it was at first."""
+        return [] if self.snapshots is None else await self.snapshots.changed()
+
+    async def can_redo(self) -> bool:
+        """Whether the last thing that was done was a rewind."""
+        files = self.snapshots is not None and self.snapshots.can_redo
+        return files or await self._rewound_from() is not None
+
+    async def redo(self, confirmed: Collection[str] = ()) -> Rewound:
+        """Undo the last rewind of the conversation, of files, or of both."""
+        source = await self._rewound_from()
+        files = self.snapshots is not None and self.snapshots.can_redo
+        if source is None and not files:
+            raise MisuseError("there is nothing to redo: the last thing that was done was no rewind")
+        await self._leave("/redo")
+        restored = await self.snapshots.redo(confirmed) if files and self.snapshots is not None else None
+        if source is not None:
+            fork = self.saved_id()
+            await self._go_on(Keeper(self._store(), source), source)
+            if fork is not None:  # nothing was said in it
+                await in_thread(self._store().delete, fork)
+        return Rewound(None, restored)
+
+    async def rename(self, title: str) -> None:
+        """Give this conversation another title."""
+        if self.keeper is None or self.saved_id() is None:
+            raise MisuseError("this conversation is not saved yet, so it has no title; say something first")
+        await in_thread(self.keeper.rename, title)
+
+    async def export(self, path: str | Path, format: str | None = None) -> Path:
+        """Write this conversation to a file, which must not be there yet; returns where it is."""
+        return await in_thread(export_to, path, await self._source(), format)
+
+    # ── how ──
+
+    def _store(self) -> SyncStore:
+        if self.store is None:
+            raise MisuseError("conversations are not saved here, so there are no others")
+        return self.store
+
+    async def _leave(self, command: str) -> None:
+        """Have all saved before another conversation takes the place of this one."""
+        if self.conductor.is_running:
+            raise MisuseError(f"the agent is at work; Esc stops it, then {command}")
+        if self.saved_id() is not None:
+            await self.conductor.agent.aclose()
+
+    async def _split(self, at: int | None) -> None:
+        keeper = self.keeper
+        if keeper is None:
+            messages = list(self.conductor.agent.messages)[:at]
+            agent = self.conductor.agent.copy(messages=messages)
+            self._name(agent)
+            transcript = Transcript.of([saved(message, number) for number, message in enumerate(messages)])
+            self.conductor.adopt(agent, transcript)
+            return
+        if (id := keeper.saved_id()) is None or not keeper.is_complete:
+            raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
+        stored = await in_thread(self._store().split, id, at)
+        await self._go_on(Keeper(self._store(), stored), stored)
+
+    async def _go_on(self, keeper: Keeper, stored: Stored) -> None:
+        if self.snapshots is not None:
+            await in_thread(self.snapshots.carry_over, keeper)
+        self._adopt(keeper, Transcript.of(stored.records))
+
+    def _adopt(self, keeper: Keeper | None, transcript: Transcript) -> None:
+        before = self.conductor.agent
+        before.clear_queues()  # they are saved with the conversation they belong to
+        session = None if keeper is None else keeper.session
+        agent = before.copy(session=session, messages=(), state={}, tools=_with_gone(before, session))
+        if session is not None and session.model is not None and catalog.has_provider(session.model.provider):
+            agent.model = session.model
+        self.keeper = keeper
+        self._name(agent)
+        self.conductor.adopt(agent, transcript)
+
+    def _name(self, agent: Agent) -> None:
+        if self._workshop is not None:
+            self._workshop.agent = agent
+
+    async def _rewound_from(self) -> Stored | None:
+        """The conversation that this one was rewound from, if nothing was said since."""
+        meta = self.meta
+        if meta is None or self.store is None or meta.parent is None or meta.messages != meta.forked_at:
+            return None
+        try:
+            source = await in_thread(self.store.read, meta.parent)
+        except SessionError:
+            return None
+        return source if source.meta.messages > meta.messages else None
+
+    async def _source(self) -> Source:
+        keeper = self.keeper
+        if keeper is None:
+            return [saved(message, number) for number, message in enumerate(self.conductor.agent.messages)]
+        if (id := keeper.saved_id()) is None or not keeper.is_complete:
+            return keeper.session
+        return await in_thread(self._store().read, id)
+
+
+def is_elsewhere(meta: SessionMeta) -> bool:
+    """Whether a conversation took place in another directory."""
+    return meta.directory not in (None, working_directory())
+
+
+def _with_gone(agent: Agent, session: Session | None) -> list[object]:
+    """The tools of an agent, and what stands in for those that a session used and that are not there."""
+    offers = agent.tools
+    if session is None:
+        return [*offers]
+    known = [tool for offer in offers for tool in ([offer] if isinstance(offer, Tool) else offer.tools())]
+    turn = session.conversation.open
+    return [*offers, *placeholders([*session.messages, *([] if turn is None else [turn.reply])], known)]
