@@ -1,36 +1,94 @@
-"""The workshop: what an assistant has to work with in a directory, and the agent that works there."""
+"""The workshop: what an assistant has to work with in a directory, and the agent that works there.
+
+Workshop(directory, trust, settings)   nothing is read yet: the first frame need not wait
+make_agent(model, …)                   the agent; the workshop is the source of its tools
+await open()                           once trust is known: instructions, commands, servers; again to reload
+await aclose()                         servers and background commands are ended
+"""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from swink.agent import Agent
+from swink.assistant.customcommands import CustomCommand, read_commands
+from swink.assistant.instructions import Instructions, read_instructions
 from swink.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
+from swink.assistant.servers import Servers, find_servers
+from swink.assistant.settings import UserSettings
+from swink.assistant.subagents import PROMPTS, Kind, SubAgents
+from swink.assistant.trust import Trust, find_project
+from swink.catalog import with_limits
 from swink.checkpoint import placeholders
 from swink.config import ApprovalMode, PromptContext
+from swink.keys.store import config_dir
+from swink.memory.jsonl import sessions_dir
 from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
 from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
 from swink.threads import in_thread
 from swink.tool import Tool
+from swink.tools.background import Background, Job
+from swink.tools.sandbox import Sandbox
+
+
+class _Terms(Struct, frozen=True):
+    """What an agent of this workshop, and its sub-agents, are made with."""
+
+    approve: Approve | None = None
+    approval_mode: ApprovalMode = "enabled"
+    options: StreamOptions = StreamOptions()
+    stream_fn: StreamFn | None = None
 
 
 class Workshop:
-    """The tools and instructions of one directory, made once and shared by the conversations in it.
+    """The tools and instructions of one directory, shared by the conversations in it.
 
     It is a source of tools: what it offers depends on the model that the agent has at that turn.
     """
 
-    def __init__(self, directory: str | Path, *, hidden: Sequence[str | Path] = ()) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        trust: Trust | None = None,
+        settings: UserSettings | None = None,
+    ) -> None:
         self.directory = Path(os.path.realpath(directory))
+        self.trust = trust or Trust(find_project(self.directory), "unasked")
+        self.settings = settings or UserSettings(config_dir() / "config.toml")
         self.is_coding = has_work(self.directory)
-        self._hidden = hidden
-        self._tools: tuple[Tool, ...] | None = None
-        self._around: Surroundings | None = None
         self.agent: Agent | None = None
         """The agent whose model decides what is offered; whoever copies it to go on names the copy here."""
+        self.background = Background()
+        self.background.on_end = self._tell_end
+        self.servers = Servers(self.notify)
+        self.sub_agents = SubAgents(self._make_sub_agent)
+        self.commands: dict[str, CustomCommand] = {}
+        """The user's own commands, and those of a trusted project, by name."""
+        self.instructions: Instructions | None = None
+        self._notices: list[str] = []
+        self._said: set[str] = set()
+        self._terms = _Terms()
+        self._around: Surroundings | None = None
+        self._base: tuple[Tool, ...] | None = None
+
+    @property
+    def project(self) -> Path | None:
+        """The project, if what it brings along may be used."""
+        return self.trust.project if self.trust.is_trusted else None
+
+    def notify(self, text: str) -> None:
+        """Keep something that people have to know until it is taken."""
+        self._notices.append(text)
+
+    def take_notices(self) -> list[str]:
+        """What people have to know, once."""
+        notices, self._notices = self._notices, []
+        return notices
 
     def make_agent(
         self,
@@ -46,10 +104,11 @@ class Workshop:
         stream_fn: StreamFn | None = None,
     ) -> Agent:
         """An agent that works here; every call is put to `approve`, whose word may change later."""
-        agent = Agent(
+        self._terms = _Terms(approve, approval_mode, options, stream_fn)
+        self.agent = Agent(
             model,
             system_prompt=self._prompt if system is None else system,
-            tools=[*tools, self, *_gone(session, [*tools, *self._all_tools()])],
+            tools=[*tools, self, *_gone(session, tools)],
             session=session,
             options=options,
             policies=policies,
@@ -57,31 +116,107 @@ class Workshop:
             approval_mode=approval_mode,
             stream_fn=stream_fn,
         )
-        self.agent = agent
-        return agent
+        return self.agent
+
+    async def open(self, *, trust: Trust | None = None, settings: UserSettings | None = None) -> None:
+        """Read what there is to read, and start the servers; again after a change of trust or settings."""
+        self.trust, self.settings = trust or self.trust, settings or self.settings
+        if notice := self.trust.notice:
+            self.notify(notice)
+        self.commands, notices = await in_thread(read_commands, self.project)
+        self._around, self._base = None, None
+        await self._read_instructions()
+        for notice in notices:
+            self.notify(notice)
+        await self.servers.follow(await in_thread(find_servers, self.settings.mcp, self.project))
+
+    async def aclose(self) -> None:
+        """End the servers and the commands in the background."""
+        try:
+            await self.background.aclose()
+        finally:
+            await self.servers.aclose()
 
     def tools(self) -> Sequence[Tool]:
         """The tools for the model as it is now; none for one whose window they would fill."""
-        if self.agent is not None and is_small(self.agent.model):
+        if self.agent is not None and is_small(with_limits(self.agent.model)):
             return ()
-        return self._all_tools()
+        return [*self._own_tools(), *self.sub_agents.tools(), *self.servers.tools()]
 
-    def _all_tools(self) -> tuple[Tool, ...]:
-        if self._tools is None:
-            from swink.tools import coding_tools, fetch_tools, todo_tools
+    def sandbox(self) -> Sandbox | None:
+        """What the user's own commands run in: nothing in a trusted folder, else the sandbox."""
+        return None if self.trust.is_trusted else Sandbox(self.directory, hidden=self._hidden())
 
-            self._tools = tuple(
-                coding_tools(self.directory, hidden=self._hidden)
-                if self.is_coding
-                else [*fetch_tools(), *todo_tools()]
-            )
-        return self._tools
+    def _own_tools(self) -> Sequence[Tool]:
+        """The tools of the directory, scripts included; made in a thread when they are first wanted."""
+        if self._base is None:
+            from swink.tools import ScriptTools, coding_tools, fetch_tools, todo_tools
+
+            if not self.is_coding:
+                self._base = (*fetch_tools(), *todo_tools())
+            else:
+                self._base = tuple(
+                    coding_tools(self.directory, hidden=self._hidden(), background=self.background)
+                )
+            self._scripts = [
+                ScriptTools(place, Sandbox(self.directory, hidden=self._hidden()), on_bad=self._tell_bad)
+                for place in self._script_places()
+            ]
+        return [*self._base, *(tool for scripts in self._scripts for tool in scripts.tools())]
+
+    def _script_places(self) -> list[Path]:
+        places = [] if self.project is None else [self.project / ".swink" / "tools"]
+        return [place for place in [config_dir() / "tools", *places] if place.is_dir()]
+
+    def _hidden(self) -> list[Path]:
+        """Places that no tool may read: what was said elsewhere, keys and settings."""
+        return [place for place in (sessions_dir(), config_dir()) if not self.directory.is_relative_to(place)]
 
     async def _prompt(self, context: PromptContext) -> str:
+        model = with_limits(ModelSpec("", "") if self.agent is None else self.agent.model)
+        if is_small(model):
+            self._tell_once(
+                f"{model} has room for {model.context_window:,} tokens: it gets a short prompt and no tools; "
+                "/model takes another one"
+            )
         if self._around is None:  # once: a prompt that stays the same is cached by providers
             self._around = await in_thread(look_around, self.directory)
-        model = ModelSpec("", "") if self.agent is None else self.agent.model
-        return system_prompt(model, self._around, coding=self.is_coding)
+        instructions = self.instructions or await self._read_instructions()
+        return system_prompt(model, self._around, coding=self.is_coding, instructions=instructions.text)
+
+    async def _read_instructions(self) -> Instructions:
+        self.instructions = found = await in_thread(read_instructions, self.directory, self.project)
+        for notice in found.notices:
+            self._tell_once(notice)
+        return found
+
+    def _make_sub_agent(self, kind: Kind) -> Agent:
+        assert self.agent is not None
+        own = self._own_tools()
+        tools = [tool for tool in own if tool.read_only] if kind == "explore" else own
+        terms = self._terms
+        around = "" if self._around is None else f"\n\n{self._around}"
+        return Agent(
+            self.agent.model,
+            system_prompt=f"{PROMPTS[kind]}{around}",
+            tools=[*tools, *(self.servers.tools() if kind == "task" else ())],
+            approve=terms.approve,
+            approval_mode=terms.approval_mode,
+            options=terms.options,
+            stream_fn=terms.stream_fn,
+        )
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.notify(text)
+
+    def _tell_end(self, job: Job) -> None:
+        how = job.error if job.completed is None else job.completed.ending
+        self.notify(f"background command {job.id} has ended ({how}): {job.command}")
+
+    def _tell_bad(self, bad: Any) -> None:
+        self._tell_once(f"{bad.path} is no tool: {bad.reason}")
 
 
 def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:
@@ -100,10 +235,10 @@ def has_work(directory: Path) -> bool:
         return False
 
 
-def _gone(session: Session | None, tools: Sequence[Tool]) -> Sequence[Tool]:
-    """What stands in for tools that the conversation used and that are no longer there."""
+def _gone(session: Session | None, tools: Sequence[Any]) -> Sequence[Tool]:
+    """What stands in for tools that the conversation used; those that a source still has take its place."""
     if session is None:
         return ()
     turn = session.conversation.open
     messages: list[Message] = [*session.messages, *([] if turn is None else [turn.reply])]
-    return placeholders(messages, tools)
+    return placeholders(messages, [tool for tool in tools if isinstance(tool, Tool)])

@@ -1,0 +1,189 @@
+"""MCP servers of an assistant: the user's and a trusted project's, started beside the conversation.
+
+    .mcp.json of a trusted project    {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}
+    [mcp.files] in config.toml        the same fields; of two servers with one name the user's counts
+
+A server that fails is one notice, and the others work. What a project's file says about approval is ignored:
+that is the user's to decide.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.engine.waiting import outlast
+from swink.errors import AgentError
+from swink.mcp.client import McpServers
+from swink.mcp.serverconfig import Server, StdioServer, servers_from
+from swink.redact import redact_text
+from swink.tool import Tool
+
+PROJECT_FILE = ".mcp.json"
+_USERS_ALONE = ("requires_approval", "trusted")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_MOST_BYTES = 1 << 20
+
+
+class ServerState(Struct, frozen=True):
+    """One server for people: where it was configured, how it stands, and what it offers."""
+
+    name: str
+    source: str
+    state: Literal["starting", "ready", "failed", "off"]
+    tools: tuple[str, ...] = ()
+    error: str = ""
+
+
+class Configured(Struct, frozen=True):
+    """Which servers there are, where each was configured, and what was wrong with others."""
+
+    servers: tuple[Server, ...] = ()
+    sources: dict[str, str] = {}
+    notices: tuple[str, ...] = ()
+
+
+def find_servers(users: Mapping[str, Any], project: Path | None) -> Configured:
+    """The servers of the user's settings and of a trusted project; blocking."""
+    servers: dict[str, Server] = {}
+    sources: dict[str, str] = {}
+    notices: list[str] = []
+    theirs: Mapping[str, Any] = {}
+    if project is not None:
+        try:
+            theirs = _project_servers(project / PROJECT_FILE)
+        except (OSError, ValueError) as error:
+            notices.append(f"{project / PROJECT_FILE} was not read: {error}")
+    for source, listed in ((PROJECT_FILE, theirs), ("config.toml", users)):
+        for name, fields in listed.items():
+            try:
+                server = servers_from({"mcpServers": {name: _expanded(fields)}})[0]
+            except AgentError as error:
+                notices.append(f"MCP server {name!r} of {source} is left out: {redact_text(str(error))}")
+                continue
+            if isinstance(server, StdioServer) and server.cwd is None and source == PROJECT_FILE:
+                server = replace(server, cwd=str(project))
+            servers[name], sources[name] = server, source
+    return Configured(tuple(servers.values()), sources, tuple(notices))
+
+
+class Servers:
+    """The servers that run, and their tools; `notify` is told of one that fails."""
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self.owners: dict[str, str] = {}
+        """The server of each tool, by the tool's name."""
+        self._notify = notify
+        self._states: dict[str, ServerState] = {}
+        self._tools: dict[str, tuple[Tool, ...]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing: dict[str, asyncio.Event] = {}
+        self._running: dict[str, Server] = {}
+
+    @property
+    def states(self) -> list[ServerState]:
+        """All servers, as they stand."""
+        return list(self._states.values())
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools of the servers that are ready."""
+        return [tool for tools in list(self._tools.values()) for tool in tools]
+
+    async def follow(self, configured: Configured) -> None:
+        """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
+        wanted = {server.name: server for server in configured.servers}
+        await self._stop([name for name, server in self._running.items() if wanted.get(name) != server])
+        for name in [name for name in self._states if name not in wanted]:
+            del self._states[name]
+        for name, server in wanted.items():
+            source = configured.sources.get(name, "")
+            if server.disabled:
+                self._states[name] = ServerState(name, source, "off")
+            elif name not in self._running:
+                self._states[name] = ServerState(name, source, "starting")
+                self._running[name], self._closing[name] = server, asyncio.Event()
+                self._tasks[name] = asyncio.create_task(self._serve(server), name=f"swink-mcp-{name}")
+        for notice in configured.notices:
+            self._notify(notice)
+
+    async def restart(self, name: str) -> None:
+        """Stop a server and start it anew."""
+        server, state = self._running.get(name), self._states.get(name)
+        if server is not None and state is not None:
+            await self._stop([name])
+            await self.follow(Configured((*self._running.values(), server), {name: state.source}))
+
+    async def aclose(self) -> None:
+        """Stop every server."""
+        await self._stop(list(self._running))
+
+    async def _serve(self, server: Server) -> None:
+        """Keep one server open until it is to be closed, in one task from its start to its end."""
+        name = server.name
+        try:
+            async with McpServers([server]) as opened:
+                self._tools[name] = opened.tools
+                self.owners.update({tool.name: name for tool in opened.tools})
+                names = tuple(tool.name for tool in opened.tools)
+                self._states[name] = replace(self._states[name], state="ready", tools=names)
+                for problem in opened.problems:
+                    self._notify(redact_text(problem))
+                await self._closing[name].wait()
+        except AgentError as error:
+            text = redact_text(str(error))
+            self._states[name] = replace(self._states[name], state="failed", error=text)
+            self._notify(f"{text} (/mcp shows all servers)")
+        finally:
+            for tool in self._tools.pop(name, ()):
+                self.owners.pop(tool.name, None)
+
+    async def _stop(self, names: Sequence[str]) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        for name in names:
+            self._closing.pop(name).set()
+            task = self._tasks.pop(name)
+            if self._states[name].state == "starting":
+                task.cancel()
+            tasks.append(task)
+            del self._running[name]
+        if tasks:
+            await outlast(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def _project_servers(path: Path) -> Mapping[str, Any]:
+    if not os.path.lexists(path):
+        return {}
+    with path.open("rb") as file:
+        data: Any = json.loads(file.read(_MOST_BYTES))
+    match data:
+        case {"mcpServers": dict()}:
+            servers = cast("dict[str, Any]", data["mcpServers"])
+        case _:
+            raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
+    return {name: _without_approval(fields) for name, fields in servers.items()}
+
+
+def _without_approval(fields: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    named = cast("dict[str, Any]", fields)
+    return {key: value for key, value in named.items() if key not in _USERS_ALONE}
+
+
+def _expanded(value: Any) -> Any:
+    """The same with `${VARIABLE}` and `${VARIABLE:-default}` replaced, so that files need hold no secret."""
+    match value:
+        case str():
+            return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[2] or ""), value)
+        case dict():
+            return {key: _expanded(item) for key, item in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_expanded(item) for item in cast("list[Any]", value)]
+        case _:
+            return value

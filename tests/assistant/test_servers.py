@@ -1,0 +1,117 @@
+"""MCP servers of an assistant: whose they are, and that a bad one hurts nobody else."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from swink.assistant.servers import Configured, Servers, find_servers
+from swink.mcp.serverconfig import HttpServer, StdioServer
+
+BARE = Path(__file__).parents[1] / "mcp" / "bare_server.py"
+needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
+
+
+def write(project: Path, servers: object) -> Path:
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return project
+
+
+def bare(name: str, how: str = "plain") -> StdioServer:
+    return StdioServer(name, sys.executable, [str(BARE), how])
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_a_projects_servers_are_read_only_where_it_is_trusted_and_the_users_win(tmp_path: Path):
+    write(tmp_path, {"files": {"command": "theirs"}, "web": {"url": "https://example.org/mcp"}})
+    assert find_servers({}, None).servers == ()
+    found = find_servers({"files": {"command": "mine"}}, tmp_path)
+    files, web = found.servers
+    assert isinstance(files, StdioServer)
+    assert isinstance(web, HttpServer)
+    assert (files.command, files.cwd) == ("mine", None)
+    assert found.sources == {"files": "config.toml", "web": ".mcp.json"}
+
+
+def test_a_project_cannot_say_that_its_servers_need_no_approval(tmp_path: Path):
+    loose = {"command": "x", "requires_approval": False, "trusted": True}
+    (theirs,) = find_servers({}, write(tmp_path, {"a": loose})).servers
+    assert theirs.asks("any")
+    assert theirs.trusted == ()
+    (mine,) = find_servers({"a": loose}, None).servers
+    assert not mine.asks("any")
+
+
+def test_variables_are_replaced_so_that_files_need_hold_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SWINK_TEST_TOKEN", "geheim")
+    fields = {
+        "command": "x",
+        "args": ["${NO_SUCH_THING:-here}", "$HOME"],
+        "env": {"T": "${SWINK_TEST_TOKEN}"},
+    }
+    (server,) = find_servers({}, write(tmp_path, {"a": fields})).servers
+    assert isinstance(server, StdioServer)
+    assert (server.args, server.env, server.cwd) == (["here", "$HOME"], {"T": "geheim"}, str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": 7}', '{"files": {"command": "x"}}'])
+def test_a_file_that_cannot_be_read_is_one_notice(tmp_path: Path, text: str):
+    (tmp_path / ".mcp.json").write_text(text)
+    found = find_servers({"mine": {"command": "x"}}, tmp_path)
+    assert [server.name for server in found.servers] == ["mine"]
+    assert len(found.notices) == 1
+    assert ".mcp.json was not read" in found.notices[0]
+
+
+def test_a_server_that_makes_no_sense_is_left_out_and_named(tmp_path: Path):
+    found = find_servers({}, write(tmp_path, {"bad": {"args": []}, "worse": 7, "good": {"command": "x"}}))
+    assert [server.name for server in found.servers] == ["good"]
+    assert ["'bad'" in found.notices[0], "'worse'" in found.notices[1]] == [True, True]
+
+
+@needs_sdk
+async def test_a_server_that_fails_is_one_notice_and_the_others_work():
+    notices: list[str] = []
+    servers = Servers(notices.append)
+    missing = StdioServer("missing", "/no/such/program")
+    off = StdioServer("off", "x", disabled=True)
+    try:
+        await servers.follow(Configured((missing, bare("good"), off)))
+        assert [state.state for state in servers.states] == ["starting", "starting", "off"]
+        await eventually(lambda: all(state.state != "starting" for state in servers.states))
+        failed, good, _ = servers.states
+        assert (failed.state, good.state) == ("failed", "ready")
+        assert "missing" in failed.error
+        assert len(notices) == 1
+        assert [tool.name for tool in servers.tools()] == list(good.tools)
+        assert set(servers.owners.values()) == {"good"}
+        await servers.follow(Configured(()))
+        assert servers.tools() == []
+        assert servers.states == []
+        assert servers.owners == {}
+    finally:
+        await servers.aclose()
+
+
+@needs_sdk
+async def test_closing_ends_servers_that_are_still_starting(tmp_path: Path):
+    mark = tmp_path / "process"
+    silent = StdioServer("silent", "/bin/sh", ["-c", f"echo $$ > {mark}; exec sleep 600"])
+    servers = Servers(lambda text: None)
+    await servers.follow(Configured((silent,)))
+    await eventually(lambda: mark.exists() and mark.read_text())
+    await servers.aclose()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
