@@ -6,6 +6,7 @@ from swink import Agent, tool
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
 from swink.tui import Conductor, Questions, SwinkApp
+from swink.tui.look import LOOKS
 
 
 async def until(pilot: Pilot[int], condition) -> None:
@@ -46,3 +47,12 @@ def screen_text(app: SwinkApp) -> str:
     return "\n".join(
         "".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips()
     )
+
+
+async def test_every_look_can_be_shown():
+    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Questions())
+    async with app.run_test() as pilot:
+        for name in LOOKS:
+            app.use_look(name)
+            await pilot.pause()
+            assert "idle" in screen_text(app)

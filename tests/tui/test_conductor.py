@@ -10,7 +10,7 @@ from swink.events import CustomEvent
 from swink.messages import ToolCall, Usage
 from swink.retry import ExponentialBackoff
 from swink.testing import ScriptedModel
-from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock
+from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock
 from swink.tui.conductor import Conductor
 
 
@@ -201,3 +201,41 @@ async def test_a_question_aside_leaves_the_conversation_as_it_is():
     assert await conductor.ask_aside("what is -x?") == "It is a flag."
     assert texts(conductor) == ["hi", "Hello."]
     assert len(conductor.agent.messages) == 2
+
+
+def commands(conductor: Conductor) -> list[ToolBlock]:
+    return [block for block in conductor.transcript.blocks if isinstance(block, ToolBlock)]
+
+
+async def test_a_command_of_the_users_own_is_shown_and_told_to_the_model():
+    model = ScriptedModel(["I see."])
+    conductor = Conductor(Agent("scripted:model", stream_fn=model))
+    conductor.run_command("printf 'a\\nb'; exit 3", shown=True)
+    await conductor.wait()
+    (block,) = commands(conductor)
+    assert (block.state, block.text) == ("failed", "a\nb")
+    conductor.send("and?")
+    await conductor.wait()
+    assert "a\nb" in model.calls[0].messages[0].text
+    assert 'exit_code="3"' in model.calls[0].messages[0].text
+    numbered = [block.id for block in conductor.transcript.blocks if isinstance(block, PromptBlock)]
+    assert numbered == ["0", "1"]  # as a session numbers them
+
+
+async def test_a_command_of_two_marks_stays_between_the_user_and_the_shell():
+    conductor = conductor_of([])
+    conductor.run_command("echo hidden", shown=False)
+    await conductor.wait()
+    assert commands(conductor)[0].text == "hidden\n"
+    assert len(conductor.agent.messages) == 0
+
+
+async def test_stopping_ends_a_command_of_the_users_own_and_keeps_what_it_wrote():
+    conductor = conductor_of([])
+    conductor.run_command("echo begun; sleep 600", shown=True)
+    while not (commands(conductor) and "begun" in commands(conductor)[0].output):
+        await asyncio.sleep(0.01)
+    assert conductor.abort()
+    await conductor.wait()
+    assert (commands(conductor)[0].state, commands(conductor)[0].text) == ("cancelled", "begun\n")
+    assert len(conductor.agent.messages) == 0

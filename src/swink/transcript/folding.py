@@ -390,6 +390,15 @@ class Transcript:
             if not fields or changed != block:
                 self._blocks.put(self._calls[call_id], changed)
 
+    def show(self, block: Block) -> None:
+        """Add a block of something that no session has, or put it in the place of the one with its id."""
+        items = self._blocks.items
+        place = next((place for place in reversed(range(len(items))) if items[place].id == block.id), None)
+        if place is None:
+            self._blocks.append(block)
+        else:
+            self._blocks.put(place, block)
+
     def note(self, notice: Notice) -> None:
         """Add a notice of something that no session has."""
         self._passing += 1

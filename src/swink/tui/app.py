@@ -5,7 +5,6 @@ times a second. Neither knows the other.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ from textual.screen import Screen
 from swink.assistant.keeping import Keeper
 from swink.assistant.oneline import strip_controls
 from swink.assistant.settings import UserSettings
+from swink.assistant.shell import parse_shell
 from swink.assistant.workshop import Workshop
 from swink.catalog import with_limits
 from swink.engine.waiting import resolve
@@ -25,17 +25,19 @@ from swink.messages import text_of
 from swink.modelspec import THINKING_LEVELS
 from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, Questions
+from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
 from swink.tui.conductor import Activity, Conductor
 from swink.tui.editor import Editor, Submitted
 from swink.tui.keys import bindings
-from swink.tui.look import LOOKS, Look, theme, theme_name
+from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.status import Status, StatusBar
 from swink.tui.terminal import Attention, TerminalApp
 from swink.tui.terminal.farewell import farewell
 from swink.tui.view import TranscriptView
 
+_TICK = 0.1
 _TWICE = 2.0
 """Seconds within which a key counts as pressed twice."""
 
@@ -68,7 +70,7 @@ class SwinkApp(TerminalApp):
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=conductor.clock)
         self.settings = settings
-        self.look = _first_look(settings)
+        self.look = first_look(settings)
         self._version = 0
         self._shown: object = None
         self._pressed: tuple[str, float] = ("", float("-inf"))
@@ -91,7 +93,9 @@ class SwinkApp(TerminalApp):
         self.conductor.changed = self.questions.changed = self._bridge.touch
         self.conductor.ended = self._run_ended
         self.editor.focus()
-        self.set_interval(0.1, self._tick)
+        self._ticker = self.set_interval(_TICK, self._show_status, pause=True)
+        if not self.conductor.transcript.blocks:
+            self.say(welcome(str(self.conductor.agent.model)), "welcome")
         self._bridge.touch()
 
     # What commands use
@@ -137,6 +141,8 @@ class SwinkApp(TerminalApp):
         """Say it to the agent, or obey a command."""
         if event.text.startswith(("/", "#")) and not event.text.startswith(("//", "# ")):
             self.obey(event.text)
+        elif (command := parse_shell(event.text)) is not None:
+            self.conductor.run_command(command[0], shown=command[1])
         elif event.how == "queue":
             self.conductor.queue(event.input)
         else:
@@ -175,7 +181,7 @@ class SwinkApp(TerminalApp):
         elif self._is_second("interrupt"):
             self.leave()
         else:
-            self._hint = "Ctrl+C again leaves"
+            self._hint_at("Ctrl+C again leaves")
 
     def action_leave(self) -> None:
         """Leave."""
@@ -270,12 +276,20 @@ class SwinkApp(TerminalApp):
         self._version = changes.version
         self.view.take(changes)
         self.query_one(ApprovalPanel).update_questions()
-        self._tick()
+        self._show_status()
+        if self.conductor.is_running:
+            self._ticker.resume()
+        else:
+            self._ticker.pause()  # what does not move costs nothing
         self._bridge.flushed()
 
-    def _tick(self) -> None:
-        if self._hint and self.conductor.clock() - self._pressed[1] > _TWICE:
-            self._hint = ""
+    def _hint_at(self, hint: str) -> None:
+        self._hint = hint
+        self._show_status()
+        if hint:
+            self.set_timer(_TWICE, lambda: self._hint_at(""))
+
+    def _show_status(self) -> None:
         if not self.is_leaving:
             self.query_one(StatusBar).show(self._status())
             self.attention.show(
@@ -300,11 +314,3 @@ class SwinkApp(TerminalApp):
             queued=len(conductor.queued),
             hint=self._hint,
         )
-
-
-def _first_look(settings: UserSettings | None) -> Look:
-    """The look of the settings; without colours where the user wants none."""
-    if os.environ.get("NO_COLOR"):
-        return LOOKS["plain"]
-    chosen: str = getattr(settings, "theme", "dark")
-    return LOOKS.get(chosen, LOOKS["dark"])

@@ -6,8 +6,10 @@ abort     ends the run, keeping what arrived
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Literal
 
 from msgspec import Struct
@@ -15,6 +17,7 @@ from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.assistant.planning import plan_prompt, plan_tools
+from swink.assistant.shell import run_shell
 from swink.config import AgentResult, PromptContext
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, MisuseError
@@ -30,13 +33,15 @@ from swink.events import (
     RetryScheduled,
     TurnStart,
 )
-from swink.messages import AssistantMessage, Input, ModelSpec, ThinkingLevel, UserMessage
+from swink.messages import AssistantMessage, Input, ModelSpec, Text, ThinkingLevel, UserMessage
 from swink.stream import Delta, ToolCallDelta, ToolCallStart
 from swink.transcript import Transcript
-from swink.transcript.blocks import Custom
+from swink.transcript.blocks import Custom, ToolBlock, ToolState
 
 _CHARACTERS = 4.0
 """Of a token, about."""
+_OUTPUT = 20_000
+"""Characters that are shown of a command while it runs, the last ones."""
 _SOON = 0.5
 """Seconds before a rate says something."""
 State = Literal["idle", "running", "error", "aborted"]
@@ -73,6 +78,8 @@ class Conductor:
         """Whether the last run made a plan."""
         self._streamed = _Streamed()
         self._task: asyncio.Task[None] | None = None
+        self._commands: set[asyncio.Task[None]] = set()
+        self._numbers = count(1)
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
         self.adopt(agent)
@@ -129,14 +136,24 @@ class Conductor:
         return queued
 
     def abort(self) -> bool:
-        """End the run, keeping what arrived; whether there was one."""
+        """End the run and the user's own commands, keeping what arrived; whether there was any."""
+        working = self.is_running or bool(self._commands)
         self.agent.abort()
-        return self.is_running
+        for command in self._commands:
+            command.cancel()
+        return working
+
+    def run_command(self, command: str, *, shown: bool) -> None:
+        """Run a command of the user's own; if `shown`, the model learns what it wrote."""
+        task = asyncio.create_task(self._command(command, shown), name="swink-command")
+        self._commands.add(task)
+        task.add_done_callback(self._commands.discard)
 
     async def wait(self) -> None:
-        """Return once no run goes on."""
-        while (task := self._task) is not None:
-            await asyncio.wait([task])
+        """Return once no run goes on, and no command."""
+        while tasks := {*self._commands, *([] if self._task is None else [self._task])}:
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)  # lets them be discarded
 
     async def close(self) -> None:
         """End the run and wait until all is saved."""
@@ -220,6 +237,43 @@ class Conductor:
             self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
             self.ended(self.activity)
             self.changed()
+
+    async def _command(self, command: str, shown: bool) -> None:
+        block = ToolBlock(
+            f"!{next(self._numbers)}", "", "!", {"command": command}, state="running", started=self.clock()
+        )
+
+        def show(changed: ToolBlock) -> None:
+            nonlocal block
+            block = changed
+            self.transcript.show(changed)
+            self.changed()
+
+        def take(text: str) -> None:
+            show(replace(block, output=(block.output + text)[-_OUTPUT:]))
+
+        show(block)
+        try:
+            outcome = await run_shell(command, os.getcwd(), take)
+        except AgentError as error:
+            show(replace(block, state="failed", content=(Text(str(error)),)))
+            return
+        except asyncio.CancelledError:
+            show(replace(block, state="cancelled", content=(Text(block.output),)))
+            return
+        state: ToolState = "done" if outcome.is_ok else "failed"
+        show(replace(block, state=state, content=(Text(outcome.output),), duration=outcome.seconds))
+        if shown:
+            self._tell_model(UserMessage(outcome.for_model()))
+
+    def _tell_model(self, message: UserMessage) -> None:
+        """Add a message that asks for no answer."""
+        if self.is_running:
+            self.agent.steer(message)
+        else:
+            self.agent.append_messages(message)
+            self.transcript.take(MessageEnd(message))
+        self.changed()
 
     def _take(self, event: AgentEvent) -> None:
         self.transcript.take(event)

@@ -372,6 +372,8 @@ def _terminal_theme(look: Look) -> Theme:
         boost="ansi_default",
         dark=look.is_dark,
         variables={
+            "ansi-background": "ansi_default",
+            "ansi-foreground": "ansi_default",
             "border-blurred": "ansi_default",
             "block-cursor-foreground": "ansi_default",
             "block-cursor-background": "ansi_default",
