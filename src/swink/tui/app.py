@@ -5,6 +5,7 @@ times a second. Neither knows the other.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -30,7 +31,7 @@ from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
 from swink.tui.conductor import Activity, Conductor
 from swink.tui.editor import Editor, Submitted
-from swink.tui.keys import bindings
+from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.status import Status, StatusBar
 from swink.tui.terminal import Attention, TerminalApp
@@ -51,7 +52,7 @@ class SwinkApp(TerminalApp):
 
     TITLE = "swink"
     CSS = "Screen { background: $background; }"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding() for key in KEYS]
 
     def __init__(
         self,
@@ -187,21 +188,9 @@ class SwinkApp(TerminalApp):
         """Leave."""
         self.leave()
 
-    def action_help(self) -> None:
-        """The help."""
-        self.obey("/help")
-
-    def action_choose_model(self) -> None:
-        """Choose another model."""
-        self.obey("/model")
-
-    def action_sessions(self) -> None:
-        """Choose another conversation."""
-        self.obey("/sessions")
-
-    def action_toggle_plan(self) -> None:
-        """Plan, or carry out."""
-        self.obey("/plan")
+    def action_obey(self, line: str) -> None:
+        """A key that stands for a command."""
+        self.obey(line)
 
     def action_next_thinking(self) -> None:
         """The next thinking level."""

@@ -9,73 +9,64 @@ from swink.errors import MisuseError
 
 
 class Key(Struct, frozen=True):
-    """An action of the app, the keys that do it, and what it does in a few words."""
+    """Keys, by the name that settings call them, what they do in a few words, and the app's action.
 
-    action: str
+    The action is a command of the table of commands, or else a method of the app, which is called as the key
+    is if nothing else is said.
+    """
+
+    name: str
     keys: str
     help: str
-    group: str
-    priority: bool = False
-    """Whether it works wherever the focus is, before what has the focus sees the key."""
+    action: str = ""
+
+    def binding(self) -> Binding:
+        """The binding of the app. It works wherever the focus is, except those that others need first."""
+        action = f"obey({self.action!r})" if self.action.startswith("/") else self.action or self.name
+        first = self.name not in _LAST
+        return Binding(self.keys, action, self.help, show=False, priority=first, id=self.name)
 
 
-KEYS: tuple[Key, ...] = (
-    Key(
-        "stop",
-        "escape",
-        "stop the reply; queued messages come back into the editor; twice when idle: rewind",
-        "the reply",
+_LAST = ("stop",)
+"""Keys that whatever has the focus sees first: Esc closes what is open there."""
+
+GROUPS: Mapping[str, tuple[Key, ...]] = {
+    "the reply": (
+        Key("stop", "escape", "stop the reply, take queued messages back; twice when idle: rewind"),
+        Key("interrupt", "ctrl+c", "copy the selection, else stop, else clear the editor; twice: leave"),
+        Key("plan", "shift+tab", "plan without changing anything, or carry out", "/plan"),
+        Key("next_thinking", "f4", "the next thinking level"),
+        Key("model", "f5", "choose another model", "/model"),
+        Key("background", "ctrl+b", "send the running command to the background", "/background"),
+        Key("answer", "alt+a", "go to the question that waits"),
     ),
-    Key(
-        "interrupt",
-        "ctrl+c",
-        "copy what is selected, else stop the reply, else clear the editor, else leave (twice)",
-        "the reply",
-        True,
+    "the conversation": (
+        Key("toggle_fold", "f2", "open or fold the selected tool block"),
+        Key("block_before", "shift+left", "select the tool block before", "select_block(-1)"),
+        Key("block_after", "shift+right", "select the tool block after", "select_block(1)"),
+        Key("toggle_thoughts", "f3", "hide, fold or show what the model thinks"),
+        Key("whole", "ctrl+o", "the whole conversation unfolded, with search"),
+        Key("page_up", "pageup", "a page up", "scroll_page(-1)"),
+        Key("page_down", "pagedown", "a page down", "scroll_page(1)"),
+        Key("scroll_to_end", "ctrl+end", "to the end, and follow it"),
+        Key("toggle_todo", "ctrl+t", "show or hide the agent's list of tasks"),
+        Key("release_mouse", "f6", "leave the mouse to the terminal, or take it back"),
     ),
-    Key("toggle_plan", "shift+tab", "plan without changing anything, or carry out", "the reply", True),
-    Key("next_thinking", "f4", "the next thinking level", "the reply", True),
-    Key("choose_model", "f5", "choose another model", "the reply", True),
-    Key("background", "ctrl+b", "send the running command to the background", "the reply", True),
-    Key("toggle_fold", "f2", "open or fold the selected tool block", "the conversation", True),
-    Key("select_block(-1)", "shift+left", "select the tool block before", "the conversation"),
-    Key("select_block(1)", "shift+right", "select the tool block after", "the conversation"),
-    Key("toggle_thoughts", "f3", "hide, fold or show what the model thinks", "the conversation", True),
-    Key("whole", "ctrl+o", "the whole conversation unfolded, with search", "the conversation", True),
-    Key("scroll_page(-1)", "pageup", "a page up", "the conversation", True),
-    Key("scroll_page(1)", "pagedown", "a page down", "the conversation", True),
-    Key("scroll_to_end", "ctrl+end", "to the end, and follow it", "the conversation", True),
-    Key("release_mouse", "f6", "leave the mouse to the terminal, or take it back", "the conversation", True),
-    Key("toggle_todo", "ctrl+t", "show or hide the agent's list of tasks", "the conversation", True),
-    Key("answer", "alt+a", "go to the question that waits", "the conversation", True),
-    Key("edit_outside", "ctrl+g", "write in your own editor", "the editor", True),
-    Key("help", "f1,question_mark", "this help (? in an empty editor)", "the program"),
-    Key("command_palette", "ctrl+p", "everything by name", "the program", True),
-    Key("sessions", "ctrl+s", "choose another conversation", "the program", True),
-    Key("suspend", "ctrl+z", "to the shell; fg comes back", "the program", True),
-    Key("leave", "ctrl+q", "leave", "the program", True),
-)
-
-
-def bindings() -> list[Binding]:
-    """The bindings of the app; their ids are the actions, which is how settings name them."""
-    return [
-        Binding(key.keys, key.action, key.help, show=False, priority=key.priority, id=name_of(key))
-        for key in KEYS
-    ]
-
-
-def name_of(key: Key) -> str:
-    """What settings call an action."""
-    name, _, argument = key.action.partition("(")
-    return f"{name}_{'back' if argument.startswith('-') else 'on'}" if argument else name
+    "the editor": (Key("edit_outside", "ctrl+g", "write in your own editor", "/editor"),),
+    "the program": (
+        Key("help", "f1", "this help; so does ? in an empty editor", "/help"),
+        Key("command_palette", "ctrl+p", "everything by name"),
+        Key("sessions", "ctrl+s", "choose another conversation", "/sessions"),
+        Key("suspend", "ctrl+z", "to the shell; fg comes back"),
+        Key("leave", "ctrl+q", "leave"),
+    ),
+}
+KEYS: tuple[Key, ...] = tuple([key for keys in GROUPS.values() for key in keys])
 
 
 def keymap(chosen: Mapping[str, str]) -> dict[str, str]:
     """A keymap of the user's own; raises `MisuseError` with the names that there are."""
-    known = {name_of(key) for key in KEYS}
-    if unknown := sorted(set(chosen) - known):
-        raise MisuseError(
-            f"[keys] names {', '.join(unknown)}, which is no action; there are {', '.join(sorted(known))}"
-        )
+    known = [key.name for key in KEYS]
+    if unknown := ", ".join([name for name in chosen if name not in known]):
+        raise MisuseError(f"[keys] names {unknown}, which is no key of ours; there are {', '.join(known)}")
     return dict(chosen)

@@ -1,7 +1,6 @@
 """The help: keys and commands, made from the tables that the program works with."""
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,7 +12,7 @@ from textual.widgets import Static
 
 from swink.tui.commands import COMMANDS
 from swink.tui.editor.keys import EDITOR_KEYS
-from swink.tui.keys import KEYS
+from swink.tui.keys import GROUPS
 
 _WIDTH = 20
 
@@ -53,12 +52,9 @@ def help_text() -> Text:
 
 def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """What the help consists of: titles, and rows of a key or command and what it does."""
-    keys = [(key.group, key_name(key.keys), key.help) for key in KEYS]
-    keys += [("the editor", name, help) for name, help in EDITOR_KEYS]
-    order = list(dict.fromkeys(group for group, _, _ in keys))
-    keys.sort(key=lambda row: order.index(row[0]))
-    for group, rows in groupby(keys, key=lambda row: row[0]):
-        yield f"Keys: {group}", [(name, help) for _, name, help in rows]
+    for group, keys in GROUPS.items():
+        rows = [(key_name(key.keys), key.help) for key in keys]
+        yield f"Keys: {group}", [*EDITOR_KEYS, *rows] if group == "the editor" else rows
     yield "Commands", [(f"{each.name} {each.usage}".strip(), each.help) for each in COMMANDS.values()]
 
 
