@@ -16,19 +16,31 @@ def locked(
 
     Raises TimeoutError after `within` seconds. `waiting` is called before each pause, and may raise.
     """
-    deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
-    while not _take(file):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{file.name} was locked by another program for {within:g} s")
-        if waiting is not None:
-            waiting()
-        time.sleep(pause)
-        pause = min(2 * pause, 0.05)
+    take(file.fileno(), within, file.name, waiting)
     try:
         yield
     finally:
         file.flush()
-        _free(file)
+        free(file.fileno())
+
+
+def take(
+    descriptor: int,
+    within: float | None = None,
+    name: str = "the file",
+    waiting: Callable[[], object] | None = None,
+) -> None:
+    """Take the lock of an open file, as `locked` does."""
+    if _try(descriptor):
+        return
+    deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
+    while not _try(descriptor):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{name} was locked by another program for {within:g} s")
+        if waiting is not None:
+            waiting()
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 @contextmanager
@@ -63,27 +75,29 @@ if sys.platform == "win32":
 
     _POSITION = 1 << 40  # Windows locks bytes: one far past the end of the file, which nobody reads
 
-    def _take(file: BinaryIO) -> bool:
-        file.seek(_POSITION)
+    def _try(descriptor: int) -> bool:
+        os.lseek(descriptor, _POSITION, os.SEEK_SET)
         try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
 
-    def _free(file: BinaryIO) -> None:
-        file.seek(_POSITION)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+    def free(descriptor: int) -> None:
+        """Free the lock of an open file."""
+        os.lseek(descriptor, _POSITION, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _take(file: BinaryIO) -> bool:
+    def _try(descriptor: int) -> bool:
         try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def _free(file: BinaryIO) -> None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    def free(descriptor: int) -> None:
+        """Free the lock of an open file."""
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -79,14 +79,17 @@ def encode(value: Any, note: Note = str, nulls: int = 0) -> bytes:
     `nulls` says how many the value has by itself: one more may be a number that JSON does not have.
     """
     try:
-        data = msgspec.json.encode(value, enc_hook=plain)
+        data = _encode(value)
     except Exception:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         return msgspec.json.encode(as_data(value, note))
-    suspect = data.count(b"null") != nulls or b"$number" in data
+    suspect = data.count(b"null") != nulls or (b"$" in data and b"$number" in data)
     if not _is_shallow_json(data) or (suspect and not _is_ordinary(value)):
         return msgspec.json.encode(as_data(value, note))
     return data
+
+
+_encode = msgspec.json.Encoder(enc_hook=plain).encode
 
 
 def decode(data: bytes | str, kind: Any = Any) -> Any:

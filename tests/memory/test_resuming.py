@@ -43,6 +43,7 @@ from swink.records import (
 )
 from swink.stream import UsageUpdate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
+from swink.threads import Serial
 
 
 class Counting:
@@ -1113,3 +1114,45 @@ async def test_queued_data_that_cannot_be_compared_is_saved_all_the_same():
     agent.follow_up(CustomMessage("mine", Incomparable()))
     assert (await asyncio.wait_for(agent.run("go"), 60)).stop_reason == "stop"
     assert [message.role for message in session.messages][-2:] == ["custom", "assistant"]
+
+
+@pytest.mark.parametrize("where", ["class", "object"])
+async def test_an_append_of_ones_own_is_the_one_that_is_called(where: str):
+    heard: list[str] = []
+
+    class Loud(Session):
+        async def append(self, messages: Sequence[Message], **more: Any) -> None:
+            heard.extend(texts(messages))
+            await super().append(messages, **more)
+
+    store = MemoryStore()
+    session = await store.create()
+    append = session.append
+
+    async def loud(messages: Sequence[Message], **more: Any) -> None:
+        heard.extend(texts(messages))
+        await append(messages, **more)
+
+    if where == "class":
+        session.__class__ = Loud
+    else:
+        session.append = loud
+    await agent_of(session, ["one"]).run("first")
+    assert heard == texts((await store.open(session.id)).messages) == ["first", "one"]
+
+
+async def test_a_save_for_which_there_is_no_thread_fails_and_the_next_one_has_it_all(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def fail(self: Serial, job: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = MemoryStore()
+    session = await store.create()
+    agent = agent_of(session, ["one", "two"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Serial, "start", fail)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await agent.run("first")
+    await agent.run("second")
+    assert texts((await store.open(session.id)).messages) == ["first", "one", "second", "two"]

@@ -36,6 +36,8 @@ from swink.records import (
 from swink.threads import Serial
 
 Append = Callable[..., Awaitable[None] | None]
+Done = Callable[[BaseException | None], None]
+"""Called with what went wrong, if anything did."""
 CallIds = tuple[str, ...]
 """Of the calls of a reply: they tell turns apart."""
 
@@ -94,6 +96,7 @@ class Known:
         "_queues",
         "_serial",
         "_session",
+        "_start",
         "report",
         "takes_records",
     )
@@ -103,6 +106,7 @@ class Known:
         self._count: int | None = None if is_async(append) else 0
         self._append = append if is_async(append) else self._one_by_one(append)
         self._session = session
+        self._start = _starter_of(session)
         self.takes_records = session is not None and takes_records(append)
         self.report: CompactionReport | None = None
         """Of the compaction that made the history what it is."""
@@ -197,24 +201,43 @@ class Known:
             self._look(doubtful)
             self._doubtful = None
 
-    async def append(self, update: Update) -> None:
-        """Append to the session, and know it."""
+    def start(self, update: Update, done: Done) -> Callable[[], object] | None:
+        """Begin to append to the session; `done` is called in this event loop when it has ended, and known.
+
+        What is returned cancels it, where that can be done.
+        """
         doubtful = self._doubtful = update, self.sequence
-        try:
-            if self.takes_records:
-                await resolve(self._append(update.messages, state=update.state, records=update.records))
-            else:
-                await resolve(self._append(update.messages))
-        except BaseException as error:
-            # Cancelled, a session may have stored it all the same, or do so later: what it has is not
-            # appended again.
-            if self._doubtful is doubtful:
-                self._look(doubtful)
-                if not isinstance(error, asyncio.CancelledError):
-                    self._doubtful = None
-            raise
-        if self._doubtful is doubtful:
-            self._took(update)
+
+        def ended(error: BaseException | None) -> None:
+            self._ended(doubtful, error)
+            done(error)
+
+        if self._start is not None:
+            self._start(ended, update.messages, update.state, update.records)
+            return None
+        task = asyncio.get_running_loop().create_task(self._call(update))
+        task.add_done_callback(
+            lambda task: ended(asyncio.CancelledError() if task.cancelled() else task.exception())
+        )
+        return task.cancel
+
+    async def _call(self, update: Update) -> None:
+        if self.takes_records:
+            await resolve(self._append(update.messages, state=update.state, records=update.records))
+        else:
+            await resolve(self._append(update.messages))
+
+    def _ended(self, doubtful: "tuple[Update, int | None]", error: BaseException | None) -> None:
+        if self._doubtful is not doubtful:
+            return
+        if error is None:
+            self._took(doubtful[0])
+            return
+        # Cancelled, a session may have stored it all the same, or do so later: what it has is not appended
+        # again.
+        self._look(doubtful)
+        if not isinstance(error, asyncio.CancelledError):
+            self._doubtful = None
 
     def _one_by_one(self, append: Append) -> Append:
         """A plain function, called off the event loop, one call after the other, and counted."""
@@ -310,6 +333,15 @@ def takes_records(append: Append) -> bool:
         return False
     any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return any_keyword or ("state" in parameters and "records" in parameters)
+
+
+def _starter_of(session: PlainSession | None) -> Callable[..., None] | None:
+    """How to append without a task, if a session has a way that is as good as its `append`."""
+    for cls in type(session).__mro__:
+        if "append" in vars(cls):
+            is_own = "start_append" in vars(cls) and "append" not in getattr(session, "__dict__", ())
+            return getattr(session, "start_append") if is_own else None  # noqa: B009 - no session must have it
+    return None
 
 
 def call_ids(reply: AssistantMessage) -> CallIds:

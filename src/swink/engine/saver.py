@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from swink.engine.known import Known, Standing, Update
-from swink.engine.waiting import retrieve
 from swink.records import Record
 
 LATER = 0.2
@@ -18,7 +17,19 @@ Look = Callable[[bool], Standing]
 class Saver:
     """Brings a session up to date; a wait that is cancelled does not cancel the append."""
 
-    __slots__ = ("_again", "_appending", "_look", "_loop", "_timer", "_told", "closed", "known", "notes")
+    __slots__ = (
+        "_again",
+        "_appending",
+        "_cancel",
+        "_look",
+        "_loop",
+        "_timer",
+        "_told",
+        "_waiters",
+        "closed",
+        "known",
+        "notes",
+    )
 
     def __init__(self, known: Known, look: Look) -> None:
         self.known = known
@@ -28,7 +39,10 @@ class Saver:
         self._look = look
         self._loop = asyncio.get_running_loop()
         self._told = 0
-        self._appending: asyncio.Task[None] | None = None
+        self._appending: Update | None = None
+        self._cancel: Callable[[], object] | None = None
+        """Of the append under way, where it can be cancelled."""
+        self._waiters: list[asyncio.Future[None]] = []
         self._again = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -65,14 +79,14 @@ class Saver:
     def give_up(self) -> None:
         """Cancel an append that nobody waits for any more."""
         self.close()
-        if self._appending is not None:
-            self._appending.cancel()
+        if self._cancel is not None:
+            self._cancel()
 
     async def _wait(self) -> None:
-        while (appending := self._appending) is not None:
-            await asyncio.shield(appending)
-            if self._appending is appending:  # an eager task factory has run it before anybody could listen
-                self._appending = None
+        while self._appending is not None:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
 
     def _save_overdue(self) -> None:
         self._timer = None
@@ -91,27 +105,34 @@ class Saver:
             return
         written, told = len(self.notes), len(now.produced) - (len(now.history) - now.upto)
 
-        async def append() -> None:
-            try:
-                await self.known.append(update)
-            finally:
-                if self.known.has(update):
-                    del self.notes[:written]
-                    self._told = told
+        def ended(error: BaseException | None) -> None:
+            self._appending = self._cancel = None
+            if self.known.has(update):
+                del self.notes[:written]
+                self._told = told
+            self._go_on(error)
 
-        appending = self._appending = self._loop.create_task(append())
-        appending.add_done_callback(self._ended)
+        self._cancel = self.known.start(update, ended)
+        self._appending = update
 
     def _changes(self, now: Standing) -> Update | None:
         if now.open is None:
             self.notes.clear()  # the messages of a turn that is complete say it all
         return self.known.changes(now, self._told, self.notes)
 
-    def _ended(self, appending: "asyncio.Task[None]") -> None:
-        if self._appending is appending:
-            self._appending = None
-        retrieve(appending)  # what nobody waits for is tried again with the next save, and raised there
+    def _go_on(self, error: BaseException | None) -> None:
+        """Wake who waits; what nobody waits for is tried again with the next save, and raised there."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            elif isinstance(error, asyncio.CancelledError):
+                waiter.cancel()
+            else:
+                waiter.set_exception(error)
         if self._again:
             self._again = False
-            if not (appending.cancelled() or appending.exception()):
+            if error is None:
                 self._save_unheard()

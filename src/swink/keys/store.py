@@ -185,6 +185,7 @@ def _read(provider: str, version: _Version) -> str | None:
 
 
 @lru_cache(1)
+@lru_cache(1)
 def _keys_in_file(version: _Version) -> list[str]:
     try:
         return [entry.key for entry in _load().values() if entry.key]

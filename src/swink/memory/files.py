@@ -92,11 +92,16 @@ def explained(what: str) -> Generator[None]:
     """Say what to do about an error of the operating system."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise SessionNotFound(f"{what}: there is none") from error
     except OSError as error:
-        advice = _ADVICE.get(error.errno or 0, "what was saved before is still there")
-        raise SessionError(f"{what}: {error.strerror or error}; {advice}") from error
+        raise explanation(what, error) from error
+
+
+def explanation(what: str, error: OSError) -> SessionError:
+    """An error of the operating system, and what to do about it."""
+    if isinstance(error, FileNotFoundError):
+        return SessionNotFound(f"{what}: there is none")
+    advice = _ADVICE.get(error.errno or 0, "what was saved before is still there")
+    return SessionError(f"{what}: {error.strerror or error}; {advice}")
 
 
 def _given_name(path: str, name: str, *, keep: bool = False) -> bool:

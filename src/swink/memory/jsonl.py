@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
-from swink.filelock import is_at, locked
+from swink.filelock import free, take
 from swink.memory.backend import Check, Hit, Query, Repair, Stored
-from swink.memory.files import CLOEXEC, beside, explained, sync, write, write_new
+from swink.memory.files import CLOEXEC, beside, explained, explanation, sync, write, write_new
 from swink.memory.jsonlfile import Contents, Identity, header, last_meta, rewritten, scan, transaction
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.searching import hit_of, phrases_of, search_all
@@ -92,12 +92,12 @@ class JsonlBackend:
     def read(self, id: str) -> Stored:
         """All of a session."""
         with self._opened(id) as file:
-            contents, _ = self._scanned(id, file)
+            contents, _ = self._scanned(id, file.fileno())
         return Stored(contents.meta, contents.records)
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
         """Add a transaction."""
-        with self._locked(id) as file:
+        with self._held(id) as file:
             known = self._know(id, file)
             if known.meta.sequence != after:
                 raise SessionConflict(
@@ -133,14 +133,14 @@ class JsonlBackend:
 
     def rename(self, id: str, title: str) -> SessionMeta:
         """A transaction without records, which leaves the sequence as it is."""
-        with self._locked(id) as file:
+        with self._held(id) as file:
             known = self._know(id, file)
             meta = replace(known.meta, title=title, version=VERSION)
             return self._add(file, known, meta, (), True)
 
     def delete(self, id: str) -> None:
         """Remove the file."""
-        with self._locked(id), explained(f"session {id} cannot be deleted"):
+        with self._held(id), explained(f"session {id} cannot be deleted"):
             os.unlink(self._path(id))
             self._known.pop(id, None)
 
@@ -153,12 +153,11 @@ class JsonlBackend:
 
     def repair(self, id: str) -> Repair:
         """Write what is sound of a session to a new file in its place."""
-        with self._locked(id) as file:
-            contents, known = self._scanned(id, file)
+        with self._held(id) as file:
+            contents, known = self._scanned(id, file.descriptor)
             if not contents.losses and known.ended:
                 return Repair(id, (), None)
-            file.seek(0)
-            path, data = self._path(id), file.readall()
+            path, data = self._path(id), _all_of(file.descriptor)
             kept = beside(path, "damaged")
             write_new(path, rewritten(data, contents), instead=kept)
             self._known.pop(id, None)
@@ -193,7 +192,7 @@ class JsonlBackend:
             with self._opened(id) as file:
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - _TAIL))
-                meta = last_meta(file.read(_TAIL)) or self._scanned(id, file)[0].meta
+                meta = last_meta(file.read(_TAIL)) or self._scanned(id, file.fileno())[0].meta
                 return meta if meta.id == id else replace(meta, id=id)
         except SessionNotFound:
             return None  # deleted meanwhile
@@ -203,41 +202,25 @@ class JsonlBackend:
 
     def _checked(self, id: str) -> Check:
         try:
-            with self._locked(id, os.O_RDONLY) as file:
-                contents, _ = self._scanned(id, file)
+            with self._held(id, os.O_RDONLY) as file:
+                contents, _ = self._scanned(id, file.descriptor)
         except SessionUnreadable as error:
             return Check(id, self._path(id), error=str(error))
         return Check(id, self._path(id), tuple(contents.losses), contents.meta.messages)
 
     @contextmanager
-    def _opened(self, id: str, flags: int = os.O_RDONLY) -> Generator[FileIO]:
+    def _opened(self, id: str) -> Generator[FileIO]:
         path = self._path(id)
-        with explained(f"session {id} ({path})"):
-            descriptor = os.open(path, flags | CLOEXEC)
-            with FileIO(descriptor, "r" if flags == os.O_RDONLY else "r+") as file:
-                yield file
+        with explained(f"session {id} ({path})"), FileIO(os.open(path, os.O_RDONLY | CLOEXEC)) as file:
+            yield file
 
-    @contextmanager
-    def _locked(self, id: str, flags: int = os.O_RDWR | os.O_APPEND) -> Generator[FileIO]:
-        """The file of a session, which nobody else writes to, renames or deletes meanwhile."""
-        while True:
-            with self._opened(id, flags) as file:
-                try:
-                    with locked(file, LOCKED_FOR):
-                        if is_at(file, self._path(id)):
-                            yield file
-                            return
-                except TimeoutError as error:
-                    raise SessionBusy(
-                        f"session {id} was locked by another program for {LOCKED_FOR:g} s;"
-                        " end that program, or try again"
-                    ) from error
+    def _held(self, id: str, flags: int = os.O_RDWR | os.O_APPEND) -> "_Held":
+        return _Held(id, self._path(id), flags | CLOEXEC)
 
-    def _scanned(self, id: str, file: FileIO) -> tuple[Contents, _Known]:
+    def _scanned(self, id: str, descriptor: int) -> tuple[Contents, _Known]:
         """What is in the file; what is known of it is remembered."""
-        identity = _identity(os.fstat(file.fileno()))
-        file.seek(0)
-        data = file.readall()
+        identity = _identity(os.fstat(descriptor))
+        data = _all_of(descriptor)
         contents = scan(data, self._path(id))
         if contents.meta.id != id:
             contents.meta = replace(contents.meta, id=id)  # somebody has copied the file
@@ -245,17 +228,17 @@ class JsonlBackend:
         self._remember(known)
         return contents, known
 
-    def _know(self, id: str, file: FileIO) -> _Known:
-        """What is known of the file, after a look at what others have written; its lock is held."""
-        identity = _identity(os.fstat(file.fileno()))
+    def _know(self, id: str, file: "_Held") -> _Known:
+        """What is known of the file, after a look at what others have written."""
+        identity = file.identity
         if (left := self._unwanted.get(id)) is not None:
             if left[1] == identity:
-                os.ftruncate(file.fileno(), left[0])
-                identity = _identity(os.fstat(file.fileno()))
+                os.ftruncate(file.descriptor, left[0])
+                identity = _identity(os.fstat(file.descriptor))
             del self._unwanted[id]
         known = self._known.get(id)
         if known is None or known.identity != identity:
-            _, known = self._scanned(id, file)
+            _, known = self._scanned(id, file.descriptor)
         return known
 
     def _remember(self, known: _Known) -> None:
@@ -264,26 +247,86 @@ class JsonlBackend:
         self._known[known.meta.id] = known
 
     def _add(
-        self, file: FileIO, known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
+        self, file: "_Held", known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
     ) -> SessionMeta:
-        data = transaction(meta, records)
+        data, descriptor = transaction(meta, records), file.descriptor
         try:
-            write(file.fileno(), data if known.ended else b"\n" + data)
+            write(descriptor, data if known.ended else b"\n" + data)
             if durable:
-                sync(file.fileno())
+                sync(descriptor)
         except BaseException:
-            self._undo(file, known)
+            self._undo(descriptor, known)
             raise
-        self._remember(_Known(_identity(os.fstat(file.fileno())), meta, True))
+        self._remember(_Known(_identity(os.fstat(descriptor)), meta, True))
         return meta
 
-    def _undo(self, file: FileIO, known: _Known) -> None:
+    def _undo(self, descriptor: int, known: _Known) -> None:
         """Take back what was written of a transaction that failed: now, or before the next one."""
         size = known.identity[1]
         try:
-            os.ftruncate(file.fileno(), size)
+            os.ftruncate(descriptor, size)
         except OSError:
-            self._unwanted[known.meta.id] = size, _identity(os.fstat(file.fileno()))
+            self._unwanted[known.meta.id] = size, _identity(os.fstat(descriptor))
+
+
+class _Held:
+    """The file of a session inside a `with`: nobody else writes to it, renames or deletes it meanwhile.
+
+    A class, since every append pays for it, and generators cost more.
+    """
+
+    __slots__ = ("_flags", "_id", "_path", "descriptor", "identity")
+
+    def __init__(self, id: str, path: str, flags: int) -> None:
+        self._id = id
+        self._path = path
+        self._flags = flags
+        self.descriptor = -1
+        self.identity: Identity = 0, 0, 0
+
+    def __enter__(self) -> "_Held":
+        try:
+            while not self._take():
+                pass  # whoever had it has put another one in its place
+        except TimeoutError as error:
+            raise SessionBusy(
+                f"session {self._id} was locked by another program for {LOCKED_FOR:g} s;"
+                " end that program, or try again"
+            ) from error
+        except OSError as error:
+            raise explanation(self._what, error) from error
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            free(self.descriptor)
+        finally:
+            os.close(self.descriptor)
+        if isinstance(error, OSError):
+            raise explanation(self._what, error) from error
+
+    def _take(self) -> bool:
+        descriptor = os.open(self._path, self._flags)
+        is_there = False
+        try:
+            take(descriptor, LOCKED_FOR)
+            here, there = os.fstat(descriptor), os.stat(self._path)
+            is_there = here.st_ino == there.st_ino and here.st_dev == there.st_dev
+        finally:
+            if not is_there:
+                os.close(descriptor)
+        self.descriptor, self.identity = descriptor, _identity(here)
+        return is_there
+
+    @property
+    def _what(self) -> str:
+        return f"session {self._id} ({self._path})"
+
+
+def _all_of(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with FileIO(descriptor, closefd=False) as file:
+        return file.readall()
 
 
 def _make_directory(directory: Path) -> None:

@@ -1,6 +1,8 @@
 """Session: one conversation in a store, with the messages, the state and everything else that was saved."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from swink.checks import check_list, check_type
@@ -93,6 +95,27 @@ class Session(_Session):
         """Add messages, the state and records in one durable transaction."""
         # Cancelled, it waits for the disk all the same, so that whoever cancelled it may look at `meta`.
         await call_to_end(self._serial, self._append, messages, state, records)
+
+    def start_append(
+        self,
+        done: Callable[[BaseException | None], None],
+        messages: Sequence[Message],
+        state: dict[str, Any] | None,
+        records: Sequence[Record],
+    ) -> None:
+        """Append, then call back in this event loop with what went wrong, if anything did; for the engine."""
+        loop = asyncio.get_running_loop()
+
+        def job() -> None:
+            failure: BaseException | None = None
+            try:
+                self._append(messages, state, records)
+            except BaseException as error:
+                failure = error  # whoever waits gets it
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(done, failure)
+
+        self._serial.start(job)
 
     async def stored(self) -> None:
         """Wait until every append has ended, also one that was cancelled."""
