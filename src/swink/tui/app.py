@@ -33,10 +33,11 @@ from swink.tui.conductor import Activity, Conductor
 from swink.tui.editor import Editor, Submitted
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
+from swink.tui.screens.whole import Whole
 from swink.tui.status import Status, StatusBar
 from swink.tui.terminal import Attention, TerminalApp
 from swink.tui.terminal.farewell import farewell
-from swink.tui.view import TranscriptView
+from swink.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
 
 _TICK = 0.1
 _TWICE = 2.0
@@ -47,7 +48,7 @@ class Changed(Message):
     """There is something new to show."""
 
 
-class SwinkApp(TerminalApp):
+class SwinkApp(ConversationActions, TerminalApp):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
@@ -81,7 +82,9 @@ class SwinkApp(TerminalApp):
 
     def compose(self) -> ComposeResult:
         """The conversation, what waits for an answer, the editor, the status bar."""
-        yield TranscriptView()
+        yield TranscriptView(look=self.look, clock=self.conductor.clock)
+        yield ActiveTools(self.conductor.clock)
+        yield TodoPanel()
         yield ApprovalPanel(self.questions)
         yield Editor()
         yield StatusBar()
@@ -111,6 +114,11 @@ class SwinkApp(TerminalApp):
         """The conversation."""
         return self.query_one(TranscriptView)
 
+    @property
+    def todo(self) -> TodoPanel:
+        """The agent's list of tasks."""
+        return self.query_one(TodoPanel)
+
     def say(self, text: str, kind: str = "notice") -> None:
         """Show something among the blocks."""
         self.conductor.say(text, kind)
@@ -130,7 +138,8 @@ class SwinkApp(TerminalApp):
         """Show everything in another look."""
         self.look = LOOKS[name]
         self.theme = theme_name(self.look)
-        self.query_one(StatusBar).look = self.look
+        for widget in (self.view, self.query_one(ActiveTools), self.todo, self.query_one(StatusBar)):
+            widget.look = self.look
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
@@ -191,6 +200,10 @@ class SwinkApp(TerminalApp):
     def action_obey(self, line: str) -> None:
         """A key that stands for a command."""
         self.obey(line)
+
+    def action_whole(self) -> None:
+        """The whole conversation."""
+        self.push_screen(Whole(self.conductor.transcript, self.look))
 
     def action_next_thinking(self) -> None:
         """The next thinking level."""
@@ -261,9 +274,14 @@ class SwinkApp(TerminalApp):
         transcript = self.conductor.transcript
         if transcript is not self._shown:
             self._shown, self._version = transcript, 0
+            self.view.begin(transcript.inside)
+            self.todo.begin()
         changes = transcript.since(self._version)
         self._version = changes.version
+        self.view.plan = self.conductor.is_planning
         self.view.take(changes)
+        self.query_one(ActiveTools).take(self.view.running)
+        self.todo.take(changes)
         self.query_one(ApprovalPanel).update_questions()
         self._show_status()
         if self.conductor.is_running:

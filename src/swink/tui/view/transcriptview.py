@@ -1,49 +1,383 @@
-"""The view of a transcript: one scroll view over the lines of all blocks."""
+"""The view of a transcript: one scroll view that paints only what is on the screen and changed."""
 
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from msgspec.structs import replace
 from rich.segment import Segment
-from textual.geometry import Size
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
+from textual.timer import Timer
 
-from swink.transcript import Block, Changes
-from swink.transcript.blocks import NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
+from swink.transcript import Changes, ThinkingBlock, ToolBlock
+from swink.transcript.blocks import Block
+from swink.tui.look import LOOKS, Look
+from swink.tui.view.calls import FRAME
+from swink.tui.view.copying import copied, source_of
+from swink.tui.view.folds import Fold, Folds
+from swink.tui.view.painters import Inside, Setting, Thinking, nothing_inside
+from swink.tui.view.roll import Roll, Shown
+
+_LINES = 1 << 32
+"""More lines than a block has: with it the place of a block and a line of it are one growing number."""
 
 
-class TranscriptView(ScrollView):
-    """Shows what it is given by `take`, and follows the bottom."""
+class TranscriptView(ScrollView, can_focus=True):
+    """Shows what it is given by `take`; only the user's scrolling decides whether it follows the end."""
 
-    DEFAULT_CSS = "TranscriptView { height: 1fr; }"
+    DEFAULT_CSS = """
+    TranscriptView { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll_up", "a line up", show=False),
+        Binding("down,j", "scroll_down", "a line down", show=False),
+        Binding("home,g", "scroll_home", "to the beginning", show=False),
+        Binding("end,G", "scroll_end", "to the end, and follow it", show=False),
+        Binding("pageup", "page_up", "a page up", show=False),
+        Binding("pagedown,space", "page_down", "a page down", show=False),
+    ]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks: list[Block] = []
-        self._lines: list[str] = []
+    virtual_size = Reactive(Size(0, 0), repaint=False)  # Textual's own lays the whole screen out again
+
+    def __init__(
+        self,
+        *,
+        look: Look = LOOKS["dark"],
+        thinking: Thinking = "collapsed",
+        clock: Callable[[], float] = time.monotonic,
+        usual: Fold = "line",
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._roll = Roll(
+            Setting(80, look, thinking, is_whole=usual == "all"), Folds(clock, usual=usual), clock
+        )
+        self._shown: list[Shown] = []
+        self._hint = ""
+        self._is_placing = False
+        self._timer: Timer | None = None
+        self._wanted = ""
+        self._hits: list[int] = []
+        """The places of blocks that have what is looked for."""
+        self._hit = 0
+
+    # What is shown
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks it shows."""
+        return self._roll.blocks
+
+    @property
+    def is_following(self) -> bool:
+        """Whether it stays at the end."""
+        return self._roll.is_following
+
+    @property
+    def running(self) -> list[ToolBlock]:
+        """The calls that run, the oldest first."""
+        return self._roll.running
+
+    @property
+    def look(self) -> Look:
+        """Its styles."""
+        return self._roll.setting.look
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        self._set(replace(self._roll.setting, look=look))
+
+    @property
+    def thinking(self) -> Thinking:
+        """Whether thoughts are hidden, one line each, or shown."""
+        return self._roll.setting.thinking
+
+    @thinking.setter
+    def thinking(self, thinking: Thinking) -> None:
+        self._set(replace(self._roll.setting, thinking=thinking))
+
+    @property
+    def plan(self) -> bool:
+        """Whether the replies that come are plans."""
+        return self._roll.is_planning
+
+    @plan.setter
+    def plan(self, is_plan: bool) -> None:
+        self._roll.is_planning = is_plan
+
+    def begin(self, inside: Inside = nothing_inside) -> None:
+        """Another conversation; `inside` gives the agents that a call runs (`Transcript.inside`)."""
+        self._roll.begin(inside)
+        self.update_lines()
 
     def take(self, changes: Changes) -> None:
         """Show what changed."""
-        del self.blocks[changes.length :]
-        for place, block in changes.blocks.items():
-            self.blocks[place : place + 1] = [block]
-        self._lines = [line for block in self.blocks for line in _text_of(block).splitlines()]
-        self.virtual_size = Size(self.size.width, len(self._lines))
-        self.scroll_end(animate=False)
-        self.refresh()
+        self._roll.take(changes)
+        self.update_lines()
+
+    def update_lines(self) -> None:
+        """Put the lines of the window on the screen, as far as they changed."""
+        if not self.is_attached or not self.size.height:
+            return
+        self._watch_time()
+        was, hint = self._shown, self._hint
+        self._shown = self._roll.window()
+        unseen = self._roll.unseen
+        self._hint = f" ↓ {unseen:,} new line{'' if unseen == 1 else 's'} · End " if unseen else ""
+        self._place()
+        self._refresh_changed(was, hint)
+
+    # Searching
+
+    def find(self, text: str) -> int:
+        """Mark a text wherever it is shown, and go to the last block that has it; how many there are."""
+        wanted = text.casefold()
+        self._wanted = wanted
+        self._hits = [
+            place
+            for place, block in enumerate(self.blocks)
+            if wanted and not self._roll.is_hidden_at(place) and wanted in source_of(block).casefold()
+        ]
+        self._hit = len(self._hits) - 1
+        self._show_hit()
+        return len(self._hits)
+
+    def find_next(self, step: int) -> int:
+        """Go to the next block that has what is looked for, or the one before; its number."""
+        if self._hits:
+            self._hit = (self._hit + step) % len(self._hits)
+        self._show_hit()
+        return self._hit + 1
+
+    def _show_hit(self) -> None:
+        if self._hits:
+            place = self._hits[self._hit]
+            strips = self._roll.painted(place).strips
+            lines = (line for line, strip in enumerate(strips) if self._wanted in strip.text.casefold())
+            self._roll.reveal(place, next(lines, 0), margin=self.size.height // 3)
+        self._shown = []
+        self.update_lines()
+
+    # Scrolling
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Break lines at another width."""
+        self._roll.height = self.size.height
+        self._set(replace(self._roll.setting, width=max(20, self.size.width)))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The user scrolled, unless it was this view itself that put its lines."""
+        if self._is_placing:
+            return
+        self._roll.move_to(round(new_value))
+        self.update_lines()
+
+    def scroll_to(self, x: float | None = None, y: float | None = None, **options: object) -> None:
+        """Scroll at once: what moves by itself costs and blurs."""
+        super().scroll_to(x, y, animate=False)
+
+    def scroll_to_end(self) -> None:
+        """Go to the end and follow it."""
+        self._roll.follow()
+        self.update_lines()
+
+    def scroll_page(self, step: int) -> None:
+        """Scroll by a page, of which two lines stay."""
+        self._roll.move_to(self._roll.top + step * max(1, self.size.height - 2))
+        self.update_lines()
+
+    def action_page_up(self) -> None:
+        """A page up."""
+        self.scroll_page(-1)
+
+    def action_page_down(self) -> None:
+        """A page down."""
+        self.scroll_page(1)
+
+    def action_scroll_end(self) -> None:
+        """Go to the end and follow it."""
+        self.scroll_to_end()
+
+    def action_scroll_home(self) -> None:
+        """Go to the beginning."""
+        self._roll.move_to(0)
+        self.update_lines()
+
+    def focus_on_click(self) -> bool:
+        """A click opens a call or selects text; the editor stays where one types."""
+        return False
+
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        self._is_placing = True
+        try:
+            return super()._size_updated(size, virtual_size, container_size, layout)
+        finally:
+            self._is_placing = False
+
+    def _place(self) -> None:
+        """Tell Textual how long everything is and where we are, without a layout of the screen."""
+        self._is_placing = True
+        try:
+            size = Size(self.size.width, self._roll.total)
+            if size != self.virtual_size:
+                self.virtual_size = size
+                self._scroll_update(size)
+            top = self._roll.top
+            self.scroll_target_y = top
+            self.scroll_y = top
+            self.vertical_scrollbar.position = top
+        finally:
+            self._is_placing = False
+
+    def _refresh_changed(self, was: list[Shown], hint: str) -> None:
+        lines = self.size.height
+        start: int | None = None
+        for y in range(lines + 1):
+            is_same = y == lines or _same(was, self._shown, y)
+            if y == lines - 1 and hint != self._hint:
+                is_same = False
+            if is_same and start is not None:
+                self.refresh(Region(0, start, self.size.width, y - start))
+                start = None
+            elif not is_same and start is None:
+                start = y
+
+    # Lines
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        y += self.scroll_offset.y
-        text = self._lines[y] if y < len(self._lines) else ""
-        return Strip([Segment(text)]).adjust_cell_length(self.size.width)
+        width = self.size.width
+        if y >= len(self._shown):
+            return Strip.blank(width, self.rich_style)
+        strip, place, line = self._shown[y]
+        strip = strip.adjust_cell_length(width).apply_style(self.rich_style)
+        if self._wanted:
+            strip = _marked(strip, self._wanted, self.look.found)
+        selection = self.text_selection
+        if selection is not None:
+            strip = self._with_selection(strip, selection, place * _LINES + line)
+        if self._hint and y == self.size.height - 1:
+            strip = self._with_hint(strip, width)
+        return strip.apply_offsets(0, place * _LINES + line)
+
+    def _with_selection(self, strip: Strip, selection: Selection, y: int) -> Strip:
+        span = selection.get_span(y)
+        if span is None:
+            return strip
+        text = strip.text.rstrip()
+        start = strip.index_to_cell_position(min(span[0], len(text)))
+        end = strip.index_to_cell_position(len(text) if span[1] == -1 else min(span[1], len(text)))
+        if end <= start:
+            return strip
+        return _styled(strip, start, end, self.screen.get_component_rich_style("screen--selection"))
+
+    def _with_hint(self, strip: Strip, width: int) -> Strip:
+        hint = self._hint[:width]
+        style = self.look.accent + Style(reverse=True)
+        left = width - len(hint) - 1
+        return Strip.join([strip.crop(0, left), Strip([Segment(hint, style), Segment(" ")])])
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show what is selected."""
+        self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The source of what is selected: no gutters, and no breaks but those of the text."""
+        start = None if selection.start is None else (*divmod(selection.start.y, _LINES), selection.start.x)
+        end = None if selection.end is None else (*divmod(selection.end.y, _LINES), selection.end.x)
+        return copied(self._roll, start, end), "\n"
+
+    # Calls
+
+    def on_click(self, event: events.Click) -> None:
+        """Open or fold what was clicked."""
+        if self._hint and event.y == self.size.height - 1:
+            self.action_scroll_end()
+            return
+        if not 0 <= event.y < len(self._shown):
+            return
+        place = self._shown[event.y].place
+        if isinstance(self.blocks[place], ToolBlock | ThinkingBlock) and self.text_selection is None:
+            self._toggle(place)
+
+    def toggle_fold(self) -> None:
+        """F2: open or fold the selected call, or else the last one."""
+        place = self._roll.selected
+        if place is None:
+            place = self._roll.next_call(len(self.blocks), -1)
+        if place is not None:
+            self._toggle(place)
+
+    def select_block(self, step: int) -> None:
+        """Shift+← and →: select the call before or after; after the last one none is selected."""
+        selected = self._roll.selected
+        if selected is None:
+            found = self._roll.next_call(len(self.blocks), -1)
+        else:
+            found = self._roll.next_call(selected, step)
+        if found is not None:
+            self._roll.selected = found
+            self._roll.reveal(found)
+        elif step > 0:
+            self._roll.selected = None
+        self.update_lines()
+
+    def cycle_thoughts(self) -> Thinking:
+        """Hide thoughts, show a line of them, or all; what it is then."""
+        order: tuple[Thinking, ...] = ("collapsed", "shown", "hidden")
+        self.thinking = order[(order.index(self.thinking) + 1) % len(order)]
+        return self.thinking
+
+    def _toggle(self, place: int) -> None:
+        self._roll.toggle(place)
+        self.update_lines()
+
+    # Time
+
+    def _watch_time(self) -> None:
+        """A timer runs only while something on the screen moves."""
+        if self._roll.is_moving:
+            if self._timer is None:
+                self._timer = self.set_interval(FRAME, self._tick)
+        elif self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._roll.fold_due()
+        self.update_lines()
+
+    def _set(self, setting: Setting) -> None:
+        self._roll.setting = setting
+        self.update_lines()
 
 
-def _text_of(block: Block) -> str:
-    match block:
-        case PromptBlock():
-            return f"> {block.text}"
-        case ReplyBlock() | ThinkingBlock():
-            return block.text
-        case ToolBlock():
-            mark = {"done": "✓", "failed": "✗", "rejected": "✗", "cancelled": "✗"}.get(block.state, "…")
-            return f"{mark} {block.name} {block.text}"
-        case NoticeBlock():
-            return str(block.notice)
+def _marked(strip: Strip, wanted: str, style: Style) -> Strip:
+    """The line with a text marked in it; where folding the case changes lengths, nothing is."""
+    text, shown = strip.text, strip.text.casefold()
+    at = shown.find(wanted) if len(shown) == len(text) else -1
+    while at >= 0:
+        end = at + len(wanted)
+        strip = _styled(strip, strip.index_to_cell_position(at), strip.index_to_cell_position(end), style)
+        at = shown.find(wanted, end)
+    return strip
+
+
+def _styled(strip: Strip, start: int, end: int, style: Style) -> Strip:
+    chosen = [Segment(text, (own or Style()) + style) for text, own, _ in strip.crop(start, end)]
+    return Strip.join([strip.crop(0, start), Strip(chosen, end - start), strip.crop(end)])
+
+
+def _same(was: list[Shown], now: list[Shown], y: int) -> bool:
+    if y >= len(was) or y >= len(now):
+        return y >= len(was) and y >= len(now)
+    return was[y].strip is now[y].strip and was[y].place == now[y].place
