@@ -192,10 +192,10 @@ class Terminal:
         """Wait until something is so."""
         self._wait(is_so, what)
 
-    def wait_for_end(self) -> int:
-        """Wait for the command's end, and until everything it wrote is on the screen; its exit code."""
+    def wait_for_end(self, *, with_others: bool = True) -> int:
+        """Wait for the end of the command and of what it started; its exit code."""
         self._wait(lambda: self.process.poll() is not None, "its end")
-        if sys.platform == "linux":
+        if with_others and sys.platform == "linux":
             self._wait(lambda: not self.left_behind(), "the end of all its processes")
         time.sleep(0.05)  # what is written is in the kernel's hands; the thread reads it at once
         return self.process.poll()

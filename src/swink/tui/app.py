@@ -233,7 +233,9 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     def farewell(self) -> list[str]:
         """The last reply, and how to go on."""
-        return farewell(self.conductor.transcript.blocks, self.resume_command())
+        saved = self.keeper is not None and self.keeper.saved_id() is not None
+        resume = f"swink --resume {self.keeper.short_id()}" if self.keeper and saved else None
+        return farewell(self.conductor.transcript.blocks, resume)
 
     def resume_command(self) -> str | None:
         """What goes on with this conversation once something of it is saved."""
@@ -299,6 +301,7 @@ class SwinkApp(ConversationActions, TerminalApp):
     def _show_status(self) -> None:
         if not self.is_leaving:
             self.query_one(StatusBar).show(self._status())
+            self.update_last_words()
             self.attention.show(
                 is_running=self.conductor.is_running,
                 waiting=len(self.questions.waiting),

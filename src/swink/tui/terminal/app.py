@@ -27,6 +27,7 @@ class TerminalApp(App[int]):
     failure: Exception | None = None
     """What nobody foresaw, and ended the app."""
     _leaving: asyncio.Task[None] | None = None
+    _last_words: str | None = None
 
     # What an app says itself
 
@@ -43,6 +44,13 @@ class TerminalApp(App[int]):
 
     def take_stray(self, lines: list[str]) -> None:
         """Lines that a tool or a library wrote to where the terminal was."""
+
+    def update_last_words(self) -> None:
+        """Let the watcher know what to tell a user who finds the app killed."""
+        command = self.resume_command()
+        if self.guard is not None and command != self._last_words:
+            self._last_words = command
+            self.guard.watcher.say_at_death(f"swink was killed.\nTo go on: {command}\n" if command else "")
 
     # Ways out
 
