@@ -24,8 +24,6 @@ class Syntax(Struct, frozen=True):
     defined: Style
     """Names of functions, classes and tags where they stand out."""
     builtin: Style
-    attribute: Style
-    operator: Style
 
 
 class Look(Struct, frozen=True):
@@ -193,8 +191,6 @@ def _coloured(name: str, colours: _Colours, *, is_dark: bool) -> Look:
             number=Style(color=colours.orange),
             defined=Style(color=colours.accent),
             builtin=Style(color=colours.yellow),
-            attribute=Style(color=colours.yellow),
-            operator=Style(),
         ),
     )
 
@@ -240,8 +236,6 @@ def _ansi() -> Look:
             number=Style(color="yellow"),
             defined=Style(color="cyan"),
             builtin=Style(color="cyan"),
-            attribute=Style(color="cyan"),
-            operator=Style(),
         ),
     )
 
@@ -285,7 +279,7 @@ def _plain() -> Look:
         selected=bold,
         found=reverse,
         cursor=reverse,
-        syntax=Syntax(usual, usual, usual, usual, usual, usual, usual, usual),
+        syntax=Syntax(usual, usual, usual, usual, usual, usual),
     )
 
 

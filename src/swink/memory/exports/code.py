@@ -41,10 +41,10 @@ def highlight(code: str, language: str = "", path: str = "") -> str:
     return "".join(_span(piece) for piece in pieces_of(code, language, path))
 
 
-def highlight_lines(code: str, path: str) -> list[list[Piece]]:
-    """The pieces of each line of a file."""
+def highlight_lines(code: str, path: str, language: str = "") -> list[list[Piece]]:
+    """The pieces of each line of a file, or of code in a language."""
     lines: list[list[Piece]] = [[]]
-    for name, text in pieces_of(code, "", path):
+    for name, text in pieces_of(code, language, path):
         first, *rest = text.split("\n")
         lines[-1].append((name, first))
         lines += [[(name, line)] for line in rest]
