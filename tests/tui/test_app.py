@@ -3,9 +3,11 @@
 from textual.pilot import Pilot
 
 from swink import Agent, tool
+from swink.assistant.permissions import Permissions
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
-from swink.tui import Conductor, Questions, SwinkApp
+from swink.tui import Conductor, SwinkApp
+from swink.tui.approval import ApprovalPanel
 from swink.tui.look import LOOKS
 
 
@@ -26,14 +28,15 @@ def write(path: str) -> str:
 
 async def test_a_prompt_is_answered_a_call_asked_about_and_the_app_left():
     model = ScriptedModel(["Hello there.", ToolCall("1", "write", {"path": "a.txt"}), "Done."])
-    questions = Questions()
-    agent = Agent("scripted:model", stream_fn=model, tools=[write], approve=questions)
-    app = SwinkApp(Conductor(agent), questions)
+    permissions = Permissions()
+    agent = Agent("scripted:model", stream_fn=model, tools=[write], approve=permissions)
+    app = SwinkApp(Conductor(agent), permissions)
     async with app.run_test() as pilot:
         await pilot.press(*"hi", "enter")
         await until(pilot, lambda: "Hello there." in screen_text(app))
         await pilot.press(*"go", "enter")
-        await until(pilot, lambda: "a.txt" in screen_text(app) and bool(questions.waiting))
+        panel = app.query_one(ApprovalPanel)
+        await until(pilot, lambda: "a.txt" in screen_text(app) and panel.has_focus and panel.guard.counts)
         await pilot.press("y")
         await until(pilot, lambda: "Done." in screen_text(app))
         assert "idle" in screen_text(app)
@@ -50,7 +53,7 @@ def screen_text(app: SwinkApp) -> str:
 
 
 async def test_every_look_can_be_shown():
-    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Questions())
+    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
     async with app.run_test() as pilot:
         for name in LOOKS:
             app.use_look(name)

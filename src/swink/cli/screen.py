@@ -5,9 +5,11 @@ import importlib.util
 import os
 import sys
 
-from swink.cli.conversation import make_agent
+from swink.assistant.permissions import Permissions
+from swink.cli.conversation import approval_word, make_agent
 from swink.cli.resuming import keeper_of_chat
 from swink.interrupts import raise_interrupts
+from swink.tools.workspace import Workspace
 from swink.transcript import Transcript
 
 
@@ -26,13 +28,13 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
-    from swink.tui import Conductor, Questions, start
+    from swink.tui import Conductor, start
 
     raise_interrupts()
     keeper = keeper_of_chat(arguments)
-    questions = Questions()
-    agent = make_agent(arguments, questions, None if keeper is None else keeper.session)
+    permissions = Permissions(approval_word(arguments), workspace=Workspace(os.getcwd()))
+    agent = make_agent(arguments, permissions, None if keeper is None else keeper.session)
     conductor = Conductor(agent)
     if keeper is not None and keeper.is_resumed:
         conductor.adopt(agent, Transcript.of(keeper.session.conversation))
-    return start(conductor, questions, keeper)
+    return start(conductor, permissions, keeper)

@@ -13,9 +13,11 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import TextArea
 
 from swink.assistant.keeping import Keeper
 from swink.assistant.oneline import strip_controls
+from swink.assistant.permissions import Permissions
 from swink.assistant.settings import UserSettings
 from swink.assistant.shell import parse_shell
 from swink.assistant.workshop import Workshop
@@ -25,7 +27,7 @@ from swink.errors import AgentError
 from swink.messages import text_of
 from swink.modelspec import THINKING_LEVELS
 from swink.redact import redact_text
-from swink.tui.approval import ApprovalPanel, Questions
+from swink.tui.approval import ApprovalPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
@@ -58,7 +60,7 @@ class SwinkApp(ConversationActions, TerminalApp):
     def __init__(
         self,
         conductor: Conductor,
-        questions: Questions,
+        permissions: Permissions,
         *,
         workshop: Workshop | None = None,
         keeper: Keeper | None = None,
@@ -66,7 +68,7 @@ class SwinkApp(ConversationActions, TerminalApp):
     ) -> None:
         super().__init__()
         self.conductor = conductor
-        self.questions = questions
+        self.permissions = permissions
         self.workshop = workshop
         self.keeper = keeper
         wants_calls = settings is None or settings.notifications
@@ -85,7 +87,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         yield TranscriptView(look=self.look, clock=self.conductor.clock)
         yield ActiveTools(self.conductor.clock)
         yield TodoPanel()
-        yield ApprovalPanel(self.questions)
+        yield ApprovalPanel(self.permissions, guard=Guard(self.conductor.clock))
         yield Editor()
         yield StatusBar()
 
@@ -94,7 +96,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         for look in LOOKS.values():
             self.register_theme(theme(look))
         self.use_look(self.look.name)
-        self.conductor.changed = self.questions.changed = self._bridge.touch
+        self.conductor.changed = self.permissions.changed = self._bridge.touch
         self.conductor.ended = self._run_ended
         self.editor.focus()
         self._ticker = self.set_interval(_TICK, self._show_status, pause=True)
@@ -140,6 +142,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         self.theme = theme_name(self.look)
         for widget in (self.view, self.query_one(ActiveTools), self.todo, self.query_one(StatusBar)):
             widget.look = self.look
+        self.query_one(ApprovalPanel).look = self.look
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
@@ -168,6 +171,21 @@ class SwinkApp(ConversationActions, TerminalApp):
             await resolve(find_command(name).action(self, rest.strip()))
         except (AgentError, OSError) as error:
             self.say(str(error), "error")
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Somebody is writing: no question takes the focus now."""
+        if event.text_area is self.editor and not self.editor.is_blank:
+            self.query_one(ApprovalPanel).guard.type()
+
+    def on_approval_panel_leave(self, event: ApprovalPanel.Leave) -> None:
+        """Back to the editor, with what was meant for it."""
+        self.editor.focus()
+        if event.typed:
+            self.editor.insert(event.typed)
+
+    def action_answer(self) -> None:
+        """Go to the question that waits."""
+        self.query_one(ApprovalPanel).take_focus()
 
     def action_stop(self) -> None:
         """Stop the reply; twice when idle: rewind."""
@@ -284,7 +302,6 @@ class SwinkApp(ConversationActions, TerminalApp):
         self.view.take(changes)
         self.query_one(ActiveTools).take(self.view.running)
         self.todo.take(changes)
-        self.query_one(ApprovalPanel).update_questions()
         self._show_status()
         if self.conductor.is_running:
             self._ticker.resume()
@@ -304,9 +321,10 @@ class SwinkApp(ConversationActions, TerminalApp):
             self.update_last_words()
             self.attention.show(
                 is_running=self.conductor.is_running,
-                waiting=len(self.questions.waiting),
+                waiting=len(self.permissions.waiting),
                 subject=f"swink · {os.path.basename(os.getcwd())}",
             )
+            self.query_one(ApprovalPanel).update_questions(editor_is_blank=self.editor.is_blank)
 
     def _status(self) -> Status:
         conductor = self.conductor
@@ -317,7 +335,7 @@ class SwinkApp(ConversationActions, TerminalApp):
             str(model),
             thinking=conductor.agent.thinking_level,
             mode="Plan" if conductor.is_planning else "Execute",
-            approval=self.questions.word,
+            approval=self.permissions.word,
             totals=conductor.transcript.totals,
             window=with_limits(model).context_window,
             rate=conductor.rate,

@@ -1,5 +1,6 @@
 """Somebody's word on a tool call."""
 
-from swink.tui.approval.panel import ApprovalPanel, Question, Questions
+from swink.tui.approval.answers import Guard
+from swink.tui.approval.panel import ApprovalPanel
 
-__all__ = ["ApprovalPanel", "Question", "Questions"]
+__all__ = ["ApprovalPanel", "Guard"]

@@ -1,69 +1,415 @@
-"""The panel that asks about a tool call."""
+"""The panel that asks about a tool call, below the conversation and above the editor, never in the way.
 
-import asyncio
-from collections.abc import Callable
+choose → y, a, n: answered            Esc: back to the editor, the question stays
+       → p, e, r: a field             Enter: answered    Esc: back
+       → d: review, hunk by hunk      y, n, e, Enter     Esc: back
+"""
 
-from textual.widgets import Static
+from collections.abc import Sequence
+from typing import Literal
 
-from swink.policy import Answer, ApprovalRequest, Rejected
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from swink.assistant.pending import Always, ByRule, Once, Question, Refuse, Reply
+from swink.assistant.permissions import Permissions
+from swink.assistant.reviewing import Review
+from swink.assistant.rulebook import Scope
+from swink.assistant.rules import parse_rule
+from swink.errors import MisuseError
+from swink.threads import in_thread
+from swink.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
+from swink.tui.approval.answers import Guard, choices, editable, edited, first_choice
+from swink.tui.approval.callview import CallView
+from swink.tui.approval.field import Field
+from swink.tui.approval.painting import Row, diff_rows, rows_of
+from swink.tui.look import LOOKS, Look
+
+Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
+
+_LONG = 100_000
+"""Characters of a call up to which it is laid out at once."""
+_LOW = 24
+"""Rows of a screen below which the answers stand in one row."""
+_SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
 
 
-class Question:
-    """A call that waits for an answer."""
+class ApprovalPanel(Vertical, can_focus=True):
+    """Shows the first question that waits; its keys answer it."""
 
-    def __init__(self, request: ApprovalRequest) -> None:
-        self.request = request
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    DEFAULT_CSS = """
+    ApprovalPanel { height: auto; display: none; border: round $border; padding: 0 1;
+        background: $surface; border-title-color: $warning; border-subtitle-color: $text-muted; }
+    ApprovalPanel.active { border: round $warning; }
+    """
 
+    class Leave(Message):
+        """The person wants to write instead; `typed` was meant for the editor."""
 
-class Questions:
-    """The approval callback: questions in the order they came, answered one by one."""
+        def __init__(self, typed: str = "") -> None:
+            self.typed = typed
+            super().__init__()
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
-        self.changed = changed
-        self.word = "smart"
-        self.waiting: list[Question] = []
+    def __init__(self, permissions: Permissions, *, guard: Guard | None = None) -> None:
+        super().__init__()
+        self.permissions = permissions
+        self.guard = guard or Guard()
+        self._look: Look = LOOKS["dark"]
+        self.question: Question | None = None
+        self.stage: Stage = "choose"
+        self._marked = "y"
+        self._raw = False
+        self._trouble = ""
+        self._scope: Scope = "project"
+        self._review: Review | None = None
+        self._hunk = 0
+        self._width = 0
 
-    async def __call__(self, request: ApprovalRequest) -> Answer:
-        if not request.requires_approval:
-            return True
-        question = Question(request)
-        self.waiting.append(question)
-        self.changed()
+    def compose(self) -> ComposeResult:
+        """The call, a field, the answers."""
+        yield CallView()
+        yield Field()
+        yield Answers()
+
+    # What the app calls
+
+    @property
+    def look(self) -> Look:
+        """The styles it is painted in."""
+        return self._look
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        self._look = self.query_one(CallView).look = look
+        if self.question is not None:
+            self._lay_out(keep=True)
+
+    def update_questions(self, *, editor_is_blank: bool = True) -> None:
+        """Show the first question that waits, or nothing; the focus comes only if nobody is writing."""
+        waiting = self.permissions.waiting
+        if not waiting:
+            if self.question is not None:
+                self._close()
+            return
+        if waiting[0] is not self.question:
+            self._open(waiting[0])
+        self._show_title()
+        if editor_is_blank and self.guard.is_idle and not self.has_focus_within and self.screen.is_current:
+            self.take_focus()
+
+    def take_focus(self) -> bool:
+        """Let the keys answer; whether there is a question."""
+        if self.question is None:
+            return False
+        if not self.has_focus_within:
+            self.guard.show()
+            (self.query_one(Field) if self.query_one(Field).display else self).focus()
+        return True
+
+    def scroll_call(self, pages: int) -> bool:
+        """Scroll the call by pages; False if all of it is seen."""
+        view = self.query_one(CallView)
+        if not self.has_focus_within or view.max_scroll_y <= 0:
+            return False
+        view.scroll_to(y=view.scroll_offset.y + pages * max(1, view.size.height - 1), animate=False)
+        return True
+
+    # One question
+
+    def _open(self, question: Question) -> None:
+        self.question = question
+        self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
+        self._marked, self._scope = first_choice(question), "project"
+        self.query_one(Field).close()
+        self.display = True
+        self.guard.show()
+        self._lay_out()
+
+    def _close(self) -> None:
+        self.question = self._review = None
+        had_focus = self.has_focus_within
+        self.query_one(Field).close()
+        self.display = False
+        if had_focus:
+            self.post_message(self.Leave())
+
+    def _answer(self, reply: Reply) -> None:
+        question = self.question
+        if question is not None:
+            self.permissions.questions.answer(question, reply)
+            waiting = self.permissions.waiting
+            if waiting:
+                self._open(waiting[0])
+                self._show_title()
+                self.focus()
+            else:
+                self._close()
+
+    def _show_title(self) -> None:
+        question, count = self.question, len(self.permissions.waiting)
+        if question is None:
+            return
+        more = f" · 1 of {count}" if count > 1 else ""
+        ends = " · this may destroy something" if question.is_destructive else ""
+        self.border_title = Content(f"{question.request.name}{ends}{more}")
+        self.border_subtitle = Content(self._hint())
+
+    def _hint(self) -> str:
+        if not self.has_focus_within:
+            return "Alt+A answers"
+        match self.stage:
+            case "choose":
+                return "Enter takes the marked answer · Esc back to the editor"
+            case "reason":
+                return "Enter refuses · Esc back"
+            case "rule":
+                here, there = _SCOPES[self._scope], _SCOPES[_other(self._scope)]
+                return f"Enter allows and saves it {here} · Tab: {there} · Esc back"
+            case "edit":
+                return "Enter runs it so · Ctrl+J new line · Esc back"
+            case "review":
+                return "← → other parts · Esc back"
+            case "hunk":
+                return "Enter takes these lines · Ctrl+J new line · Esc back"
+
+    # Keys
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that is an answer, or that was meant for the editor."""
+        if self.focused_field or self.question is None:
+            return
+        if not self.guard.counts:
+            # Whoever pressed it has not seen the question: it belongs to what they were writing.
+            if event.is_printable or event.key in ("enter", "backspace"):
+                event.stop()
+                event.prevent_default()
+                self.post_message(
+                    self.Leave(event.character if event.is_printable and event.character else "")
+                )
+            return
+        if self._review is not None and self.stage == "review":
+            taken = self._review_key(event.key)
+        else:
+            taken = self._choose_key(event.key)
+        if taken:
+            event.stop()
+            event.prevent_default()
+
+    @property
+    def focused_field(self) -> bool:
+        """Whether a person is writing in the panel's own field."""
+        return self.query_one(Field).has_focus
+
+    def on_answers_chosen(self, event: Answers.Chosen) -> None:
+        """A click is a key."""
+        event.stop()
+        if self.guard.counts and not self.focused_field:
+            if self.stage == "review":
+                self._review_key(event.key)
+            else:
+                self._choose_key(event.key)
+
+    def _choose_key(self, key: str) -> bool:
+        question = self.question
+        assert question is not None
+        offered = choices(question)
+        keys = [choice.key for choice in offered]
+        match key:
+            case "up" | "down" | "k" | "j":
+                step = 1 if key in ("down", "j") else -1
+                self._marked = keys[(keys.index(self._marked) + step) % len(keys)]
+                self._show_answers()
+            case "enter":
+                return self._choose_key(self._marked)
+            case "escape":
+                self.post_message(self.Leave())
+            case "y":
+                self._answer(Once())
+            case "a":
+                self._answer(Always())
+            case "n":
+                self._answer(Refuse())
+            case "r":
+                self._write("reason", "", "why not, for the model")
+            case "e":
+                self._write("edit", editable(question.request))
+            case "p" if question.suggested:
+                self._write("rule", " ; ".join(map(str, question.suggested)))
+            case "d" if question.preview is not None and question.preview.can_review:
+                self._review, self._hunk, self.stage = Review(question.preview), 0, "review"
+                self._lay_out()
+            case "d" if question.preview is not None:
+                self._raw = not self._raw
+                self._lay_out()
+            case _:
+                return False
+        return True
+
+    def _review_key(self, key: str) -> bool:
+        review = self._review
+        assert review is not None
+        last = len(review.verdicts) - 1
+        match key:
+            case "y" | "n":
+                review.verdicts[self._hunk] = key == "y"
+                self._hunk = review.next_open if review.next_open is not None else self._hunk
+            case "e":
+                self._write("hunk", review.proposed(self._hunk))
+                return True
+            case "right" | "down" | "j":
+                self._hunk = min(self._hunk + 1, last)
+            case "left" | "up" | "k":
+                self._hunk = max(self._hunk - 1, 0)
+            case "enter" if review.is_complete:
+                assert self.question is not None
+                self._answer(review.reply(self.question.request.name, self.question.request.arguments))
+                return True
+            case "enter":
+                self._trouble = "some parts have no answer yet: y takes a part, n leaves it out"
+                self._hunk = review.next_open or 0
+            case "escape":
+                self._review, self.stage = None, "choose"
+            case _:
+                return False
+        self._lay_out()
+        return True
+
+    # The field
+
+    def _write(self, stage: Stage, text: str, placeholder: str = "") -> None:
+        self.stage, self._trouble = stage, ""
+        self.query_one(Field).open(text, placeholder)
+        self._show_answers()
+
+    def on_field_left(self, event: Field.Left) -> None:
+        """Back to the answers."""
+        event.stop()
+        self._back()
+
+    def on_field_turned(self, event: Field.Turned) -> None:
+        """Save the rule elsewhere."""
+        event.stop()
+        if self.stage == "rule":
+            self._scope = _other(self._scope)
+            self._show_title()
+
+    def on_field_taken(self, event: Field.Taken) -> None:
+        """Answer with what is written."""
+        event.stop()
+        question = self.question
+        if question is None:
+            return
         try:
-            return await question.answer
-        finally:
-            self.waiting.remove(question)
-            self.changed()
+            match self.stage:
+                case "reason":
+                    self._answer(Refuse(event.text.strip()))
+                case "rule":
+                    rules = tuple(parse_rule(part) for part in event.text.split(" ; ") if part.strip())
+                    self._answer(ByRule(rules, self._scope) if rules else Once())
+                case "edit":
+                    self._answer(edited(question.request, event.text))
+                case "hunk" if self._review is not None:
+                    self._review.verdicts[self._hunk] = event.text
+                    self._hunk = self._review.next_open if self._review.next_open is not None else self._hunk
+                    self._back()
+                case _:
+                    self._back()
+        except (MisuseError, ValueError) as error:
+            self._trouble = str(error)
+            self._show_answers()
+
+    def _back(self) -> None:
+        self.stage = "review" if self.stage == "hunk" else "choose"
+        self._trouble = ""
+        self.query_one(Field).close()
+        self.focus()
+        self._lay_out(keep=True)
+
+    # What is shown
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out anew for another width."""
+        if self.question is not None and self.content_size.width != self._width:
+            self._lay_out(keep=True)
+
+    def on_descendant_focus(self) -> None:
+        """The keys answer."""
+        self._show_focus()
+
+    def on_descendant_blur(self) -> None:
+        """They do no longer."""
+        self._show_focus()
+
+    def on_focus(self) -> None:
+        """The keys answer."""
+        self._show_focus()
+
+    def on_blur(self) -> None:
+        """They do no longer."""
+        self._show_focus()
+
+    def _show_focus(self) -> None:
+        self.set_class(self.has_focus_within, "active")
+        if self.question is not None:
+            self._show_answers()
+
+    def _lay_out(self, *, keep: bool = False) -> None:
+        question = self.question
+        if question is None:
+            return
+        self._width = width = max(20, self.content_size.width or self.screen.size.width - 4)
+        size = sum(len(value) for value in question.request.shown.values() if isinstance(value, str))
+        self._show_answers()
+        if size <= _LONG:
+            self.query_one(CallView).show(self._rows(width), self._room, keep=keep)
+        else:
+            self.query_one(CallView).show([(("this call is long; a moment …", "notice"),)], self._room)
+            self.run_worker(self._lay_out_long(question, width), exclusive=True, group="lay out")
+
+    async def _lay_out_long(self, question: Question, width: int) -> None:
+        rows = await in_thread(self._rows, width)
+        if question is self.question:
+            self.query_one(CallView).show(rows, self._room)
+            self._show_answers()
+
+    def _rows(self, width: int) -> Sequence[Row]:
+        question, review = self.question, self._review
+        if question is None:
+            return ()
+        if review is not None:
+            return diff_rows(review.part(self._hunk), width - 1, self.look)
+        rows: list[Row] = list(rows_of(question, width - 1, raw=self._raw))
+        if question.preview is not None and question.preview.diff is not None and not self._raw:
+            rows += diff_rows(question.preview.diff, width - 1, self.look)
+        return rows
+
+    @property
+    def _room(self) -> int:
+        """Rows for the call: the conversation, the editor and the answers stay on the screen."""
+        return max(3, self.screen.size.height - 11 - len(self._answer_lines())) if not self._is_low else 4
+
+    @property
+    def _is_low(self) -> bool:
+        return self.screen.size.height < _LOW
+
+    def _show_answers(self) -> None:
+        if self.question is not None:
+            self.query_one(Answers).show(self._answer_lines())
+            self._show_title()
+
+    def _answer_lines(self) -> Lines:
+        width = max(20, self._width)
+        lines = trouble_lines(self._trouble, width, self.look) if self._trouble else []
+        if self.query_one(Field).display or self.question is None:
+            return lines
+        if self._review is not None:
+            return [*lines, *review_lines(self._review, self._hunk, self.look)]
+        marked = self._marked if self.has_focus_within else ""
+        return [*lines, *answer_lines(choices(self.question), marked, width, self.look, low=self._is_low)]
 
 
-class ApprovalPanel(Static, can_focus=True):
-    """Shows the first question; its keys answer it."""
-
-    DEFAULT_CSS = "ApprovalPanel { height: auto; display: none; border: round $warning; padding: 0 1; }"
-    BINDINGS = [
-        ("y", "answer(True)", "once"),
-        ("a", "answer(True)", "always"),
-        ("n", "answer(False)", "no"),
-    ]
-
-    def __init__(self, questions: Questions) -> None:
-        super().__init__("", markup=False)
-        self._questions = questions
-
-    def update_questions(self) -> None:
-        """Show the first question, or nothing."""
-        waiting = self._questions.waiting
-        self.display = bool(waiting)
-        if waiting:
-            request = waiting[0].request
-            arguments = "\n".join(f"{key}: {value}" for key, value in request.shown.items())
-            self.update(f"{request.name}\n{arguments}\n[y] once  [a] always  [n] no")
-            self.focus()
-
-    def action_answer(self, yes: bool) -> None:
-        """Answer the first question."""
-        if self._questions.waiting:
-            question = self._questions.waiting[0]
-            if not question.answer.done():
-                question.answer.set_result(True if yes else Rejected("the user said no"))
+def _other(scope: Scope) -> Scope:
+    return "user" if scope == "project" else "project"

@@ -41,8 +41,8 @@ _LOOKS = {
 def approve(desk: Desk, rest: str) -> None:
     """show or set which tool calls you are asked about"""
     if rest:
-        desk.questions.word = parse_approval(rest)
-    word = parse_approval(desk.questions.word)
+        desk.permissions.word = parse_approval(rest)
+    word = desk.permissions.word
     desk.say(f"approvals: {word} ({MEANINGS[word]})")
 
 

@@ -12,9 +12,9 @@ from swink.errors import MisuseError
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from swink.assistant.permissions import Permissions
     from swink.assistant.settings import UserSettings
     from swink.assistant.workshop import Workshop
-    from swink.tui.approval import Questions
     from swink.tui.conductor import Conductor
     from swink.tui.editor import Editor
     from swink.tui.look import Look
@@ -25,7 +25,7 @@ class Desk(Protocol):
     """What a command may use."""
 
     conductor: "Conductor"
-    questions: "Questions"
+    permissions: "Permissions"
     workshop: "Workshop | None"
     settings: "UserSettings | None"
     look: "Look"

@@ -1,0 +1,95 @@
+"""A call as rows of the screen: every argument, literally, none of its lines mistakable for one of ours."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+from rich.segment import Segment
+from textual.strip import Strip
+
+from swink.assistant.pending import Question
+from swink.assistant.previews import EDIT, WRITE
+from swink.transcript.diffs import Diff
+from swink.tui.look import Look
+from swink.tui.visible import chops, visible
+
+Kind = Literal["name", "text", "bar", "notice", "warning"]
+Row = tuple[tuple[str, Kind], ...] | Strip
+"""Pieces of text with what they are, or a painted row."""
+
+_IN_THE_DIFF = {WRITE: "content", EDIT: "edits"}
+
+
+def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Row]:
+    """The call, row by row; without the argument that the diff shows better, unless it is wanted raw."""
+    request, preview = question.request, question.preview
+    if question.notice:
+        yield from _wrapped(question.notice, width, "warning")
+    if preview is not None:
+        failing = preview.summary.startswith("will fail")
+        yield from _wrapped(preview.summary, width, "warning" if failing else "notice")
+    has_diff = preview is not None and preview.diff is not None
+    hidden = _IN_THE_DIFF.get(request.name) if has_diff and not raw else None
+    for name, value in request.shown.items():
+        if name == "path" and preview is not None and not raw:
+            continue
+        if name != hidden:
+            yield from _argument(name, value, width)
+    if not request.shown:
+        yield from _wrapped("without arguments", width, "notice")
+
+
+def paint(row: Row, width: int, look: Look) -> Strip:
+    """A row as it is shown."""
+    if isinstance(row, Strip):
+        return row.adjust_cell_length(width)
+    styles = {
+        "name": look.dim,
+        "text": look.text,
+        "bar": look.border,
+        "notice": look.strong,
+        "warning": look.warning,
+    }
+    return Strip([Segment(text, styles[kind]) for text, kind in row]).adjust_cell_length(width)
+
+
+def diff_rows(diff: Diff, width: int, look: Look) -> list[Row]:
+    """A diff, row by row."""
+    rows: list[Row] = []
+    styles = {"+": look.added, "-": look.removed, "@": look.dim}
+    for line in diff.unified.split("\n")[2:-1]:
+        shown = visible(line)
+        style = styles.get(line[:1], look.text)
+        rows += [Strip([Segment(shown[start:end], style)]) for start, end in chops(shown, width)]
+    return rows
+
+
+def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
+    text = value if isinstance(value, str) else _json(value)
+    label = f"{visible(name).replace(chr(10), ' ')} "
+    lines = text.split("\n")
+    if len(lines) == 1 and len(label) + len(text) <= width and text.isascii():
+        yield ((label, "name"), (visible(text) or '""', "text"))
+        return
+    yield ((label[:width], "name"),)
+    for line in lines:
+        yield from _barred(line, width)
+
+
+def _barred(line: str, width: int) -> Iterable[Row]:
+    """A line behind a bar; where it goes on in the next row, the bar is broken."""
+    shown = visible(line)
+    for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
+        yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
+
+
+def _wrapped(text: str, width: int, kind: Kind) -> Iterator[Row]:
+    for line in visible(text).split("\n"):
+        for start, end in chops(line, max(2, width)):
+            yield ((line[start:end], kind),)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=repr), indent=2).decode()
+    return msgspec.json.encode(value, enc_hook=repr).decode()
