@@ -1,8 +1,11 @@
 """Calls: a tool call as a line of the conversation, and opened."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, cast
 
+from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 
@@ -10,7 +13,7 @@ from swink.tool import FINAL_OUTPUT
 from swink.transcript import ToolBlock
 from swink.transcript.blocks import json_of
 from swink.tui.view.folds import Fold
-from swink.tui.view.interim import paint_diff
+from swink.tui.diffs import paint_diff
 from swink.tui.view.painted import Canvas, Words
 from swink.tui.visible import printed, visible
 
@@ -24,6 +27,9 @@ _ALL = 400
 _SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
 """Arguments that tell what a call is about, the best first."""
 _BAR = "│ "
+_LONGEST = 20_000
+_MOST_ITEMS = 200
+_REMEMBERED = 200
 
 
 class Moment:
@@ -78,7 +84,7 @@ def one_line(block: ToolBlock) -> str:
     """What a call is about: the argument that says most, on one line."""
     if block.partial is not None:
         return _first_line(block.partial)
-    shown = block.shown
+    shown = shown_arguments(block)
     for name in _SAYS_MOST:
         value = shown.get(name)
         if isinstance(value, str) and value.strip():
@@ -87,6 +93,39 @@ def one_line(block: ToolBlock) -> str:
         if isinstance(value, str) and value.strip():
             return _first_line(value)
     return _first_line(", ".join(f"{name}={value}" for name, value in shown.items()))
+
+
+_redacted: OrderedDict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = OrderedDict()
+"""The arguments of some calls with their secrets redacted, by the identity of what was redacted."""
+
+
+def shown_arguments(block: ToolBlock) -> Mapping[str, Any]:
+    """The arguments for people, long ones cut.
+
+    Finding secrets takes half a microsecond a character, and a call that runs is painted many times.
+    """
+    arguments = block.arguments if block.ran_with is None else block.ran_with
+    known = _redacted.get(id(arguments))
+    if known is None or known[0] is not arguments:
+        known = (arguments, replace(block, arguments=_cut(arguments), ran_with=None).shown)
+        _redacted[id(arguments)] = known
+        if len(_redacted) > _REMEMBERED:
+            _redacted.popitem(last=False)
+    return known[1]
+
+
+def _cut(value: Any) -> Any:
+    """A value without what no screen shows: beyond this no character of it is painted."""
+    match value:
+        case str():
+            return value[:_LONGEST]
+        case Mapping():
+            items = cast("Mapping[Any, Any]", value).items()
+            return {name: _cut(each) for name, each in islice(items, _MOST_ITEMS)}
+        case list() | tuple():
+            return [_cut(each) for each in islice(cast("Sequence[Any]", value), _MOST_ITEMS)]
+        case _:
+            return value
 
 
 def seconds_of(seconds: float) -> str:
@@ -171,8 +210,10 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
     if block.partial is not None:
         canvas.text(visible(block.partial[:4_000]), look.dim, gutter=gutter, most=20)
         return
-    arguments: Mapping[str, Any] = block.shown
-    if block.diff is not None:  # the diff shows the rest
+    arguments = shown_arguments(block)
+    about = one_line(block)
+    is_told = list(arguments.values()) == [about] and cell_len(about) < canvas.width // 2
+    if block.diff is not None or is_told:  # the diff shows the rest, or the heading everything
         return
     for name, value in arguments.items():
         text = visible(value if isinstance(value, str) else json_of(value))
@@ -182,7 +223,7 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
         is_long = "\n" in text or cell_len(label) + cell_len(text[:500]) > canvas.width - 6
         if is_long:
             canvas.line([gutter, (label.rstrip(), look.accent)], copied=label.rstrip())
-            canvas.text(text, look.text, gutter=(f"{gutter[0]}  ", gutter[1]), most=40)
+            canvas.text(text[:8_000], look.text, gutter=(f"{gutter[0]}  ", gutter[1]), most=40)
         else:
             canvas.line([gutter, (label, look.accent), (text, look.text)], copied=label + text)
     if arguments and (block.text or block.output):
@@ -197,6 +238,7 @@ def _paint_text(canvas: Canvas, text: str, gutter: Words, style: Style, limit: i
     lines = text.count("\n") + 1
     if lines > limit:
         text = "\n".join(text.split("\n", limit)[:limit])
+    text = text[: 2 * limit * canvas.width]
     canvas.text(printed(text), style, gutter=gutter, most=2 * limit, is_exact=True)
     _say_more(canvas, gutter, lines - limit)
 

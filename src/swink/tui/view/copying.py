@@ -56,7 +56,7 @@ def source_of(block: Block) -> str:
         case PromptBlock() | ReplyBlock() | ThinkingBlock():
             return block.text
         case ToolBlock():
-            told = block.partial if block.partial is not None else json_of(block.shown)
+            told = block.partial if block.partial is not None else json_of(block.arguments)
             return f"{block.name}\n{told}\n{block.text if block.is_settled else block.output}"
         case NoticeBlock():
             return str(block.notice)

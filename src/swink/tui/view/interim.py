@@ -1,9 +1,8 @@
-"""Markdown and diffs as plain text, until their painters are there."""
+"""Markdown as plain text, until its painter is there."""
 
 from rich.segment import Segment
 from textual.strip import Strip
 
-from swink.transcript import Diff
 from swink.tui.look import Look
 from swink.tui.visible import visible, wrap
 
@@ -23,9 +22,3 @@ class StreamedMarkdown:
         """The text so far, wrapped."""
         return paint_markdown(text, width, self._look)
 
-
-def paint_diff(diff: Diff, width: int, look: Look) -> list[Strip]:
-    """The unified diff in colours."""
-    styles = {"+": look.added, "-": look.removed}
-    lines = visible(diff.unified).rstrip("\n").split("\n")
-    return [Strip([Segment(line[:width], styles.get(line[:1], look.text))]) for line in lines]

@@ -214,7 +214,7 @@ def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
         canvas.line([gutter, (CURSOR, canvas.look.cursor)])
         return
     last = canvas.strips[-1]
-    used = min(len(last.text.rstrip()), canvas.width - 1)
+    used = min(max(MARGIN, len(last.text.rstrip())), canvas.width - 1)
     cells = min(last.index_to_cell_position(used), canvas.width - 1)
     canvas.strips[-1] = Strip([*last.crop(0, cells), cursor]).adjust_cell_length(canvas.width)
 
