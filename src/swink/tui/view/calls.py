@@ -12,8 +12,8 @@ from rich.style import Style
 from swink.tool import FINAL_OUTPUT
 from swink.transcript import ToolBlock
 from swink.transcript.blocks import json_of
-from swink.tui.view.folds import Fold
 from swink.tui.diffs import paint_diff
+from swink.tui.view.folds import Fold
 from swink.tui.view.painted import Canvas, Words
 from swink.tui.visible import printed, visible
 

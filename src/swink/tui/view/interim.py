@@ -21,4 +21,3 @@ class StreamedMarkdown:
     def paint(self, text: str, width: int) -> list[Strip]:
         """The text so far, wrapped."""
         return paint_markdown(text, width, self._look)
-
