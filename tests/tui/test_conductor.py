@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from apps import Gate
 
 from swink import Agent, tool
 from swink.errors import MisuseError, NetworkError
@@ -12,23 +13,6 @@ from swink.retry import ExponentialBackoff
 from swink.testing import ScriptedModel
 from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock
 from swink.tui.conductor import Conductor
-
-
-class Gate:
-    """A tool that runs until it is let go."""
-
-    def __init__(self) -> None:
-        self.started, self.open = asyncio.Event(), asyncio.Event()
-
-    def tool(self):
-        @tool
-        async def hold() -> str:
-            """Wait."""
-            self.started.set()
-            await self.open.wait()
-            return "held"
-
-        return hold
 
 
 def conductor_of(replies: list, **options) -> Conductor:
@@ -79,6 +63,15 @@ async def test_an_abort_keeps_what_arrived_and_gives_the_queue_back():
     assert conductor.activity.state == "aborted"
     assert texts(conductor)[:2] == ["begin", "I begin. "]
     assert not conductor.abort()
+
+
+async def test_an_abort_before_the_run_has_begun_is_not_lost_and_neither_is_the_prompt():
+    conductor = conductor_of(["Never said."])
+    conductor.send("begin")
+    assert conductor.abort()
+    await conductor.wait()
+    assert conductor.activity.state == "aborted"
+    assert texts(conductor) == ["begin"]
 
 
 async def test_a_failed_run_is_an_error_that_is_shown():

@@ -78,6 +78,8 @@ class Conductor:
         """Whether the last run made a plan."""
         self._streamed = _Streamed()
         self._task: asyncio.Task[None] | None = None
+        self._aborting = False
+        """Whether the run is to end: it may not have begun yet."""
         self._commands: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
         self.ended: Callable[[Activity], None] = lambda activity: None
@@ -138,6 +140,7 @@ class Conductor:
     def abort(self) -> bool:
         """End the run and the user's own commands, keeping what arrived; whether there was any."""
         working = self.is_running or bool(self._commands)
+        self._aborting = self.is_running
         self.agent.abort()
         for command in self._commands:
             command.cancel()
@@ -217,6 +220,7 @@ class Conductor:
         return await self.agent.compact()
 
     def _begin(self, input: Input | None) -> None:
+        self._aborting = False
         self.activity = Activity("running", since=self.clock())
         self._task = asyncio.create_task(self._run(input), name="swink-run")
         self.changed()
@@ -294,6 +298,9 @@ class Conductor:
                 return activity
             case RetryScheduled(delay=delay):
                 return replace(activity, retry_at=self.clock() + delay)
+            case AgentStart() if self._aborting:
+                self.agent.abort()
+                return activity
             case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
                 return replace(activity, retry_at=None, reading=None)
             case CustomEvent("prompt_progress", {"done": int(done), "total": int(total)}):

@@ -1,0 +1,59 @@
+"""What tests of the app share: an app with a scripted agent, waiting, and the text on its screen."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from textual.pilot import Pilot
+
+from swink import Agent, tool
+from swink.testing import ScriptedModel
+from swink.tui import Conductor, SwinkApp
+
+SECONDS = 60.0
+"""Only bounds a hang."""
+
+
+def app_of(replies: Iterable[Any], **options: Any) -> SwinkApp:
+    """An app whose agent says these replies."""
+    from swink.assistant.permissions import Permissions
+
+    permissions = Permissions()
+    agent = Agent(
+        "scripted:model",
+        stream_fn=ScriptedModel(replies),
+        approve=permissions,
+        approval_mode="enabled",
+        **options,
+    )
+    return SwinkApp(Conductor(agent), permissions)
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await pilot.pause(0.01)
+
+
+def screen_text(app: SwinkApp) -> str:
+    """What is on the screen, as text."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+class Gate:
+    """A tool that runs until it is let go."""
+
+    def __init__(self) -> None:
+        self.started, self.open = asyncio.Event(), asyncio.Event()
+
+    def tool(self) -> Any:
+        @tool(read_only=True)
+        async def hold() -> str:
+            """Wait."""
+            self.started.set()
+            await self.open.wait()
+            return "held"
+
+        return hold
