@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
+from swink.errors import InvalidInput
 from swink.messages import Image, Text
 from swink.tui.editor import history as histories
 from swink.tui.editor.attaching import attached_name, compose, fence, pasted_images
@@ -325,8 +326,8 @@ def test_a_path_is_found_if_and_only_if_it_has_the_letters_in_order(query: str, 
 
 def test_the_best_match_comes_first():
     names = ["/remodel", "/model", "/mode", "/my-old"]
-    assert best("/mod", names, str, 10) == ["/mode", "/model", "/remodel", "/my-old"]
-    assert best("mod", names, str, 2) == ["/mode", "/model"]
+    assert best("/mod", names, str, 10) == ["/model", "/mode", "/remodel", "/my-old"]
+    assert best("/mode", names, str, 1) == ["/mode"]
 
 
 # Attaching
@@ -377,15 +378,18 @@ def test_images_are_attached_by_placeholder_and_by_mention(tmp_path: Path):
     assert [type(block) for block in composed.input] == [Text, Image]
 
 
-def test_an_image_that_is_gone_or_too_large_is_reported(tmp_path: Path):
+def test_an_image_that_is_gone_or_too_large_is_not_sent(tmp_path: Path):
     large = tmp_path / "large.png"
     with open(large, "wb") as file:
         file.write(PNG)
         file.truncate(20_000_001)
-    images = {"[image #1 large.png]": str(large), "[image #2 gone.png]": str(tmp_path / "gone.png")}
-    composed = compose(Typed(" ".join(images), images=images), tmp_path)
-    assert isinstance(composed.input, str)
-    assert ["20.0 MB" in composed.notices[0], "cannot read image" in composed.notices[1]] == [True, True]
+    for name, path, said in (
+        ("large", large, "20.0 MB"),
+        ("gone", tmp_path / "gone.png", "cannot read image"),
+    ):
+        images = {f"[image #1 {name}.png]": str(path)}
+        with pytest.raises(InvalidInput, match=said):
+            compose(Typed(next(iter(images)), images=images), tmp_path)
 
 
 def test_dropped_files_are_recognised_as_terminals_write_them(tmp_path: Path):

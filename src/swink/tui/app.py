@@ -24,15 +24,15 @@ from swink.assistant.workshop import Workshop
 from swink.catalog import with_limits
 from swink.engine.waiting import resolve
 from swink.errors import AgentError
-from swink.messages import text_of
 from swink.modelspec import THINKING_LEVELS
 from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
+from swink.tui.commands.editing import command_words
 from swink.tui.conductor import Activity, Conductor
-from swink.tui.editor import Editor, Submitted
+from swink.tui.editor import Editor, EditorPane, QueueList, Submitted, TakeBack, said_text, state_dir
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.screens.whole import Whole
@@ -88,7 +88,11 @@ class SwinkApp(ConversationActions, TerminalApp):
         yield ActiveTools(self.conductor.clock)
         yield TodoPanel()
         yield ApprovalPanel(self.permissions, guard=Guard(self.conductor.clock))
-        yield Editor()
+        yield EditorPane(
+            None if self.workshop is None else self.workshop.directory,
+            state=None if self.settings is None else state_dir(),
+            commands=lambda: command_words(self),
+        )
         yield StatusBar()
 
     def on_mount(self) -> None:
@@ -152,7 +156,7 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     async def on_submitted(self, event: Submitted) -> None:
         """Say it to the agent, or obey a command."""
-        if event.text.startswith(("/", "#")) and not event.text.startswith(("//", "# ")):
+        if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
             self.conductor.run_command(command[0], shown=command[1])
@@ -190,13 +194,19 @@ class SwinkApp(ConversationActions, TerminalApp):
     def action_stop(self) -> None:
         """Stop the reply; twice when idle: rewind."""
         if self.conductor.abort():
-            queued = [
-                text_of(message.content) for message in self.conductor.take_back() if message.role == "user"
-            ]
-            if queued:
-                self.editor.put_back("\n\n".join(queued))
+            if queued := self.conductor.take_back():
+                self.editor.put_back(*map(said_text, queued))
         elif self._is_second("stop"):
             self.obey("/rewind")
+
+    def on_take_back(self, event: TakeBack) -> None:
+        """Let the user change what was queued last."""
+        if (last := self.conductor.take_back_last()) is not None:
+            self.editor.put_back(said_text(last))
+
+    def action_edit_outside(self) -> None:
+        """Write in the user's own editor."""
+        self.editor.action_write_outside()
 
     def action_interrupt(self) -> None:
         """Copy what is selected, else stop the reply, else clear the editor, else leave."""
@@ -302,6 +312,9 @@ class SwinkApp(ConversationActions, TerminalApp):
         self.view.take(changes)
         self.query_one(ActiveTools).take(self.view.running)
         self.todo.take(changes)
+        self.query_one(QueueList).show(self.conductor.agent.steering, self.conductor.agent.follow_ups)
+        self.editor.is_busy = self.conductor.is_running
+        self.editor.has_queue = bool(self.conductor.queued)
         self._show_status()
         if self.conductor.is_running:
             self._ticker.resume()

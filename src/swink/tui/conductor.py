@@ -137,6 +137,21 @@ class Conductor:
         self.changed()
         return queued
 
+    def take_back_last(self) -> UserMessage | None:
+        """Take what was queued last out of the queue."""
+        if not (queued := self.queued):
+            return None
+        steering, follow_ups = self.agent.steering, self.agent.follow_ups
+        self.agent.clear_queues()
+        for message in steering:
+            if message is not queued[-1]:
+                self.agent.steer(message)
+        for message in follow_ups:
+            if message is not queued[-1]:
+                self.agent.follow_up(message)
+        self.changed()
+        return queued[-1]
+
     def abort(self) -> bool:
         """End the run and the user's own commands, keeping what arrived; whether there was any."""
         working = self.is_running or bool(self._commands)

@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from swink.errors import AgentError, InvalidInput
+from swink.errors import InvalidInput
 from swink.imagefiles import media_type_of
-from swink.messages import Image, Input, Text
+from swink.messages import Image, Input, Message, Text
 from swink.tool import ToolError
 from swink.tools.text import detect
 from swink.tools.view import is_beneath
@@ -45,15 +45,10 @@ def needs_files(typed: Typed) -> bool:
 
 
 def compose(typed: Typed, root: Path) -> Composed:
-    """The whole text, then what it mentions; reads files."""
+    """The whole text, then what it mentions; reads files. An image that cannot be read is `InvalidInput`."""
     text = typed.whole()
-    blocks: list[Text | Image] = []
     notices: list[str] = []
-    for path in typed.shown_images():
-        try:
-            blocks.append(read_image(path))
-        except AgentError as error:
-            notices.append(str(error))
+    blocks: list[Text | Image] = [read_image(path) for path in typed.shown_images()]
     blocks += _attach(dict.fromkeys(mentioned(typed.text)), root, notices)
     return Composed([Text(text), *blocks] if blocks else text, tuple(notices))
 
@@ -63,7 +58,7 @@ def read_image(path: str) -> Image:
     size = os.path.getsize(path) if os.path.exists(path) else 0
     if size > LARGEST_IMAGE:
         most = f"at most {LARGEST_IMAGE // 1_000_000} MB can be sent; make it smaller"
-        raise InvalidInput(f"{Path(path).name} is not attached: it has {size / 1e6:.1f} MB, {most}")
+        raise InvalidInput(f"{Path(path).name} is too large: it has {size / 1e6:.1f} MB, {most}")
     return Image.from_file(path)
 
 
@@ -82,6 +77,12 @@ def attached_name(block: object) -> str | None:
         return None
     found = _HEADER.match(block.text)
     return None if found is None else found[1]
+
+
+def said_text(message: Message) -> str:
+    """The text of a prompt, without the files that went along."""
+    blocks = [block for block in message.content if isinstance(block, Text)]
+    return "".join(block.text for block in blocks if attached_name(block) is None)
 
 
 def _attach(paths: dict[str, None], root: Path, notices: list[str]) -> Iterator[Text | Image]:

@@ -1,18 +1,56 @@
-"""The editor: Enter sends what is in it."""
+"""The editor: a prompt is written in it, Enter sends it.
 
-from typing import Literal
+keys ─┬─ Burst         an unbracketed paste is told from typing
+      ├─ Completer     while it offers something ↑ ↓ Tab Enter Esc are about that
+      └─ FoldedArea    everything else: text, with placeholders for long pastes and images
+"""
 
-from textual import events
+import asyncio
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+from textual import events, on
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from swink.errors import AgentError
 from swink.messages import Input
+from swink.threads import in_thread
+from swink.tui.editor import external
+from swink.tui.editor.area import LONGEST_OPEN, FoldedArea
+from swink.tui.editor.attaching import compose, needs_files, pasted_images, read_image
+from swink.tui.editor.bursts import HOLD, Burst, Settled
+from swink.tui.editor.choices import Choices
+from swink.tui.editor.completer import Commands, Completer
+from swink.tui.editor.completion import CommandWord, Completion, Offer, is_command
+from swink.tui.editor.drafts import Drafts
+from swink.tui.editor.history import History, Walk
+from swink.tui.editor.keys import SPELLINGS, teach_keys
+from swink.tui.editor.mentions import Index
+from swink.tui.editor.typed import Typed, join, make_harmless, paste_name
 
 How = Literal["send", "queue"]
+Kind = Literal["prompt", "command", "shell", "private shell"]
+
+DRAFT_AFTER = 0.5
+"""Seconds from a change until the draft is saved."""
+MOST_SENT = 50
+"""Prompts that can be put back with their pastes and images."""
+PLACEHOLDER = "Ask anything   / commands   @ files   ! shell"
+_TITLES = {
+    "shell": "shell: the model sees the output",
+    "private shell": "shell: the model does not see the output",
+}
+
+teach_keys()
 
 
 class Submitted(Message):
-    """The user said something: `text` as it was typed, `input` for the model."""
+    """The user said something: `text` as it was typed, pastes included; `input` for the model."""
 
     def __init__(self, text: str, input: Input, how: How) -> None:
         self.text = text
@@ -20,45 +58,452 @@ class Submitted(Message):
         self.how = how
         super().__init__()
 
+    @property
+    def kind(self) -> Kind:
+        """What is to be done with it."""
+        return kind_of(self.text)
 
-class Editor(TextArea):
-    """A prompt of one or more lines."""
 
-    DEFAULT_CSS = """
-    Editor { height: auto; max-height: 33%; min-height: 3; border: round $primary; padding: 0 1; }
+class TakeBack(Message):
+    """The user wants the last queued message back in the editor."""
+
+
+def kind_of(text: str) -> Kind:
+    """What a text is to the program."""
+    if text.startswith("!"):
+        return "private shell" if text.startswith("!!") else "shell"
+    return "command" if is_command(text) else "prompt"
+
+
+class Editor(FoldedArea):
+    """A prompt of one or more lines.
+
+    `directory` is where mentions are looked up, `state` the folder that keeps history and drafts; without it
+    nothing is kept. `commands` says what can be completed after a slash.
     """
 
-    def __init__(self) -> None:
-        super().__init__(soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=False)
+    DEFAULT_CSS = """
+    Editor {
+        height: auto; max-height: 33vh; min-height: 3; padding: 0 1;
+        border: round $border-blurred; background: $background;
+        border-title-color: $text-muted; border-subtitle-color: $text-muted;
+        scrollbar-size-vertical: 1;
+        &:focus { border: round $primary; }
+        &.-command, &.-command:focus { border: round $secondary; }
+        &.-shell, &.-shell:focus { border: round $warning; border-title-color: $warning; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "search_history", "search earlier prompts", show=False),
+        Binding("ctrl+y", "yank", "insert what was cut", show=False),
+        Binding("ctrl+underscore,alt+u", "undo", "undo", show=False),
+        Binding("alt+r", "redo", "redo", show=False),
+        Binding("alt+b,alt+left", "cursor_word_left", "a word back", show=False),
+        Binding("alt+f,alt+right", "cursor_word_right", "a word forth", show=False),
+        Binding("alt+d", "delete_word_right", "cut the word after", show=False),
+    ]
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether nothing is written."""
-        return not self.text.strip()
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        state: Path | None = None,
+        commands: Commands = tuple[CommandWord, ...],
+        choices: Choices | None = None,
+    ) -> None:
+        super().__init__(placeholder=PLACEHOLDER)
+        self.is_busy = False
+        """Whether the agent works, which the app says: Alt+Enter queues then."""
+        self.has_queue = False
+        """Whether messages wait, which the app says: ↑ in an empty editor takes the last one back."""
+        self.detects_bursts: bool | None = None
+        """Whether keys that come at once are a paste; by default where there is a terminal."""
+        self._directory = directory or Path.cwd()
+        self._history = History(state and state / "history.jsonl", str(self._directory))
+        self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
+        self._completer = Completer(choices, commands, Index(self._directory), self._line_to_cursor)
+        self._burst = Burst()
+        self._burst_grew = False
+        self._sent: dict[str, Typed] = {}
+        self._walk: Walk | None = None
+        self._recalled: str | None = None
+        self._before_search: Typed | None = None
+        self._found: list[Typed] = []
+        self._draft_waits = False
 
-    def put_back(self, text: str) -> None:
-        """Put a text before what is written."""
-        self.text = f"{text}\n{self.text}" if self.text else text
+    def on_mount(self) -> None:
+        """Remember what was said, and what was not."""
+        if self.detects_bursts is None:
+            self.detects_bursts = not cast("Any", self).app.is_headless
+        self.run_worker(self._remember, exclusive=False, exit_on_error=False)
+
+    async def _remember(self) -> None:
+        await self._history.load()
+        if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
+            self.put_before(draft)
+
+    def put_back(self, *texts: str) -> None:
+        """Put prompts that were sent before what is written, with their pastes and images."""
+        self.put_before(join([self._sent.get(text.strip(), Typed(text)) for text in texts]))
 
     def clear_to_history(self) -> None:
-        """Clear it; the history gives it back."""
-        self.clear()
+        """Empty it; ↑ brings back what stood in it."""
+        self._history.add(self.typed)
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._completer.close()
+        self._walk = self._recalled = None
+        self.empty()
+        if self._drafts is not None:
+            self._drafts.save(Typed(""))
+
+    def _line_to_cursor(self) -> tuple[int, str]:
+        row, column = self.cursor_location
+        return row, self.document.get_line(row)[:column]
+
+    def _warn(self, text: str) -> None:
+        self.notify(text, severity="warning", markup=False)
+
+    # Sending
+
+    async def _submit(self, how: How) -> None:
+        typed = self.typed.trimmed()
+        if not typed:
+            return
+        text = typed.whole()
+        input: Input = text
+        if kind_of(text) == "prompt" and needs_files(typed):
+            try:
+                composed = await in_thread(compose, typed, self._directory)
+            except AgentError as error:
+                self._warn(f"not sent: {error}")
+                return
+            input = composed.input
+            for notice in composed.notices:
+                self._warn(notice)
+        self._sent = dict([*self._sent.items(), (text, typed)][-MOST_SENT:])
+        self._history.add(typed)
+        self._start_over()
+        self.post_message(Submitted(text, input, how))
+
+    # Keys
 
     async def _on_key(self, event: events.Key) -> None:
-        match event.key:
+        key = SPELLINGS.get(event.key, event.key)
+        if self._burst.is_waiting and (
+            not (event.is_printable or key == "enter") or self._burst.is_over(event.time)
+        ):
+            await self._settle(self._burst.settle())
+        if await self._take_key(key, event) or await self._run_binding(key):
+            event.stop()
+            event.prevent_default()
+
+    async def _take_key(self, key: str, event: events.Key) -> bool:
+        """Whether the key is done with."""
+        match key:
             case "enter":
-                self._submit("send")
-            case "alt+enter":
-                self._submit("queue")
-            case "shift+enter" | "ctrl+j":
-                self.insert("\n")
+                if self.detects_bursts and self._burst.take_enter(event.time):
+                    self._wait_for_burst()
+                else:
+                    await self._enter()
+            case "alt+enter" if self.is_busy:
+                await self._submit("queue")
+            case "shift+enter" | "ctrl+j" | "ctrl+enter" | "alt+enter":
+                self.put_text("\n")
+            case "tab":
+                return self.take_choice() or self._take_suggestion() or self._open_paste()
+            case "escape":
+                return self._dismiss()
+            case _ if key.startswith("alt+") or (key == "question_mark" and self.text == ""):
+                event.prevent_default()  # Textual would insert it; it is a binding's
+                return False
+            case _ if event.is_printable and event.character and self.detects_bursts:
+                if text := self._burst.take_character(event.character, event.time):
+                    self.put_text(text)
+                else:
+                    self._wait_for_burst()
             case _:
-                await super()._on_key(event)
+                return False
+        return True
+
+    async def _run_binding(self, key: str) -> bool:
+        """Do what a key of ours does at once: Textual would do it after keys that came later."""
+        app = cast("Any", self).app
+        for binding in self._bindings.key_to_bindings.get(key, ()):
+            if await app.run_action(binding.action, self):
+                return True
+        return False
+
+    async def _enter(self) -> None:
+        if self._before_search is not None:
+            self._take_choice()
+            return
+        if self._completer.is_open and not self._completer.is_done:
+            marked = self._take_choice()
+            if marked is None or marked.goes_on or not is_command(self.text):
                 return
+        self._completer.close()
+        row, line = self._line_to_cursor()
+        if line.endswith("\\") and len(line) == len(self.document.get_line(row)):
+            self.replace("\n", (row, len(line) - 1), (row, len(line)), maintain_selection_offset=False)
+        else:
+            await self._submit("send")
+
+    def _wait_for_burst(self) -> None:
+        if not self._burst_grew:
+            self.set_timer(HOLD, self._after_burst)
+        self._burst_grew = True
+
+    async def _after_burst(self) -> None:
+        """A key that came meanwhile prolongs the wait."""
+        if self._burst_grew and self._burst.is_waiting:
+            self._burst_grew = False
+            self.set_timer(HOLD, self._after_burst)
+            return
+        self._burst_grew = False
+        if self._burst.is_waiting:
+            await self._settle(self._burst.settle())
+
+    async def _settle(self, settled: Settled) -> None:
+        if settled.text:
+            self.put_paste(settled.text)
+        if settled.sends:
+            self._completer.close()  # nobody has seen what it offers
+            await self._enter()
+
+    # Pasting
+
+    async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
+        text = event.text
+        if self._burst.is_waiting:
+            self.put_paste(self._burst.settle().text)
+        if self._before_search is not None:
+            self.put_text(make_harmless(text[:1000]).partition("\n")[0])
+        elif paths := await in_thread(pasted_images, text):
+            await self._put_images(paths)
+        else:
+            self.put_paste(await in_thread(make_harmless, text))
+        self.focus()
 
-    def _submit(self, how: How) -> None:
-        if text := self.text.strip():
-            self.clear()
-            self.post_message(Submitted(text, text, how))
+    async def _put_images(self, paths: list[str]) -> None:
+        for path in paths:
+            try:
+                await in_thread(read_image, path)  # again when it is sent; now to say what is wrong with it
+            except AgentError as error:
+                self._warn(str(error))
+                self.put_text(path + " ")
+            else:
+                self.put_image(path)
+
+    def _open_paste(self) -> bool:
+        """Open the paste that the cursor touches; whether there is one."""
+        if (name := self.paste_here) is None:
+            return False
+        if not self.open_paste(name):
+            self._warn(f"{name} is too long to be opened here; Ctrl+G opens your own editor")
+        return True
+
+    # Moving
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Up; from the first line to the prompt before this one."""
+        if not select and self._completer.mark(-1):
+            return
+        if select or self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
+            super().action_cursor_up(select)
+        elif self.is_blank and self.has_queue:
+            self.post_message(TakeBack())
+        else:
+            self._go_through_history(older=True)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Down; from the last line to the prompt after this one."""
+        if not select and self._completer.mark(1):
+            return
+        last = self.wrapped_document.height - 1
+        if select or self.wrapped_document.location_to_offset(self.cursor_location).y < last:
+            super().action_cursor_down(select)
+        else:
+            self._go_through_history(older=False)
+
+    def _go_through_history(self, *, older: bool) -> None:
+        if self._before_search is not None:
+            return
+        if self._walk is None or (self._walk.is_home and older):
+            self._walk = Walk(self._history.here(), self.typed)
+        found = self._walk.older(self.typed) if older else self._walk.newer(self.typed)
+        if found is not None:
+            self._recalled = found.text
+            self.put(found)
+            if older:
+                self.move_cursor((0, len(self.document.get_line(0))))
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        """Left; with nothing to select the key is not the editor's."""
+        _not_ours_unless(not (select and self.is_blank))
+        super().action_cursor_left(select)
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        """Right, or take the suggestion; with nothing to select the key is not the editor's."""
+        _not_ours_unless(not (select and self.is_blank))
+        super().action_cursor_right(select)
+
+    # Completing
+
+    def update_suggestion(self) -> None:
+        """After every change, before the next key: what it offers belongs to what stands there."""
+        if self.text != self._recalled:
+            self._recalled = None
+        self._show_kind()
+        self._complete()
+
+    @on(TextArea.Changed)
+    def _after_change(self, event: TextArea.Changed) -> None:
+        event.stop()
+        if self._drafts is not None and not self._draft_waits:
+            self._draft_waits = True
+            self.set_timer(DRAFT_AFTER, self._save_draft)
+
+    @on(TextArea.SelectionChanged)
+    def _after_move(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        if self._before_search is None and self._completer.is_open:
+            self._complete()
+        self._suggest()
+        hint = "Tab opens the paste" if self.paste_here else ""
+        if self.border_subtitle != hint:
+            self.border_subtitle = hint
+
+    def _show_kind(self) -> None:
+        kind = "prompt" if self._before_search is not None else kind_of(self.text)
+        self.set_class(kind.endswith("shell"), "-shell")
+        self.set_class(kind == "command", "-command")
+        title = "search earlier prompts" if self._before_search is not None else _TITLES.get(kind, "")
+        if self.border_title != title:
+            self.border_title = title
+
+    def _complete(self) -> None:
+        if self._before_search is not None:
+            self._found = self._history.search(self.text)
+            items = tuple(map(_recalled_completion, enumerate(self._found)))
+            self._completer.show(Offer(0, self.text, items))
+        elif self._recalled is not None:
+            self._completer.close()
+        elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
+            find = partial(self._find, *mention)
+            self.run_worker(find, group="mentions", exclusive=True, exit_on_error=False)
+        self._suggest()
+
+    async def _find(self, start: int, query: str) -> None:
+        await self._completer.find(start, query)
+        self._suggest()
+
+    def _take_choice(self) -> Completion | None:
+        """Take the marked choice; which one it was."""
+        completer, choices = self._completer, self._completer.choices
+        if choices is None or completer.offer is None or (marked := choices.marked) is None:
+            return None
+        if self._before_search is not None:
+            self._end_search(self._found[int(marked.text)])
+            return marked
+        row, line = self._line_to_cursor()
+        start = (row, completer.offer.start)
+        self.replace(marked.text, start, (row, len(line)), maintain_selection_offset=False)
+        if not marked.goes_on:
+            completer.close()
+        return marked
+
+    def take_choice(self) -> bool:
+        """Take the marked choice, as Tab does; whether there was one."""
+        return self._take_choice() is not None
+
+    def _dismiss(self) -> bool:
+        """Close what is open; whether something was. Nothing that was typed is lost."""
+        if self._before_search is not None:
+            self._end_search(self._before_search)
+            return True
+        dismissed = self._completer.dismiss()
+        self._suggest()
+        return dismissed
+
+    def _suggest(self) -> None:
+        """Grey text after the cursor: the rest of a choice, or of an earlier prompt that began like this."""
+        self.suggestion = self._suggested() if self.cursor_at_end_of_text else ""
+
+    def _suggested(self) -> str:
+        text = self.text
+        if self._before_search is not None or self._recalled is not None or len(text) < 2 or "\n" in text:
+            return ""
+        return self._completer.rest() if self._completer.is_open else self._history.suggest(text)
+
+    def _take_suggestion(self) -> bool:
+        if self.suggestion:
+            self.put_text(self.suggestion)
+            return True
+        return False
+
+    # Searching earlier prompts
+
+    def action_search_history(self) -> None:
+        """Search earlier prompts; once more: mark the next one."""
+        if self._before_search is not None:
+            self._completer.mark(1)
+        elif self._completer.choices is not None:
+            self._before_search = self.typed
+            self.replace("", (0, 0), self.document.end)
+
+    def _end_search(self, typed: Typed) -> None:
+        self._before_search = None
+        self._recalled = typed.text
+        self.put(typed)
+
+    # Elsewhere
+
+    def action_write_outside(self) -> None:
+        """Write in the user's own editor."""
+        self.run_worker(self.write_outside, exclusive=True, group="outside", exit_on_error=False)
+
+    async def write_outside(self) -> None:
+        """Let the user write in their own editor; if they empty it, or it fails, what stands here stays."""
+        typed = self.typed
+        try:
+            text = await external.edit_outside(cast("Any", self).app, typed.whole())
+        except AgentError as error:
+            self._warn(str(error))
+            return
+        if text is None:
+            return
+        for name, paste in typed.pastes.items():
+            text = text.replace(paste, name, 1)
+        if len(text) > LONGEST_OPEN:
+            name = paste_name(text, "", typed.pastes)
+            self.put(Typed(name, {name: text}))
+        else:
+            self.put(Typed(text))
+
+    def _save_draft(self) -> None:
+        self._draft_waits = False
+        if self._drafts is not None:
+            self._drafts.save(self._before_search or self.typed)
+
+    async def on_unmount(self) -> None:
+        """Save the draft: who leaves with something half typed finds it again."""
+        if self._drafts is not None:
+            self._save_draft()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    await self._drafts.settled()
+
+
+def _not_ours_unless(condition: bool) -> None:
+    if not condition:
+        raise SkipAction
+
+
+def _recalled_completion(item: tuple[int, Typed]) -> Completion:
+    number, typed = item
+    first, _, rest = typed.text.strip().partition("\n")
+    return Completion(str(number), first, f"{rest.count(chr(10)) + 1} more lines" if rest else "")

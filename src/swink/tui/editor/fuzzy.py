@@ -18,7 +18,7 @@ def rank(query: str, text: str) -> Rank | None:
     query, text = query.casefold(), text.casefold()
     at = text.find(query)
     if at == 0:
-        return (0 if len(query) == len(text) else 1), 0, len(text)
+        return (0 if len(query) == len(text) else 1), 0, 0
     if at > 0:
         begins = re.search(rf"(?<![^\W_]){re.escape(query)}", text)
         return (2, begins.start(), len(text)) if begins else (3, at, len(text))

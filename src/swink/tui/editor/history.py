@@ -69,6 +69,14 @@ class History:
         }
         return list(newest.values())[::-1]
 
+    def suggest(self, text: str) -> str:
+        """The rest of the newest prompt of one line that begins like a text."""
+        for said in reversed(self.all[-500:]):
+            known = said.typed.text
+            if known.startswith(text) and len(known) < 200 and "\n" not in known:
+                return known[len(text) :]
+        return ""
+
     def search(self, query: str, limit: int = 50) -> list[Typed]:
         """What was said anywhere and matches, newest first."""
         newest = {said.typed.text: said.typed for said in reversed(self.all)}

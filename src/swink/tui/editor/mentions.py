@@ -127,7 +127,7 @@ def _rank(query: str, path: str) -> Rank | None:
         if lower.startswith(query):
             return 0, lower.count("/", len(query), len(lower) - 1), len(path)
     elif name.startswith(query):
-        return (0 if len(name) == len(query) else 1), 0, len(path)
+        return (0 if len(name) == len(query) else 1), path.endswith("/"), len(path)
     elif query in name:
         return 2, name.find(query), len(path)
     if query in lower:

@@ -1,0 +1,25 @@
+"""Commands about the editor, and the commands as the editor completes them."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from swink.tui.commands.registry import COMMANDS, Command, Desk, command
+from swink.tui.editor import CommandWord
+
+
+@command("/editor")
+def write_outside(desk: Desk, rest: str) -> None:
+    """write in your own editor ($EDITOR, else $VISUAL, else vi)"""
+    desk.editor.action_write_outside()
+
+
+def command_words(desk: Any) -> Iterator[CommandWord]:
+    """Every command, for completion."""
+    for each in COMMANDS.values():
+        choices = None if each.choices is None else partial(_choices, each, desk)
+        yield CommandWord(each.name, each.usage, each.help, choices, each.other_names)
+
+
+def _choices(command: Command, desk: Any) -> Iterable[str]:
+    return () if command.choices is None else command.choices(desk)

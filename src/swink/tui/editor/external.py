@@ -1,0 +1,73 @@
+"""The user's own editor: a prompt is written there while the app steps aside."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from swink.errors import MisuseError
+from swink.tui.terminal import TerminalApp
+
+_SET_IT = "set EDITOR to one, as in: export EDITOR=nano"
+
+
+def editor_command(environ: Mapping[str, str]) -> list[str]:
+    """The program to write with, and its arguments; raises `MisuseError` if it cannot be found."""
+    name = next((key for key in ("EDITOR", "VISUAL") if environ.get(key, "").strip()), None)
+    line = environ[name] if name else "vi"
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise MisuseError(f"{name} is {line!r}, which is no command ({error}); {_SET_IT}") from None
+    if shutil.which(words[0], path=environ.get("PATH")) is None:
+        called = f"{name} is {line!r}, but there is no program {words[0]}" if name else "there is no vi"
+        raise MisuseError(f"{called}; {_SET_IT}")
+    return words
+
+
+async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """The text as the user left it; None if it was emptied. Raises `MisuseError` if that failed."""
+    command = editor_command(os.environ if environ is None else environ)
+    with _temporary(text) as path:
+        # Without updates: whatever the agent does meanwhile, the screen is not ours.
+        with app.batch_update(), app.suspended():
+            code = await _run([*command, str(path)])
+        if code:
+            raise MisuseError(f"{command[0]} ended with exit code {code}; the prompt is as it was")
+        return _read(path)
+
+
+async def _run(command: list[str]) -> int:
+    """Run a program in the foreground of the terminal; cancelled, it is ended."""
+    process = await asyncio.create_subprocess_exec(*command)
+    try:
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+
+
+@contextmanager
+def _temporary(text: str) -> Generator[Path]:
+    """A file for the user alone, which is removed in any case."""
+    handle, name = tempfile.mkstemp(prefix="swink-prompt-", suffix=".md")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+        yield Path(name)
+    finally:
+        with suppress(OSError):
+            os.unlink(name)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise MisuseError(f"what was written cannot be read: {error.strerror}") from error
+    return text.removesuffix("\n") if text.strip() else None
