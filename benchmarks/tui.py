@@ -145,12 +145,13 @@ def textual_alone() -> float:
 
 def worker(size: int, deltas: int, report: Path) -> None:
     from swink import Agent
-    from swink.tui import Conductor, Questions, SwinkApp
+    from swink.assistant.permissions import Permissions
+    from swink.tui import Conductor, SwinkApp
 
     marks: dict[str, float] = {}
     times: list[float] = []
-    questions = Questions()
-    agent = Agent("bench:model", stream_fn=streaming(deltas, times), approve=questions)
+    permissions = Permissions()
+    agent = Agent("bench:model", stream_fn=streaming(deltas, times), approve=permissions)
     conductor = Conductor(agent)
     fill(conductor.transcript, size)
 
@@ -169,7 +170,7 @@ def worker(size: int, deltas: int, report: Path) -> None:
                 marks.update(await measure(self, size))
             self.leave()
 
-    app = Measured(conductor, questions)
+    app = Measured(conductor, permissions)
     app.run()
     report.write_text(json.dumps(marks))
     sys.exit(app.return_code)

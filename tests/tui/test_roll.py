@@ -213,6 +213,23 @@ def test_a_call_that_was_touched_stays_as_it_was_left():
     assert len(texts(roll)) > 3
 
 
+def test_the_first_line_of_what_is_opened_stays_where_it_is_and_folding_it_follows_the_end_again():
+    roll = a_roll(height=8)
+    many = "\n".join(f"line {n}" for n in range(50))
+    roll.take(told(*[prompt(n) for n in range(20)], call(100, text=many), prompt(101)).since(0))
+    before = texts(roll)
+    row = next(y for y, line in enumerate(before) if "bash" in line)
+    roll.toggle(20)
+    after = texts(roll)
+    assert after[: row + 1][0] == before[0]
+    assert after[row].startswith("✓ bash")
+    assert after[row + 1].endswith("line 0")
+    assert not roll.is_following
+    roll.toggle(20)
+    assert texts(roll) == before
+    assert roll.is_following
+
+
 def test_calls_of_a_saved_session_are_folded():
     roll = a_roll()
     roll.take(told(call(1), call(2)).since(0))

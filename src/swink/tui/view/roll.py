@@ -202,9 +202,12 @@ class Roll:
             self.move_to(at - self.height + 1 + margin)
 
     def toggle(self, place: int) -> None:
-        """Open or fold a block."""
+        """Open or fold a block, of which the first line stays where it is."""
+        self.measure(place)
+        row = max(0, self._heights.before(place) - self.top)
         self.folds.toggle(self.blocks[place])
         self.measure(place)
+        self.move_to(self._heights.before(place) - row)
 
     def next_call(self, place: int, step: int) -> int | None:
         """The place of the next tool call before or after a place."""

@@ -310,20 +310,17 @@ class TranscriptView(ScrollView, can_focus=True):
             self._toggle(place)
 
     def toggle_fold(self) -> None:
-        """F2: open or fold the selected call, or else the last one."""
+        """F2: open or fold the selected call, or else the last one on the screen."""
         place = self._roll.selected
         if place is None:
-            place = self._roll.next_call(len(self.blocks), -1)
+            place = self._last_call()
         if place is not None:
             self._toggle(place)
 
     def select_block(self, step: int) -> None:
         """Shift+← and →: select the call before or after; after the last one none is selected."""
         selected = self._roll.selected
-        if selected is None:
-            found = self._roll.next_call(len(self.blocks), -1)
-        else:
-            found = self._roll.next_call(selected, step)
+        found = self._last_call() if selected is None else self._roll.next_call(selected, step)
         if found is not None:
             self._roll.selected = found
             self._roll.reveal(found)
@@ -336,6 +333,10 @@ class TranscriptView(ScrollView, can_focus=True):
         order: tuple[Thinking, ...] = ("collapsed", "shown", "hidden")
         self.thinking = order[(order.index(self.thinking) + 1) % len(order)]
         return self.thinking
+
+    def _last_call(self) -> int | None:
+        """The last call on the screen, or else the one before."""
+        return self._roll.next_call(self._shown[-1].place + 1 if self._shown else len(self.blocks), -1)
 
     def _toggle(self, place: int) -> None:
         self._roll.toggle(place)
