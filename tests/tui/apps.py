@@ -1,12 +1,14 @@
 """What tests of the app share: an app with a scripted agent, waiting, and the text on its screen."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from textual.pilot import Pilot
 
 from swink import Agent, tool
+from swink.assistant.permissions import Permissions
 from swink.testing import ScriptedModel
 from swink.tui import Conductor, SwinkApp
 
@@ -14,10 +16,8 @@ SECONDS = 60.0
 """Only bounds a hang."""
 
 
-def app_of(replies: Iterable[Any], **options: Any) -> SwinkApp:
+def app_of(replies: Iterable[Any], clock: Callable[[], float] = time.monotonic, **options: Any) -> SwinkApp:
     """An app whose agent says these replies."""
-    from swink.assistant.permissions import Permissions
-
     permissions = Permissions()
     agent = Agent(
         "scripted:model",
@@ -26,7 +26,7 @@ def app_of(replies: Iterable[Any], **options: Any) -> SwinkApp:
         approval_mode="enabled",
         **options,
     )
-    return SwinkApp(Conductor(agent), permissions)
+    return SwinkApp(Conductor(agent, clock=clock), permissions)
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:

@@ -133,9 +133,10 @@ class StatusBar(Widget):
     def render_line(self, y: int) -> Strip:
         """The line."""
         if self.status is None:
-            return Strip.blank(self.size.width)
+            return Strip.blank(self.size.width, self.rich_style)
         segments: list[Segment] = []
         for item in fit(items_of(self.status), self.size.width - 1):
             style: Style = getattr(self.look, item.style or "dim")
             segments += [Segment(f" {item.text} ", style), Segment("·", self.look.border)]
-        return Strip(segments[:-1]).adjust_cell_length(self.size.width)
+        line = Strip(segments[:-1]).adjust_cell_length(self.size.width)
+        return line.apply_style(self.rich_style)  # Textual leaves that to us
