@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from swink.assistant.calls import format_call
 from swink.assistant.oneline import shorten, strip_controls
 from swink.memory.meta import SessionMeta
+from swink.memory.tree import Branch
 from swink.messages import ToolResultMessage, UserMessage
 from swink.records import Conversation
 from swink.redact import redact_text
@@ -44,6 +45,18 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
     """For each id a part of it that no other one has."""
     pieces = Counter(piece for id in ids for piece in {id[at : at + _SHORT] for at in range(len(id))})
     return {id: _short(id, ids, pieces) for id in ids}
+
+
+def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterator[str]:
+    """Sessions below those that they were forked from, one of them marked."""
+    ids = short_ids([branch.meta.id for branch in branches])
+    for branch in branches:
+        meta = branch.meta
+        indent = "   " * (branch.depth - 1) + "└─ " if branch.depth else ""
+        place = "" if meta.parent is None else f", forked after message {meta.forked_at}"
+        gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
+        facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == marked else ''}"
+        yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
 
 
 def working_directory() -> str | None:

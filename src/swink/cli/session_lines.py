@@ -1,15 +1,14 @@
-"""Sessions in lines for people: age, cost, short ids, a table that fits the terminal, a family tree."""
+"""Sessions in lines for people: age, cost, short ids, a table that fits the terminal."""
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from swink.assistant.oneline import shorten, strip_controls, width_of
 from swink.assistant.sessionfacts import format_age, format_cost, short_ids, title_line, working_directory
 from swink.cli.terminal import table
 from swink.memory.meta import SessionMeta
-from swink.memory.tree import Branch
 from swink.redact.shown import escape_invisible
 
 _LEAST = 10
@@ -33,18 +32,6 @@ def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
             )
         )
     return table(rows if width is None else _fitted(rows, width), numbers=(1, 2, 3))
-
-
-def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterator[str]:
-    """Sessions below those that they were forked from, one of them marked."""
-    ids = short_ids([branch.meta.id for branch in branches])
-    for branch in branches:
-        meta = branch.meta
-        indent = "   " * (branch.depth - 1) + "└─ " if branch.depth else ""
-        place = "" if meta.parent is None else f", forked after message {meta.forked_at}"
-        gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
-        facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == marked else ''}"
-        yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
 
 
 def _directory(directory: str | None, here: str | None, home: str | None) -> str:

@@ -13,9 +13,9 @@ import msgspec
 from swink.assistant.choice import choose_model
 from swink.assistant.keeping import open_store
 from swink.assistant.oneline import strip_controls
-from swink.assistant.sessionfacts import format_age, short_ids, title_line
+from swink.assistant.sessionfacts import format_age, short_ids, title_line, tree_lines
 from swink.cli.past import show_all
-from swink.cli.session_lines import list_lines, tree_lines
+from swink.cli.session_lines import list_lines
 from swink.cli.terminal import add_style, say, wants_colour
 from swink.codec import to_builtins
 from swink.errors import MisuseError, SessionError, SessionNotFound
