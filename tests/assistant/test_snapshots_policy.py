@@ -223,7 +223,7 @@ async def test_caps_are_announced_once(desk: Desk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(survey, "MOST_FILES", 1)
     await desk.ask("three", desk.write("a", "4"))
     [notice] = desk.snapshots.take_notices()
-    assert "only those that tools name can be rewound" in notice
+    assert "only files that tools name can be rewound" in notice
 
 
 async def test_a_snapshot_that_cannot_be_taken_stops_no_tool(desk: Desk, tmp_path: Path):
@@ -294,3 +294,15 @@ async def test_numbers_of_prompts_are_those_of_the_session_through_a_compaction(
     assert len(prompts) == 3
     await desk.snapshots.rewind(prompts[1])
     assert desk.texts() == {"a": "1"}
+
+
+async def test_nobody_gets_a_copy_of_their_home(desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("HOME", str(desk.root))
+    (desk.root / "diary").write_text("mine")
+    home = Desk(tmp_path, desk.store)
+    await home.ask("one", home.write("a", "1"))
+    [notice] = home.snapshots.take_notices()
+    assert "this is your home" in notice
+    assert await home.snapshots.preview(0) == []
+    kept = [path.read_bytes() for path in (tmp_path / "snapshots" / "objects").rglob("*") if path.is_file()]
+    assert b"mine" not in kept

@@ -24,7 +24,10 @@ from swink.tool import Tool
 
 
 def make_agent(
-    arguments: argparse.Namespace, approver: Approve | None = None, session: Session | None = None
+    arguments: argparse.Namespace,
+    approver: Approve | None = None,
+    session: Session | None = None,
+    policies: Sequence[Policy] = (),
 ) -> Agent:
     """The agent; one line on stderr says which model it has if nobody named one.
 
@@ -47,7 +50,7 @@ def make_agent(
         tools=tools if session is None else [*tools, *_gone(session, tools)],
         session=session,
         options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
-        policies=_limits(arguments),
+        policies=[*_limits(arguments), *policies],
         approve=approver or Approver(word),
         approval_mode="enabled" if approver else MODES[word],
     )

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 
+from swink.assistant.keeping import open_store
 from swink.assistant.permissions import Permissions
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.resuming import keeper_of_chat
@@ -28,13 +29,21 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
-    from swink.tui import Conductor, start
+    from swink.assistant.snapshots.policy import Snapshots
+    from swink.tui import Conductor, Conversations, start
 
     raise_interrupts()
     keeper = keeper_of_chat(arguments)
     permissions = Permissions(approval_word(arguments), workspace=Workspace(os.getcwd()))
-    agent = make_agent(arguments, permissions, None if keeper is None else keeper.session)
+    snapshots = None if keeper is None else Snapshots(os.getcwd(), keeper)
+    agent = make_agent(
+        arguments,
+        permissions if snapshots is None else snapshots.approving(permissions),
+        None if keeper is None else keeper.session,
+        () if snapshots is None else [snapshots],
+    )
     conductor = Conductor(agent)
     if keeper is not None and keeper.is_resumed:
         conductor.adopt(agent, Transcript.of(keeper.session.conversation))
-    return start(conductor, permissions, keeper)
+    store = None if keeper is None else open_store()
+    return start(conductor, permissions, Conversations(conductor, store, keeper, snapshots=snapshots))

@@ -1,14 +1,14 @@
 """The terminal interface (extra `tui`)."""
 
-from swink.assistant.keeping import Keeper
 from swink.assistant.permissions import Permissions
 from swink.tui.app import SwinkApp
 from swink.tui.conductor import Conductor
+from swink.tui.conversations import Conversations
 from swink.tui.terminal import run_app
 
-__all__ = ["Conductor", "SwinkApp", "start"]
+__all__ = ["Conductor", "Conversations", "SwinkApp", "start"]
 
 
-def start(conductor: Conductor, permissions: Permissions, keeper: Keeper | None = None) -> int:
+def start(conductor: Conductor, permissions: Permissions, conversations: Conversations | None = None) -> int:
     """Show a conversation until the user leaves; the exit code."""
-    return run_app(SwinkApp(conductor, permissions, keeper=keeper))
+    return run_app(SwinkApp(conductor, permissions, conversations=conversations))

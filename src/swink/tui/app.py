@@ -15,7 +15,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from swink.assistant.keeping import Keeper
 from swink.assistant.oneline import strip_controls
 from swink.assistant.permissions import Permissions
 from swink.assistant.settings import UserSettings
@@ -30,8 +29,10 @@ from swink.tui.approval import ApprovalPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
+from swink.tui.commands.conversations import take_up
 from swink.tui.commands.editing import command_words
 from swink.tui.conductor import Activity, Conductor
+from swink.tui.conversations import Conversations
 from swink.tui.editor import Editor, EditorPane, QueueList, Submitted, TakeBack, said_text, state_dir
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
@@ -63,14 +64,14 @@ class SwinkApp(ConversationActions, TerminalApp):
         permissions: Permissions,
         *,
         workshop: Workshop | None = None,
-        keeper: Keeper | None = None,
+        conversations: Conversations | None = None,
         settings: UserSettings | None = None,
     ) -> None:
         super().__init__()
         self.conductor = conductor
         self.permissions = permissions
         self.workshop = workshop
-        self.keeper = keeper
+        self.conversations = conversations
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=conductor.clock)
         self.settings = settings
@@ -107,6 +108,8 @@ class SwinkApp(ConversationActions, TerminalApp):
         if not self.conductor.transcript.blocks:
             self.say(welcome(str(self.conductor.agent.model)), "welcome")
         self._bridge.touch()
+        if self.conversations is not None:
+            self.run_worker(take_up(self, self.conversations))
 
     # What commands use
 
@@ -261,13 +264,12 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     def farewell(self) -> list[str]:
         """The last reply, and how to go on."""
-        saved = self.keeper is not None and self.keeper.saved_id() is not None
-        resume = f"swink --resume {self.keeper.short_id()}" if self.keeper and saved else None
+        resume = None if self.conversations is None else self.conversations.resume_command()
         return farewell(self.conductor.transcript.blocks, resume)
 
     def resume_command(self) -> str | None:
         """What goes on with this conversation once something of it is saved."""
-        id = None if self.keeper is None else self.keeper.saved_id()
+        id = None if self.conversations is None else self.conversations.saved_id()
         return f"swink --resume {id}" if id else None
 
     def take_stray(self, lines: list[str]) -> None:
@@ -296,6 +298,8 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     def _run_ended(self, activity: Activity) -> None:
         """A run has ended."""
+        for notice in () if self.conversations is None else self.conversations.take_notices():
+            self.say(notice, "warning")
 
     def on_changed(self) -> None:
         """Show what changed."""

@@ -65,6 +65,8 @@ class Snapshots(Policy):
         self.root = os.path.realpath(root)
         self.keeper = keeper
         """Whose session is told; without one nothing is taken. Assign another one with another session."""
+        self._is_whole = self.root not in (os.path.realpath(os.path.expanduser("~")), os.sep)
+        """Nobody wants a copy of all they have."""
         self._vault = Vault(folder or snapshots_dir())
         self._known: Known | None = None
         self._named: set[str] = set()
@@ -193,8 +195,8 @@ class Snapshots(Policy):
             self._tell(f"no snapshot was taken: {why}; what tools change now cannot be rewound")
             return
         if not snapshot.complete:
-            text = f"more than {MOST_FILES:,} files here: only those that tools name can be rewound"
-            self._tell(f"{text}, not what commands change")
+            why = f"more than {MOST_FILES:,} files here" if self._is_whole else "this is your home"
+            self._tell(f"{why}: only files that tools name can be rewound, not what commands change")
         elif unsaved := snapshot.unsaved:
             files = "1 file" if unsaved == 1 else f"{unsaved} files"
             text = f"{files} over {LARGEST >> 20} MB {'is' if unsaved == 1 else 'are'} not in the snapshots"
@@ -222,7 +224,7 @@ class Snapshots(Policy):
         if self._known is None:
             self._known = load_known(self._vault, self.root)
         count = len(self._known.files)
-        snapshot = take(self._vault, self.root, self._known, before, self._named)
+        snapshot = take(self._vault, self.root, self._known, before, self._named, whole=self._is_whole)
         if len(self._known.files) != count or before is None:
             save_known(self._vault, self.root, self._known)
         if self._vault.is_pruning_due():

@@ -195,9 +195,15 @@ class Survey:
 
 
 def take(
-    vault: Vault, root: str, known: Known, before: Snapshot | None = None, named: Collection[str] = ()
+    vault: Vault,
+    root: str,
+    known: Known,
+    before: Snapshot | None = None,
+    named: Collection[str] = (),
+    *,
+    whole: bool = True,
 ) -> Snapshot:
-    """A snapshot of a directory, with the files that tools named even if git ignores them.
+    """A snapshot of the whole directory, with the files that tools named even if git ignores them.
 
     One after another looks at the same files: if that one is not complete, neither is this one.
     """
@@ -206,7 +212,7 @@ def take(
             known.files.clear()
             known.generation = vault.generation
         survey = Survey(root, known, vault.put)
-        complete = before is None or before.complete
+        complete = whole if before is None else before.complete
         if complete:
             try:
                 survey.walk(before, None if before is None else _rules_of(vault, before))

@@ -1,6 +1,7 @@
 """What the user can order by name: /model, /plan, … The pages and the help are made from this list."""
 
 from swink.tui.commands import basic as basic  # they register their commands
+from swink.tui.commands import conversations as conversations
 from swink.tui.commands import editing as editing
 from swink.tui.commands import models as models
 from swink.tui.commands import talking as talking

@@ -73,7 +73,7 @@ async def rewind(desk: Desk, rest: str) -> None:
     if chosen is None:
         return
     if chosen == "redo":
-        await redo(desk, "")
+        _tell(desk, "the rewind is undone", await conversations.redo())
         return
     done = await conversations.rewind(
         chosen.number, chat=chosen.chat, files=chosen.files, confirmed=chosen.confirmed
@@ -86,8 +86,7 @@ async def rewind(desk: Desk, rest: str) -> None:
 @command("/redo")
 async def redo(desk: Desk, rest: str) -> None:
     """undo the last rewind"""
-    done = await _conversations(desk).redo()
-    _tell(desk, "the rewind is undone", done)
+    _tell(desk, "the rewind is undone", await _conversations(desk).redo())
 
 
 @command("/rename", "TITLE")
@@ -119,6 +118,13 @@ async def diff(desk: Desk, rest: str) -> None:
         desk.say("the tools of this conversation have changed no file that is different now")
     else:
         await desk.ask(Changed(desk.look, changes))
+
+
+async def take_up(desk: Desk, conversations: Conversations) -> None:
+    """At the start: look after what a killed process left, and say what a resumed conversation is like."""
+    await conversations.begin()
+    if conversations.keeper is not None and conversations.keeper.is_resumed:
+        tell_where_it_is(desk)
 
 
 def tell_where_it_is(desk: Desk) -> None:

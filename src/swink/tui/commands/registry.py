@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from swink.assistant.settings import UserSettings
     from swink.assistant.workshop import Workshop
     from swink.tui.conductor import Conductor
+    from swink.tui.conversations import Conversations
     from swink.tui.editor import Editor
     from swink.tui.look import Look
     from swink.tui.view import TranscriptView
@@ -27,6 +28,7 @@ class Desk(Protocol):
     conductor: "Conductor"
     permissions: "Permissions"
     workshop: "Workshop | None"
+    conversations: "Conversations | None"
     settings: "UserSettings | None"
     look: "Look"
 

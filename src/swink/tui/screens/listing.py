@@ -38,7 +38,7 @@ class Row(Struct, frozen=True):
 class Listing(ModalScreen[T]):
     """Subclasses give the rows and their previews, and say what Enter does."""
 
-    CSS = """
+    DEFAULT_CSS = """
     Listing { align: center middle; background: $background 60%; }
     Listing > Vertical { width: 96%; height: 94%; border: round $primary; background: $surface;
         padding: 0 1; }
@@ -48,6 +48,7 @@ class Listing(ModalScreen[T]):
     Listing OptionList { width: 2fr; height: 100%; border: none; background: $surface; padding: 0; }
     Listing VerticalScroll { width: 3fr; height: 100%; border-left: solid $primary-darken-2;
         padding: 0 0 0 1; }
+    Listing OptionList:focus { border: none; }
     Listing.-narrow OptionList { width: 100%; height: 2fr; }
     Listing.-narrow VerticalScroll { width: 100%; height: 3fr; border-left: none;
         border-top: solid $primary-darken-2; padding: 0; }
@@ -97,7 +98,7 @@ class Listing(ModalScreen[T]):
                 yield OptionList(markup=False)
                 with VerticalScroll(can_focus=False):
                     yield Static(markup=False, id="preview")
-            yield Input(id="line")
+            yield Input(id="line", select_on_focus=False)
             yield Static(self.hints, markup=False, id="hints")
 
     def on_mount(self) -> None:

@@ -79,7 +79,8 @@ class Sessions(Listing[Chosen | None]):
         except AgentError as error:
             return Text(str(error), self.look.failed)
         text = Text(f"{visible(title_line(meta))}\n", self.look.strong)
-        facts = [meta.model or "", f"{meta.turns} prompts", format_cost(meta)]
+        prompts = "1 prompt" if meta.turns == 1 else f"{meta.turns} prompts"
+        facts = [meta.model or "", prompts, format_cost(meta).replace("?", "")]
         text.append(f"{' · '.join(fact for fact in facts if fact)}\n", self.look.dim)
         text.append(f"{visible(meta.directory or '')}\n\n", self.look.dim)
         if snippet := self._metas[id].snippet:
