@@ -12,7 +12,7 @@ from rich.style import Style
 from swink.tool import FINAL_OUTPUT
 from swink.transcript import ToolBlock
 from swink.transcript.blocks import json_of
-from swink.tui.diffs import paint_diff
+from swink.tui.diffs import WIDE, paint_diff
 from swink.tui.view.folds import Fold
 from swink.tui.view.painted import Canvas, Words
 from swink.tui.visible import printed, visible
@@ -67,7 +67,11 @@ def paint_call(
     if fold == "all":
         _paint_arguments(canvas, block, gutter)
     if (diff := block.diff) is not None:
-        strips = paint_diff(diff, max(10, canvas.width - cell_len(gutter[0])), look)
+        room = canvas.width - cell_len(gutter[0])
+        is_wide = canvas.width >= WIDE - 2 and diff.kind == "changed"  # of the terminal, not of what is left
+        strips = paint_diff(diff, room, look, side_by_side=is_wide)
+        if cell_len(diff.path) < room // 2:
+            strips = strips[1:]  # its title, which the heading says already
         shown = strips if fold == "all" else strips[: 2 * _SOME]
         canvas.place(shown, diff.unified, gutter=gutter)
         _say_more(canvas, gutter, len(strips) - len(shown))

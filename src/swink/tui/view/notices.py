@@ -12,6 +12,7 @@ from swink.transcript import (
     Spent,
 )
 from swink.tui.view.calls import Moment, seconds_of
+from swink.tui.view.interim import paint_markdown
 from swink.tui.view.painted import MARGIN, Canvas
 from swink.tui.visible import visible
 
@@ -66,9 +67,24 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
         case Custom("error") as custom:
             _paint_error(canvas, custom.text, "")
         case Custom("notice", str() as text):
-            canvas.text(visible(text), look.dim, first=("· ", look.accent))
+            canvas.text(visible(text.strip()), look.dim)
+        case Custom("welcome", str() as text):
+            _paint_welcome(canvas, visible(text))
+        case Custom("btw", str() as text):
+            bar = ("▎ ", look.accent)
+            canvas.line([bar, ("beside the conversation", look.dim)])
+            canvas.place(paint_markdown(text, canvas.width - MARGIN, look), text, gutter=bar)
         case Custom() as custom:
             canvas.text(visible(str(custom)), look.dim, first=("· ", look.accent))
+
+
+def _paint_welcome(canvas: Canvas, text: str) -> None:
+    look = canvas.look
+    name, _, rest = text.partition("\n")
+    canvas.gap()
+    canvas.text(name, look.strong, first=("◆ ", look.accent))
+    canvas.text(rest, look.dim)
+    canvas.gap()
 
 
 def _paint_error(canvas: Canvas, text: str, hint: str) -> None:

@@ -5,6 +5,7 @@
 ✓ read_file  src/app.py  0.1 s  first line
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -14,6 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from swink.messages import Text, text_of
 from swink.transcript import (
     Block,
     NoticeBlock,
@@ -24,13 +26,14 @@ from swink.transcript import (
     ToolBlock,
     Transcript,
 )
+from swink.tui.editor.attaching import attached_name
 from swink.tui.look import Look
 from swink.tui.view.calls import Moment, image_label, paint_call
 from swink.tui.view.folds import Fold
 from swink.tui.view.interim import StreamedMarkdown, paint_markdown
 from swink.tui.view.notices import paint_notice
 from swink.tui.view.painted import MARGIN, Canvas, Painted, Words
-from swink.tui.visible import visible
+from swink.tui.visible import printed, visible
 
 Thinking = Literal["hidden", "collapsed", "shown"]
 Inside = Callable[[ToolBlock], Mapping[str, Transcript]]
@@ -38,6 +41,11 @@ CURSOR = "▍"
 _INNER = 30
 """Blocks of an agent inside of a call that are shown, the last ones."""
 _SOME_INNER = 6
+_OWN_COMMAND = re.compile(
+    r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
+    re.S,
+)
+"""A prompt of `swink.assistant.shell`."""
 
 
 def nothing_inside(block: ToolBlock) -> Mapping[str, Transcript]:
@@ -72,6 +80,8 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
             return thinking == "hidden" or not (block.text.strip() or block.redacted)
         case ReplyBlock():
             return not block.text.strip() and not block.images
+        case PromptBlock():  # a command of the user's that stands above with its output
+            return isinstance(before, ToolBlock) and before.name == "!" and _own_command(block) is not None
         case NoticeBlock(notice=Spent()):
             return isinstance(before, ToolBlock)
         case _:
@@ -222,11 +232,34 @@ def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
 def _paint_prompt(canvas: Canvas, block: PromptBlock) -> None:
     look = canvas.look
     bar = ("▌ ", look.accent)
-    text = visible(block.text).strip("\n")
+    own = _own_command(block)
+    if own is not None:
+        _paint_own_command(canvas, *own)
+        return
+    files = [(name, part) for part in block.content if (name := attached_name(part)) is not None]
+    said = text_of(tuple([part for part in block.content if attached_name(part) is None]))
+    text = visible(said).strip("\n")
     if text or not block.images:
         canvas.text(text, look.prompt, gutter=bar, fill=look.prompt)
+    for name, part in files:
+        lines = part.text.count("\n") - 4 if isinstance(part, Text) else 0
+        canvas.line([bar, (f"@ {visible(name)}, {max(1, lines):,} lines", look.dim)], fill=look.prompt)
     for number in range(1, len(block.images) + 1):
         canvas.line([bar, (image_label(number), look.accent)], fill=look.prompt)
+
+
+def _own_command(block: PromptBlock) -> tuple[str, str, str] | None:
+    """The command, exit code and output of a prompt that tells the model what the user ran."""
+    found = _OWN_COMMAND.match(block.text)
+    return None if found is None else (found[1], found[2], found[3])
+
+
+def _paint_own_command(canvas: Canvas, command: str, code: str, output: str) -> None:
+    look = canvas.look
+    mark = ("✓ ", look.ok) if code == "0" else ("✗ ", look.failed)
+    words = [mark, ("! ", look.strong), (" ".join(printed(command).split()), look.text)]
+    first = " ".join(printed(output[:1_000]).strip().partition("\n")[0].split())
+    canvas.line([*words, (f"  {first}", look.dim)], copied=f"! {command}")
 
 
 def _paint_thinking(canvas: Canvas, block: ThinkingBlock, thinking: Thinking, fold: Fold) -> None:
