@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, get_character_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -25,12 +25,14 @@ def text_of(pieces: Iterable[Piece]) -> str:
 
 def wrap_pieces(pieces: Sequence[Piece], width: int, rest: int | None = None) -> list[list[Piece]]:
     """A paragraph as lines that break at words; `rest` is the width of all lines but the first."""
-    return _cut(pieces, breaks(text_of(pieces), width, rest))
+    text = text_of(pieces)
+    return _cut(_whole(pieces, text), breaks(text, width, rest))
 
 
 def chop_pieces(pieces: Sequence[Piece], width: int) -> list[list[Piece]]:
     """A line of code as lines that keep every space."""
-    return _cut(pieces, chops(text_of(pieces), width))
+    text = text_of(pieces)
+    return _cut(_whole(pieces, text), chops(text, width))
 
 
 def pad(pieces: Iterable[Piece], width: int, style: Style) -> Strip:
@@ -40,6 +42,26 @@ def pad(pieces: Iterable[Piece], width: int, style: Style) -> Strip:
     if cells < width:
         segments.append(Segment(" " * (width - cells), style))
     return Strip(segments, max(cells, width))
+
+
+def _whole(pieces: Sequence[Piece], text: str) -> Sequence[Piece]:
+    """The pieces so that none begins within a character: a part of it has another width than the whole."""
+    if text.isascii():
+        return pieces
+    kept: list[Piece] = []
+    for text, style in pieces:
+        joined = 0
+        if kept:
+            before, own = kept[-1]
+            while joined < len(text) and (
+                before.endswith("\u200d") or get_character_cell_size(text[joined]) == 0
+            ):
+                before += text[joined]
+                joined += 1
+            kept[-1] = before, own
+        if text[joined:]:
+            kept.append((text[joined:], style))
+    return kept
 
 
 def _cut(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[list[Piece]]:

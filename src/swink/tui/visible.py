@@ -21,7 +21,7 @@ _MOST_MARKS = 8
 
 _ASCII = re.compile(r"[\n -~]*")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
-_EMOJI = "\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001fbff"
+_EMOJI = "\u2190-\u23ff\u2460-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001fbff"
 _LETTER = "\u0590-\u1fff\ua800-\uabff"
 _UNSEEN = re.compile(
     r"[\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
