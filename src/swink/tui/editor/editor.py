@@ -266,8 +266,7 @@ class Editor(FoldedArea):
             await self._settle(self._burst.settle())
 
     async def _settle(self, settled: Settled) -> None:
-        if settled.text:
-            self.put_paste(settled.text)
+        self._put_pasted(settled.text)
         if settled.sends:
             self._completer.close()  # nobody has seen what it offers
             await self._enter()
@@ -279,14 +278,18 @@ class Editor(FoldedArea):
         event.prevent_default()
         text = event.text
         if self._burst.is_waiting:
-            self.put_paste(self._burst.settle().text)
-        if self._before_search is not None:
-            self.put_text(make_harmless(text[:1000]).partition("\n")[0])
-        elif paths := await in_thread(pasted_images, text):
+            self._put_pasted(self._burst.settle().text)
+        if paths := await in_thread(pasted_images, text):
             await self._put_images(paths)
         else:
-            self.put_paste(await in_thread(make_harmless, text))
+            self._put_pasted(await in_thread(make_harmless, text))
         self.focus()
+
+    def _put_pasted(self, text: str) -> None:
+        if self._before_search is not None:
+            self.put_text(text[:200].partition("\n")[0])
+        elif text:
+            self.put_paste(text)
 
     async def _put_images(self, paths: list[str]) -> None:
         for path in paths:
@@ -384,6 +387,7 @@ class Editor(FoldedArea):
         title = "search earlier prompts" if self._before_search is not None else _TITLES.get(kind, "")
         if self.border_title != title:
             self.border_title = title
+            self.placeholder = "words of it" if self._before_search is not None else PLACEHOLDER
 
     def _complete(self) -> None:
         if self._before_search is not None:
