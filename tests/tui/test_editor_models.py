@@ -118,6 +118,13 @@ def test_a_deleted_placeholder_takes_its_paste_with_it():
     assert typed.whole() == "look: b"
 
 
+def test_a_draft_says_which_pastes_were_too_long_to_keep():
+    pastes = {"[pasted #1, 11 lines]": "a\n" * 11, "[pasted #2, 9,000 characters]": "b" * 9000}
+    cut = Typed(" ".join(pastes), pastes).cut_to(1000)
+    assert cut.text == "[pasted #1, 11 lines] [lost paste #2, 9,000 characters]"
+    assert list(cut.pastes) == ["[pasted #1, 11 lines]"]
+
+
 def test_prompts_that_are_joined_keep_their_pastes_apart():
     one = Typed("one [pasted #1, 11 lines]", {"[pasted #1, 11 lines]": "A\n" * 11})
     two = Typed("two [pasted #1, 11 lines]", {"[pasted #1, 11 lines]": "B\n" * 11})

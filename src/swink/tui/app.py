@@ -91,7 +91,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         yield ApprovalPanel(self.permissions, guard=Guard(self.conductor.clock))
         yield EditorPane(
             None if self.workshop is None else self.workshop.directory,
-            state=None if self.settings is None else state_dir(),
+            state=None if self.guard is None else state_dir(),  # nothing is kept where there is no terminal
             commands=lambda: command_words(self),
         )
         yield StatusBar()

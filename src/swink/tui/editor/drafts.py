@@ -19,6 +19,10 @@ from swink.tui.editor.history import without_secrets
 from swink.tui.editor.typed import Typed
 
 
+LONGEST = 250_000
+"""Characters of a draft with its pastes; what is pasted beyond that is lost in a crash, and the draft says so."""
+
+
 class Drafts:
     """The draft of this process in a directory."""
 
@@ -49,7 +53,7 @@ class Drafts:
             return
         self._written = typed
         with suppress(OSError):  # a draft that cannot be saved is no reason to disturb anybody
-            kept = without_secrets(typed) if typed else None
+            kept = without_secrets(typed.trimmed().cut_to(LONGEST)) if typed else None
             if not kept:
                 self._path.unlink(missing_ok=True)
                 return

@@ -17,7 +17,7 @@ from swink.tui.editor.typed import Typed
 
 MOST = 2_000
 """Prompts that are kept."""
-LONGEST = 64_000
+LONGEST = 32_000
 """Characters of a prompt with its pastes; longer ones are remembered while the program runs, not written."""
 LARGEST = 4_000_000
 """Bytes of the file; then the older half is dropped."""
@@ -52,13 +52,13 @@ class History:
 
     def add(self, typed: Typed) -> None:
         """Remember a prompt, without secrets; a command that is about keys is not remembered at all."""
-        kept = without_secrets(typed)
+        kept = without_secrets(typed) if (is_short := typed.size <= LONGEST) else typed
         if not kept or (self.all and self.all[-1].typed == kept):
             return
         said = Said(kept, round(self._clock(), 3), self._directory)
         self.all.append(said)
         del self.all[:-MOST]
-        if self._path is not None and _size(kept) <= LONGEST:
+        if self._path is not None and is_short:
             path = self._path
             self._writer.start(lambda: append_quietly(path, said))
 
@@ -186,7 +186,3 @@ def _shorten(path: Path) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _size(typed: Typed) -> int:
-    return len(typed.text) + sum(map(len, typed.pastes.values()))

@@ -30,6 +30,11 @@ class Typed(Struct, frozen=True, omit_defaults=True):
     def __bool__(self) -> bool:
         return bool(self.text.strip())
 
+    @property
+    def size(self) -> int:
+        """Characters of the text and its pastes."""
+        return len(self.text) + sum(map(len, self.pastes.values()))
+
     def whole(self) -> str:
         """The text with every paste in its place."""
         if not self.pastes:
@@ -44,6 +49,18 @@ class Typed(Struct, frozen=True, omit_defaults=True):
             {name: text for name, text in self.pastes.items() if name in named},
             {name: path for name, path in self.images.items() if name in named},
         )
+
+    def cut_to(self, most: int) -> "Typed":
+        """Without the pastes that make it longer than that; the text says so where they stood."""
+        kept, lost, left = dict[str, str](), dict[str, str](), most - len(self.text)
+        for name, paste in self.pastes.items():
+            left -= len(paste)
+            if left >= 0:
+                kept[name] = paste
+            else:
+                lost[name] = name.replace("[pasted", "[lost paste")
+        text = PLACEHOLDER.sub(lambda found: lost.get(found[0], found[0]), self.text)
+        return Typed(text, kept, self.images)
 
     def shown_images(self) -> list[str]:
         """The paths of the images, in the order in which the text names them."""

@@ -26,6 +26,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from swink.tui.terminal import modes
+from swink.tui.terminal.pastes import Pasted, PasteReader
 from swink.tui.terminal.tty import PATIENCE, Tty
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ class Driver(LinuxDriver):
         """Read keys until there are no more, or nobody wants them."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
+        pastes = PasteReader()
         undecided_until = 0.0
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -220,8 +222,11 @@ class Driver(LinuxDriver):
                         self._guard.hang_up()
                         break
                     undecided_until = time.monotonic() + 2 * ESCAPE_DELAY
-                    for event in parser.feed(decode(data)):
-                        self.process_message(event)
+                    for part in pastes.feed(decode(data)):
+                        for event in (
+                            [events.Paste(part.text)] if isinstance(part, Pasted) else parser.feed(part)
+                        ):
+                            self.process_message(event)
                 for event in parser.tick():
                     self.process_message(event)
         os.close(self._woken)
