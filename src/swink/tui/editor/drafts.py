@@ -18,9 +18,8 @@ from swink.threads import Serial, in_thread
 from swink.tui.editor.history import without_secrets
 from swink.tui.editor.typed import Typed
 
-
 LONGEST = 250_000
-"""Characters of a draft with its pastes; what is pasted beyond that is lost in a crash, and the draft says so."""
+"""Characters of a draft with its pastes; beyond that a paste is lost in a crash, and the draft says so."""
 
 
 class Drafts:
