@@ -12,7 +12,7 @@ from swink.assistant.pending import Once, Refuse
 from swink.assistant.previews import EDIT, Preview
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
-from swink.transcript.diffs import Diff, Hunk
+from swink.transcript.diffs import Hunk
 
 Verdict = bool | str
 """Approved, rejected, or the lines that the hunk shall have instead."""
@@ -42,10 +42,6 @@ class Review:
     def next_open(self) -> int | None:
         """The first hunk without a verdict."""
         return self.verdicts.index(None) if None in self.verdicts else None
-
-    def part(self, index: int) -> Diff:
-        """One hunk as a diff of its own."""
-        return Diff(self.diff.path, self.diff.kind, (self.diff.hunks[index],))
 
     def proposed(self, index: int) -> str:
         """The lines that a hunk would leave, for a person to edit."""

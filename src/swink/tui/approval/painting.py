@@ -9,7 +9,6 @@ from textual.strip import Strip
 
 from swink.assistant.pending import Question
 from swink.assistant.previews import EDIT, WRITE
-from swink.transcript.diffs import Diff
 from swink.tui.look import Look
 from swink.tui.visible import chops, visible
 
@@ -25,17 +24,17 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
     request, preview = question.request, question.preview
     if question.notice:
         yield from _wrapped(question.notice, width, "warning")
-    if preview is not None:
+    has_diff = preview is not None and preview.diff is not None
+    if preview is not None and (raw or not has_diff):
         failing = preview.summary.startswith("will fail")
         yield from _wrapped(preview.summary, width, "warning" if failing else "notice")
-    has_diff = preview is not None and preview.diff is not None
     hidden = _IN_THE_DIFF.get(request.name) if has_diff and not raw else None
     for name, value in request.shown.items():
         if name == "path" and preview is not None and not raw:
             continue
         if name != hidden:
             yield from _argument(name, value, width)
-    if not request.shown:
+    if not request.arguments:
         yield from _wrapped("without arguments", width, "notice")
 
 
@@ -51,17 +50,6 @@ def paint(row: Row, width: int, look: Look) -> Strip:
         "warning": look.warning,
     }
     return Strip([Segment(text, styles[kind]) for text, kind in row]).adjust_cell_length(width)
-
-
-def diff_rows(diff: Diff, width: int, look: Look) -> list[Row]:
-    """A diff, row by row."""
-    rows: list[Row] = []
-    styles = {"+": look.added, "-": look.removed, "@": look.dim}
-    for line in diff.unified.split("\n")[2:-1]:
-        shown = visible(line)
-        style = styles.get(line[:1], look.text)
-        rows += [Strip([Segment(shown[start:end], style)]) for start, end in chops(shown, width)]
-    return rows
 
 
 def _argument(name: str, value: Any, width: int) -> Iterator[Row]:

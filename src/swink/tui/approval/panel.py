@@ -25,7 +25,8 @@ from swink.tui.approval.answerlist import Answers, Lines, answer_lines, review_l
 from swink.tui.approval.answers import Guard, choices, editable, edited, first_choice
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
-from swink.tui.approval.painting import Row, diff_rows, rows_of
+from swink.tui.approval.painting import Row, rows_of
+from swink.tui.diffs import paint_diff, paint_hunk
 from swink.tui.look import LOOKS, Look
 
 Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
@@ -154,7 +155,7 @@ class ApprovalPanel(Vertical, can_focus=True):
             return
         more = f" · 1 of {count}" if count > 1 else ""
         ends = " · this may destroy something" if question.is_destructive else ""
-        self.border_title = Content(f"{question.request.name}{ends}{more}")
+        self.border_title = Content(f"Run {question.request.name}?{ends}{more}")
         self.border_subtitle = Content(self._hint())
 
     def _hint(self) -> str:
@@ -380,10 +381,12 @@ class ApprovalPanel(Vertical, can_focus=True):
         if question is None:
             return ()
         if review is not None:
-            return diff_rows(review.part(self._hunk), width - 1, self.look)
+            return list(
+                paint_hunk(review.diff.hunks[self._hunk], width - 1, self.look, path=review.diff.path)
+            )
         rows: list[Row] = list(rows_of(question, width - 1, raw=self._raw))
         if question.preview is not None and question.preview.diff is not None and not self._raw:
-            rows += diff_rows(question.preview.diff, width - 1, self.look)
+            rows += paint_diff(question.preview.diff, width - 1, self.look)
         return rows
 
     @property
