@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -32,8 +34,9 @@ ROWS = {
     "list 1,000 sessions, ms": "100",
     "search 1,000 sessions of 100 messages, ms": "50",
     "first search after 1,000 appends elsewhere, ms": "",
-    "a session adds to a tool turn, µs": "300",
+    "a session adds to a tool turn (two appends), µs": "600",
     "a session adds to a turn without tools, µs": "300",
+    "of that a thread, and a bare write and sync in it, µs": "",
 }
 """What is measured, and what it may be at most with JSONL files; CPU unless it says wall."""
 TEXT = "the quick brown fox jumps over a lazy dog while seven wizards brew magic in frozen lakes. " * 4
@@ -77,8 +80,13 @@ def measure(store: Store, place: Path, count: int) -> dict[str, float]:
     found["load 10,000 messages, ms"] = least(lambda: store.sync.open(long.id)) * 1e3
     store.sync.delete(long.id)
     for tools in (True, False):
-        name = "a tool turn" if tools else "a turn without tools"
+        name = "a tool turn (two appends)" if tools else "a turn without tools"
         found[f"a session adds to {name}, µs"] = asyncio.run(added(store, tools)) * 1e6
+    with open(place.with_name("bare"), "ab", buffering=0) as file:
+        bare = Bare(file.fileno())
+        found["of that a thread, and a bare write and sync in it, µs"] = (
+            asyncio.run(added(store, False, bare=bare)) * 1e6
+        )
     for number in range(count):
         messages = [message for each in range(25) for message in turn(number * 25 + each)]
         store.sync.create(f"session {number}").append(messages)
@@ -121,7 +129,34 @@ def append(store: Store, place: Path) -> tuple[float, float | None]:
     return statistics.median(cpus) * scale(), ratio
 
 
-async def added(store: Store, tools: bool, turns: int = 50) -> float:
+class Bare:
+    """The least that a session could do: from another thread, write a turn's bytes and sync them."""
+
+    messages: tuple[Any, ...] = ()
+    state: dict[str, Any] = {}
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._jobs: SimpleQueue[Any] = SimpleQueue()
+        self._sync = getattr(os, "fdatasync", os.fsync)
+        Thread(target=self._work, daemon=True).start()
+
+    def start_append(self, done: Any, messages: Any, state: Any, records: Any) -> None:
+        self._jobs.put((asyncio.get_running_loop(), done))
+
+    async def append(self, messages: Any, *, state: Any = None, records: Any = ()) -> None:
+        raise NotImplementedError
+
+    def _work(self) -> None:
+        data = b"x" * 800
+        while True:
+            loop, done = self._jobs.get()
+            os.write(self._descriptor, data)
+            self._sync(self._descriptor)
+            loop.call_soon_threadsafe(done, None)
+
+
+async def added(store: Store, tools: bool, turns: int = 50, bare: Bare | None = None) -> float:
     """CPU seconds that a session adds to one turn: runs with and without one, in turn; the median."""
     steps = work.tools(turns) if tools else work.text(1)
     differences: list[float] = []
@@ -141,7 +176,7 @@ async def added(store: Store, tools: bool, turns: int = 50) -> float:
     for _ in range(9):
         session = await store.create()
         scale = Scale()
-        differences.append((await run(session) - await run(None)) * scale())
+        differences.append((await run(bare or session) - await run(None)) * scale())
         await store.delete(session.id)
     return statistics.median(differences)
 

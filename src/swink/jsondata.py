@@ -89,7 +89,19 @@ def encode(value: Any, note: Note = str, nulls: int = 0) -> bytes:
     return data
 
 
-_encode = msgspec.json.Encoder(enc_hook=plain).encode
+def encode_lines(values: Sequence[Any], nulls: int = 0) -> bytes | None:
+    """Values as lines of JSON, each as `encode` writes it; None if one of them takes a closer look."""
+    try:
+        data = _encoder.encode_lines(values)
+    except Exception:
+        # As in `encode`.
+        return None
+    is_plain = data.count(b"null") == nulls and b"$number" not in data
+    return data if is_plain and data.count(b"[") + data.count(b"{") <= _DEEPEST_VALUE else None
+
+
+_encoder = msgspec.json.Encoder(enc_hook=plain)
+_encode = _encoder.encode
 
 
 def decode(data: bytes | str, kind: Any = Any) -> Any:

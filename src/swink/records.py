@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
-from swink.jsondata import decode_with, encode
+from swink.jsondata import decode_with, encode, encode_lines
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -185,16 +185,25 @@ def saved(message: Message, number: int) -> MessageSaved | CustomSaved:
 
 def encode_record(record: Record) -> bytes:
     """A record as one line of JSON, without its end."""
-    match record:
-        case MessageSaved(AssistantMessage() as reply):
-            empty = reply.cost is None, reply.error_message is None, reply.error_kind is None
-            return encode(record, nulls=sum(empty))
-        case MessageSaved(ToolResultMessage() as result):
-            return encode(record, nulls=int(result.details is None))
-        case UnknownRecord():
-            return encode(record.data)
-        case _:
-            return encode(record)
+    if isinstance(record, UnknownRecord):
+        return encode(record.data)
+    return encode(record, nulls=_nulls(record))
+
+
+def encode_records(records: Sequence[Record]) -> bytes:
+    """Records as lines of JSON."""
+    lines = None
+    if UnknownRecord not in map(type, records):
+        lines = encode_lines(records, sum(map(_nulls, records)))
+    return b"".join([encode_record(record) + b"\n" for record in records]) if lines is None else lines
+
+
+def _nulls(record: Record) -> int:
+    """How many a record has that are no numbers."""
+    message = record.message if type(record) is MessageSaved else None
+    if type(message) is AssistantMessage:
+        return (message.cost is None) + (message.error_message is None) + (message.error_kind is None)
+    return int(type(message) is ToolResultMessage and message.details is None)
 
 
 def decode_record(line: bytes | str) -> Record:

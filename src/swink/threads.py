@@ -100,11 +100,12 @@ class Serial:
         return outcome_of(await begin(self.start, function, *args, **kwargs))
 
     def _drain(self) -> None:
-        while self._jobs and self._busy.acquire(blocking=False):
+        jobs = self._jobs
+        while jobs and self._busy.acquire(blocking=False):
             _unfinished.add(self)
             try:
-                while self._jobs:
-                    self._jobs.popleft()()
+                while jobs:
+                    jobs.popleft()()
             finally:
                 _unfinished.discard(self)
                 self._busy.release()

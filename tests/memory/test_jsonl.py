@@ -12,6 +12,8 @@ import pytest
 from swink import AssistantMessage, UserMessage
 from swink.errors import SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory import JsonlStore, SyncSession, SyncStore, sessions_dir
+from swink.messages import CustomMessage, Message, ToolResultMessage
+from swink.records import Record, UnknownRecord, encode_record, encode_records, saved
 
 
 @pytest.fixture
@@ -193,3 +195,24 @@ def test_a_directory_without_permission_is_explained(store: SyncStore):
         assert [hit.number for hit in store.search("question")] == [0]
     finally:
         folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        UserMessage("ordinary"),
+        UserMessage("null"),
+        UserMessage("\ud800"),
+        UserMessage("[" * 300),
+        ToolResultMessage("1", "t", "x", details=float("nan")),
+        ToolResultMessage("1", "t", "x", details={"$number": "inf"}),
+        ToolResultMessage("1", "t", "x", details=None),
+        CustomMessage("own", {"a": float("inf")}),
+    ],
+)
+def test_records_are_written_together_as_they_are_one_by_one(odd: Message):
+    messages = [AssistantMessage("hi", "test", "m"), odd, UserMessage("more")]
+    records: list[Record] = [saved(message, number) for number, message in enumerate(messages)]
+    for added in ([], [UnknownRecord("begin", {"type": "begin", "tx": 1})]):
+        lines = [encode_record(record) + b"\n" for record in (*records, *added)]
+        assert encode_records([*records, *added]) == b"".join(lines)

@@ -8,6 +8,7 @@ The file also lists the keys that the keychain has, so that it is not opened for
 import logging
 import os
 import sys
+import time
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -26,7 +27,11 @@ _Version = tuple[str, int, int, int]
 """One state of the file: its path, inode, size and time of change."""
 _NOWHERE: _Version = "", 0, 0, 0
 
+_LOOK_AGAIN = 0.5
+"""Seconds for which `known_keys` does not look whether another program has stored a key."""
+
 _found: dict[str, tuple[_Version, str | None]] = {}
+_recent: tuple[float, list[str]] | None = None
 _looking = Lock()
 
 logger = logging.getLogger("swink.keys")
@@ -109,16 +114,29 @@ def stored_key(provider: str) -> str | None:
     A keychain may ask its owner, so it is opened once per process and provider, and again only after the file
     has changed: a key that is set while the process runs is found.
     """
+    global _recent
     version = _version()
     with _looking:
         known = _found.get(provider)
         if known is None or known[0] != version:
             known = _found[provider] = version, _read(provider, version)
+            _recent = None
     return known[1]
 
 
 def known_keys() -> list[str]:
-    """The stored keys, as far as they can be read without a keychain, which may have to ask its owner."""
+    """The stored keys, as far as they can be read without a keychain, which may have to ask its owner.
+
+    A session asks with every append, so the file is looked at now and then.
+    """
+    global _recent
+    recent, now = _recent, time.monotonic()
+    if recent is None or now - recent[0] > _LOOK_AGAIN:
+        recent = _recent = now, _known_now()
+    return recent[1]
+
+
+def _known_now() -> list[str]:
     version = _version()
     if version == _NOWHERE:
         return []
@@ -216,6 +234,7 @@ def _load() -> dict[str, _Entry]:
 
 def _change(provider: str, entry: _Entry | None) -> None:
     """Set or remove one entry and leave the others as they are now: several commands may run at once."""
+    global _recent
     # If the file is a symbolic link, its target is written and the link stays.
     path = Path(os.path.realpath(keys_file()))
     try:
@@ -225,6 +244,8 @@ def _change(provider: str, entry: _Entry | None) -> None:
             _save(path, entries if entry is None else {**entries, provider: entry})
     except OSError as error:
         raise KeyStoreError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+    finally:
+        _recent = None
 
 
 def _save(path: Path, entries: dict[str, _Entry]) -> None:

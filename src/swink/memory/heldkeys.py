@@ -7,7 +7,7 @@ from functools import lru_cache
 from swink.jsondata import encode
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import known_keys
-from swink.records import Record, decode_record, encode_record
+from swink.records import Record, decode_record, encode_record, encode_records
 from swink.redact import MARK
 from swink.redact.held import LONG, sent_keys
 
@@ -24,10 +24,10 @@ def without_keys(records: Sequence[Record], named: Sequence[str] = ()) -> Sequen
     keys = _as_json((*named, *known_keys(), *sent_keys()))
     if not keys:
         return records
-    lines = [encode_record(record) for record in records]
-    if not any(key in line for key in keys for line in lines):
+    lines = encode_records(records)
+    if not any(key in lines for key in keys):
         return records
-    return [_without(keys, record, line) for record, line in zip(records, lines, strict=True)]
+    return [_without(keys, record, encode_record(record)) for record in records]
 
 
 @lru_cache(16)

@@ -21,7 +21,7 @@ from swink.jsondata import decode, decode_with, encode
 from swink.memory.backend import Loss
 from swink.memory.meta import VERSION, SessionMeta
 from swink.memory.migrations import check_version, migrated
-from swink.records import Record, decode_record, decode_records, encode_record
+from swink.records import Record, UnknownRecord, decode_record, decode_records, encode_records
 
 SESSION, BEGIN, COMMIT = b'{"type":"session",', b'{"type":"begin",', b'{"type":"commit",'
 _OWN = (SESSION, BEGIN, COMMIT)
@@ -62,15 +62,16 @@ def header(meta: SessionMeta) -> bytes:
 def transaction(meta: SessionMeta, records: Sequence[Record]) -> bytes:
     """The lines of one append, after which the session has this metadata."""
     tx = b'"tx":%d' % meta.sequence
-    lines = [BEGIN, tx, b"}\n"]
-    for record in records:
-        line = encode_record(record)
-        if line.startswith(_OWN):
-            line = b"{ " + line[1:]  # somebody's own record type has the name of a line of ours
-        lines += line, b"\n"
-    lines += COMMIT, tx, b',"meta":', encode(meta)
-    body = b"".join(lines)
+    lines = encode_records(records)
+    if UnknownRecord in map(type, records):
+        lines = b"".join(map(_as_record, lines.splitlines(keepends=True)))
+    body = b"".join((BEGIN, tx, b"}\n", lines, COMMIT, tx, b',"meta":', encode(meta)))
     return b'%s,"crc":"%08x"}\n' % (body, zlib.crc32(body))
+
+
+def _as_record(line: bytes) -> bytes:
+    """The line of a record; somebody's own record type may have the name of a line of ours."""
+    return b"{ " + line[1:] if line.startswith(_OWN) else line
 
 
 def last_meta(tail: bytes) -> SessionMeta | None:

@@ -55,8 +55,6 @@ class _Session:
         self, messages: Sequence[Message], state: dict[str, Any] | None, records: Sequence[Record]
     ) -> None:
         """One transaction; in memory it is there only when it is stored."""
-        for message in check_list("messages", messages, "messages"):
-            check_type("append()", message, _MESSAGES)
         conversation, first = self.conversation, self.meta.messages
         added = [saved(message, first + index) for index, message in enumerate(messages)]
         written: list[Record] = [*added]
@@ -94,7 +92,7 @@ class Session(_Session):
     ) -> None:
         """Add messages, the state and records in one durable transaction."""
         # Cancelled, it waits for the disk all the same, so that whoever cancelled it may look at `meta`.
-        await call_to_end(self._serial, self._append, messages, state, records)
+        await call_to_end(self._serial, self._append, _checked(messages), state, records)
 
     def start_append(
         self,
@@ -143,7 +141,14 @@ class SyncSession(_Session):
         records: Sequence[Record] = (),
     ) -> None:
         """Add messages, the state and records in one durable transaction."""
-        self._append(messages, state, records)
+        self._append(_checked(messages), state, records)
 
     def close(self) -> None:
         """Nothing is held open between appends."""
+
+
+def _checked(messages: Sequence[Message]) -> Sequence[Message]:
+    checked = check_list("messages", messages, "messages")
+    for message in checked:
+        check_type("append()", message, _MESSAGES)
+    return checked
