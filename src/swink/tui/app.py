@@ -5,7 +5,6 @@ times a second. Neither knows the other.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -20,7 +19,6 @@ from swink.assistant.permissions import Permissions
 from swink.assistant.settings import UserSettings
 from swink.assistant.shell import parse_shell
 from swink.assistant.workshop import Workshop
-from swink.catalog import with_limits
 from swink.engine.waiting import resolve
 from swink.errors import AgentError
 from swink.modelspec import THINKING_LEVELS
@@ -31,18 +29,18 @@ from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
 from swink.tui.commands.conversations import take_up
 from swink.tui.commands.editing import command_words
-from swink.tui.conductor import Activity, Conductor
+from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
-from swink.tui.editor import Editor, EditorPane, QueueList, Submitted, TakeBack, said_text, state_dir
+from swink.tui.display import Display
+from swink.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text, state_dir
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.screens.whole import Whole
-from swink.tui.status import Status, StatusBar
+from swink.tui.status import StatusBar
 from swink.tui.terminal import Attention, TerminalApp
 from swink.tui.terminal.farewell import farewell
 from swink.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
 
-_TICK = 0.1
 _TWICE = 2.0
 """Seconds within which a key counts as pressed twice."""
 
@@ -76,10 +74,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=conductor.clock)
         self.settings = settings
         self.look = first_look(settings)
-        self._version = 0
-        self._shown: object = None
         self._pressed: tuple[str, float] = ("", float("-inf"))
-        self._hint = ""
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
         self._bridge = Bridge(lambda: self.post_message(Changed()))
 
@@ -100,11 +95,10 @@ class SwinkApp(ConversationActions, TerminalApp):
         """Begin."""
         for look in LOOKS.values():
             self.register_theme(theme(look))
+        self.board = Display(self, self.conductor, self.permissions, self.attention)
         self.use_look(self.look.name)
         self.conductor.changed = self.permissions.changed = self._bridge.touch
-        self.conductor.ended = self._run_ended
         self.editor.focus()
-        self._ticker = self.set_interval(_TICK, self._show_status, pause=True)
         if not self.conductor.transcript.blocks:
             self.say(welcome(str(self.conductor.agent.model)), "welcome")
         self._bridge.touch()
@@ -147,9 +141,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         """Show everything in another look."""
         self.look = LOOKS[name]
         self.theme = theme_name(self.look)
-        for widget in (self.view, self.query_one(ActiveTools), self.todo, self.query_one(StatusBar)):
-            widget.look = self.look
-        self.query_one(ApprovalPanel).look = self.look
+        self.board.use(self.look)
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
@@ -222,7 +214,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         elif self._is_second("interrupt"):
             self.leave()
         else:
-            self._hint_at("Ctrl+C again leaves")
+            self.board.hint("Ctrl+C again leaves", _TWICE)
 
     def action_leave(self) -> None:
         """Leave."""
@@ -294,68 +286,9 @@ class SwinkApp(ConversationActions, TerminalApp):
         """The user looks elsewhere."""
         self.attention.is_focused = False
 
-    # What is shown
-
-    def _run_ended(self, activity: Activity) -> None:
-        """A run has ended."""
-        for notice in () if self.conversations is None else self.conversations.take_notices():
-            self.say(notice, "warning")
-
     def on_changed(self) -> None:
         """Show what changed."""
-        if self.is_leaving:
-            return
-        transcript = self.conductor.transcript
-        if transcript is not self._shown:
-            self._shown, self._version = transcript, 0
-            self.view.begin(transcript.inside)
-            self.todo.begin()
-        changes = transcript.since(self._version)
-        self._version = changes.version
-        self.view.plan = self.conductor.is_planning
-        self.view.take(changes)
-        self.query_one(ActiveTools).take(self.view.running)
-        self.todo.take(changes)
-        self.query_one(QueueList).show(self.conductor.agent.steering, self.conductor.agent.follow_ups)
-        self.editor.is_busy = self.conductor.is_running
-        self.editor.has_queue = bool(self.conductor.queued)
-        self._show_status()
-        if self.conductor.is_running:
-            self._ticker.resume()
-        else:
-            self._ticker.pause()  # what does not move costs nothing
-        self._bridge.flushed()
-
-    def _hint_at(self, hint: str) -> None:
-        self._hint = hint
-        self._show_status()
-        if hint:
-            self.set_timer(_TWICE, lambda: self._hint_at(""))
-
-    def _show_status(self) -> None:
         if not self.is_leaving:
-            self.query_one(StatusBar).show(self._status())
+            self.board.show()
             self.update_last_words()
-            self.attention.show(
-                is_running=self.conductor.is_running,
-                waiting=len(self.permissions.waiting),
-                subject=f"swink · {os.path.basename(os.getcwd())}",
-            )
-            self.query_one(ApprovalPanel).update_questions(editor_is_blank=self.editor.is_blank)
-
-    def _status(self) -> Status:
-        conductor = self.conductor
-        model = conductor.agent.model
-        return Status(
-            conductor.activity,
-            conductor.clock() if conductor.is_running else 0.0,
-            str(model),
-            thinking=conductor.agent.thinking_level,
-            mode="Plan" if conductor.is_planning else "Execute",
-            approval=self.permissions.word,
-            totals=conductor.transcript.totals,
-            window=with_limits(model).context_window,
-            rate=conductor.rate,
-            queued=len(conductor.queued),
-            hint=self._hint,
-        )
+            self._bridge.flushed()
