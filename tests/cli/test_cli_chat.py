@@ -28,7 +28,12 @@ def test_a_conversation_line_by_line(place: Place, provider: Provider):
     screen.wait_for("there is no /nonsense")
     screen.type("/quit\n")
     assert screen.end() == 0
-    assert [len(request["messages"]) for request in provider.requests] == [1, 3, 5, 1]
+    assert [len(request["messages"]) for request in provider.requests] == [
+        2,
+        4,
+        6,
+        2,
+    ]  # the first is the prompt
     assert [request["model"] for request in provider.requests] == ["gpt-5", "gpt-5", "gpt-5", "other"]
 
 
@@ -46,7 +51,7 @@ def test_ctrl_c_stops_the_reply_and_the_conversation_goes_on(place: Place, provi
     screen.wait_for_prompt()
     screen.type("\x04")
     assert screen.end() == 0
-    assert [message["content"] for message in provider.requests[1]["messages"]] == [
+    assert [message["content"] for message in provider.requests[1]["messages"][1:]] == [
         "a story",
         "Once upon",
         "go on",

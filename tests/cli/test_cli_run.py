@@ -259,11 +259,13 @@ def test_the_settings_say_when_to_ask_unless_the_command_line_does(place: Place,
     assert not (place.here / "deleted.txt").exists()
     assert _without_terminal(place, "run", *arguments, env=provider.env).code == 0
     assert (place.here / "deleted.txt").exists()
+    (place.here / "deleted.txt").unlink()
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
     path = place.configure('approve = "always"\n')
-    done = place.swink("run", *arguments, env=provider.env)
-    assert done.code == 2
-    assert f"{path}: approve: " in done.err
-    assert "'always' is now 'off'" in done.err
+    done = _without_terminal(place, "run", *arguments, env=provider.env)
+    assert f"{path}, line 1: approve takes one of " in done.err
+    assert "'always' is now 'off'; taken as 'on' until then" in done.err
+    assert not (place.here / "deleted.txt").exists()
 
 
 @pytest.mark.parametrize(("old", "new"), [("ask", "smart"), ("never", "deny"), ("always", "off")])

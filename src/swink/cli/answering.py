@@ -4,6 +4,7 @@ import argparse
 import sys
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from swink import startup
 from swink.agent import Agent
@@ -13,11 +14,15 @@ from swink.cli.output import OutputFailed, check_output, claim_stdout
 from swink.cli.printing import JsonPrinter, Printer, TextPrinter
 from swink.cli.resuming import keeper_of_run
 from swink.cli.terminal import say
+from swink.cli.working import change_directory, open_workshop
 from swink.config import AgentResult
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.interrupts import interruptible
 from swink.messages import AssistantMessage
 from swink.threads import run_to_end
+
+if TYPE_CHECKING:
+    from swink.assistant.workshop import Workshop
 
 _PATIENCE = 2.0
 """Seconds of silence on standard input after which it is said what is being waited for."""
@@ -25,6 +30,7 @@ _PATIENCE = 2.0
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer the prompt."""
+    change_directory(arguments)
     check_output()
     if arguments.output == "text":
         return _answer(arguments, TextPrinter())
@@ -46,19 +52,36 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     prompt = read_prompt(arguments.prompt)
     keeper = keeper_of_run(arguments)
+    workshop = open_workshop() if arguments.coding else None
     if keeper is None:
-        return run_to_end(answer(make_agent(arguments), prompt, printer, arguments.deadline))
-    agent = make_agent(arguments, session=keeper.session)
+        agent = make_agent(arguments, workshop=workshop)
+        return run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
+    agent = make_agent(arguments, session=keeper.session, workshop=workshop)
     if isinstance(printer, JsonPrinter):
         printer.session = keeper.saved_id
     try:
-        code = run_to_end(answer(agent, prompt, printer, arguments.deadline))
+        code = run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
     finally:
         for notice in keeper.take_notices():
             say(notice, "warning")
         if (saved := keeper.saved_id()) is not None:
             say(f"session {saved}")
     return code if code or keeper.is_complete else 1
+
+
+async def _answer_in(
+    workshop: "Workshop | None", agent: Agent, prompt: str | None, printer: Printer, deadline: float | None
+) -> int:
+    """Answer, in a workshop that is open meanwhile."""
+    if workshop is None:
+        return await answer(agent, prompt, printer, deadline)
+    try:
+        await workshop.open()
+        return await answer(agent, prompt, printer, deadline)
+    finally:
+        for notice in workshop.take_notices():
+            say(notice)
+        await workshop.aclose()
 
 
 async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: float | None = None) -> int:

@@ -84,6 +84,11 @@ def _add_run(commands: Any) -> None:
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it"
     )
     _add_conversation(run)
+    run.add_argument(
+        "--coding",
+        action="store_true",
+        help="with the tools that swink has for this directory: files, search, a sandboxed shell",
+    )
     run.add_argument("--deadline", metavar="SECONDS", type=_seconds, help="end the run after so long")
     run.add_argument(
         "--output",
@@ -124,9 +129,15 @@ def _add_chat(commands: Any) -> None:
         "--no-session", action="store_true", help="save nothing (save = false in config.toml: never)"
     )
     chat.add_argument("--plain", action="store_true", help="chat line by line, without the screen")
+    chat.add_argument(
+        "--plan",
+        action="store_true",
+        help="begin in plan mode: only tools that change nothing",
+    )
 
 
 def _add_conversation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-C", dest="directory", metavar="DIR", help="work in this directory")
     parser.add_argument("-m", "--model", metavar="MODEL", help='"provider:model"; see swink models list')
     parser.add_argument("-s", "--system", metavar="TEXT", help="the system prompt")
     parser.add_argument(

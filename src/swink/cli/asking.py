@@ -29,7 +29,7 @@ class Approver:
         match self.word:
             case "off":
                 return True
-            case "smart" | "deny" if not request.requires_approval:
+            case "smart" | "edits" | "deny" if not request.requires_approval:
                 return True
             case "deny":
                 return Rejected("the user allows no call that needs approval")

@@ -14,10 +14,13 @@ from swink.agent import Agent
 from swink.approvals import MEANINGS, parse_approval
 from swink.assistant.choice import LOCAL, parse_model
 from swink.assistant.keeping import Keeper
-from swink.assistant.oneline import shorten
+from swink.assistant.oneline import shorten, strip_controls
+from swink.assistant.planning import plan_prompt, plan_tools
 from swink.assistant.sessionfacts import what_is_left, working_directory
 from swink.assistant.settings import load_settings
+from swink.assistant.shell import parse_shell, run_shell
 from swink.assistant.titles import ask_title
+from swink.assistant.workshop import Workshop
 from swink.cli.answering import answer
 from swink.cli.asking import Approver
 from swink.cli.conversation import approval_word, make_agent
@@ -27,6 +30,7 @@ from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat
 from swink.cli.screen import show_screen, why_plain
 from swink.cli.terminal import add_style, say, say_in_passing
+from swink.cli.working import ask_trust, change_directory, open_workshop
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.interrupts import Terminated, raise_interrupts
 from swink.threads import run_to_end, runner_to_end
@@ -37,12 +41,14 @@ _HELP = """/model [NAME]    show the model, or take another one; the conversatio
 /approve [WORD]  show or set when tool calls are asked about: on, smart, off or deny
 /clear           forget the conversation and begin a new one
 /help            this
+!COMMAND         run a command of your own and show the model its output; !!COMMAND keeps it from it
 /quit            leave; so do Ctrl-D, and Ctrl-C twice
 Ctrl-C           stop the reply"""
 
 
 def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
+    change_directory(arguments)
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
     if (why := why_plain(arguments)) is None:
@@ -51,25 +57,35 @@ def chat_command(arguments: argparse.Namespace) -> int:
         say(f"this is the plain chat: {why}", "dim")
     keeper = keeper_of_chat(arguments)
     approver = Approver(approval_word(arguments))
-    agent = make_agent(arguments, approver, None if keeper is None else keeper.session)
+    workshop = open_workshop(load_settings(), ask_trust())
+    agent = make_agent(arguments, approver, None if keeper is None else keeper.session, workshop=workshop)
+    if arguments.plan:
+        agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+        say("plan mode: tools that only look; swink without --plan has them all", "dim")
     print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
     with suppress(ImportError):  # Windows has none
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
     with runner_to_end() as runner:
-        return Chat(agent, approver, keeper, runner).talk()
+        return Chat(agent, approver, keeper, runner, workshop).talk()
 
 
 class Chat:
     """One chat: the agent it talks with, and the session that keeps what is said."""
 
     def __init__(
-        self, agent: Agent, approver: Approver, keeper: Keeper | None, runner: asyncio.Runner
+        self,
+        agent: Agent,
+        approver: Approver,
+        keeper: Keeper | None,
+        runner: asyncio.Runner,
+        workshop: Workshop,
     ) -> None:
         self._agent = agent
         self._approver = approver
         self._keeper = keeper
         self._runner = runner
+        self._workshop = workshop
         self._has_asked = False
         self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
 
@@ -77,10 +93,13 @@ class Chat:
         """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
         startup.last_words = self._leave_at_once
         try:
+            self._runner.run(self._workshop.open())
+            self._tell()
             interrupted = self._take_up()
             return self._take_lines(interrupted)
         finally:
             startup.last_words = None
+            self._runner.run(self._workshop.aclose())
             if self._keeper is not None and self._keeper.saved_id() is not None:
                 if self._has_asked:
                     self._runner.run(self._agent.aclose())  # saves what changed since the last reply
@@ -106,8 +125,10 @@ class Chat:
             interrupted = False
             if line in ("/quit", "/exit"):
                 return 0
-            if line.startswith("/"):
-                self._obey(line)
+            if (command := parse_shell(line)) is not None:
+                interrupted = self._run_command(*command)
+            elif line.startswith("/"):
+                interrupted = self._obey(line)
             elif line:
                 interrupted = self._answer(line)
 
@@ -150,6 +171,26 @@ class Chat:
         finally:
             self._tell()
 
+    def _run_command(self, command: str, shown: bool) -> bool:
+        """Run a command of the user's own and, if `shown`, let the model know; whether it was interrupted."""
+        try:
+            outcome = self._runner.run(
+                run_shell(command, self._workshop.directory, _write, sandbox=self._workshop.sandbox())
+            )
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            print("\n(stopped)")
+            return True
+        except AgentError as error:
+            say(str(error), "error")
+            return False
+        if not outcome.is_ok:
+            say(f"exit code {outcome.code}", "dim")
+        if shown:
+            self._agent.append_messages(outcome.for_model())
+        return False
+
     def _ask_title(self) -> None:
         """Ask the model for a title, once, after the first reply."""
         keeper, messages = self._keeper, self._agent.messages
@@ -170,15 +211,20 @@ class Chat:
             say_in_passing("")
 
     def _tell(self) -> None:
+        for notice in self._workshop.take_notices():
+            say(notice, "dim")
         if self._keeper is not None:
             for notice in self._keeper.take_notices():
                 say(notice, "warning")
 
-    def _obey(self, line: str) -> None:
+    def _obey(self, line: str) -> bool:
+        """Carry out a command; whether a run that it began was interrupted."""
         command, _, rest = line.partition(" ")
         match command, rest.strip():
             case "/help", _:
                 print(_HELP)
+                for custom in self._workshop.commands.values():
+                    print(f"{custom.name:<16} {custom.help}")
             case "/clear", _:
                 self._clear()
             case "/model", "":
@@ -197,8 +243,11 @@ class Chat:
                     say(str(error), "error")
                 else:
                     print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
+            case _ if (custom := self._workshop.commands.get(command)) is not None:
+                return self._answer(custom.expand(rest.strip()))
             case _:
                 print(f"there is no {command}; /help shows what there is")
+        return False
 
     def _clear(self) -> None:
         keeper = self._keeper
@@ -211,12 +260,18 @@ class Chat:
         self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
         self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()
+        self._workshop.agent = self._agent
         self._asks_title = load_settings().title == "model"
 
     def _leave_at_once(self) -> None:
         """The last words of a process that is ended by a signal while it works."""
         if self._keeper is not None and (saved := self._keeper.saved_id()) is not None:
             os.write(2, f"\nswink: to go on: swink --resume {saved}\n".encode())
+
+
+def _write(text: str) -> None:
+    """Show the output of a command as it comes; escape sequences are left out."""
+    print(strip_controls(text), end="", flush=True)
 
 
 def _prompt() -> str:

@@ -1,8 +1,9 @@
 """The conversation that the arguments describe: an agent with its model, tools, limits and keys."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,37 +23,57 @@ from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool
 
+if TYPE_CHECKING:
+    from swink.assistant.workshop import Workshop
+
 
 def make_agent(
     arguments: argparse.Namespace,
     approver: Approve | None = None,
     session: Session | None = None,
     policies: Sequence[Policy] = (),
+    workshop: "Workshop | None" = None,
+    *,
+    tell: Callable[[str], None] = say,
 ) -> Agent:
-    """The agent; one line on stderr says which model it has if nobody named one.
+    """The agent, in a workshop if there is one; `tell` is told which model it has if nobody named one.
 
     With an approver every call is put to it, so that its word may change later. A session that goes on keeps
     its model, thinking level and system prompt unless the arguments say otherwise.
     """
-    use_local_models()
+    use_local_models(None if tell is say else tell)
     before = None if session is None else session.model
     choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
-    announce(choice)
+    announce(choice, tell)
     word = approval_word(arguments)
     thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
+    model = replace(choice.model, thinking_level=thinking)
     prompt = arguments.system
     if prompt is None and session is not None:
         prompt = session.conversation.system_prompt
     tools = load_tools(arguments.tool)
+    options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
+    approve, mode = approver or Approver(word), "enabled" if approver else MODES[word]
+    if workshop is not None:
+        return workshop.make_agent(
+            model,
+            session=session,
+            approve=approve,
+            approval_mode=mode,
+            system=prompt or None,
+            tools=tools,
+            options=options,
+            policies=[*_limits(arguments), *policies],
+        )
     return Agent(
-        replace(choice.model, thinking_level=thinking),
+        model,
         system_prompt=prompt or "",
         tools=tools if session is None else [*tools, *_gone(session, tools)],
         session=session,
-        options=StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
+        options=options,
         policies=[*_limits(arguments), *policies],
-        approve=approver or Approver(word),
-        approval_mode="enabled" if approver else MODES[word],
+        approve=approve,
+        approval_mode=mode,
     )
 
 
@@ -74,19 +95,19 @@ def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
     return arguments.approve or load_settings().approve
 
 
-def use_local_models() -> None:
-    """Let agents have local models, whose loading is shown."""
-    catalog.register_provider("local", _local)
+def use_local_models(tell: Callable[[str], None] | None = None) -> None:
+    """Let agents have local models, whose loading is shown; `tell` is told of a download instead."""
+    catalog.register_provider("local", _local if tell is None else lambda: _local_quietly(tell))
 
 
-def announce(choice: Choice) -> None:
+def announce(choice: Choice, tell: Callable[[str], None] = say) -> None:
     """Say which model it is and why, if the command line does not, and which settings mean nothing."""
     with suppress(MisuseError):  # whoever needs the settings is told that they cannot be read
         settings = load_settings()
         for problem in settings.problems:
-            say(problem, "warning")
+            tell(problem)
     if choice.why is not None:
-        say(f"using {choice.model} ({choice.why})")
+        tell(f"using {choice.model} ({choice.why})")
 
 
 def _local() -> StreamFn:
@@ -102,6 +123,23 @@ def _local() -> StreamFn:
         show_download(state)
         if loading:
             say_in_passing(f"swink: loading local:{state.model} …")
+
+    return LocalStreamFn(progress=show)
+
+
+def _local_quietly(tell: Callable[[str], None]) -> StreamFn:
+    """The local models, where the terminal belongs to a screen."""
+    from swink.local import Downloading, LocalStreamFn, State, megabytes
+
+    told: set[str] = set()
+
+    def show(state: State) -> None:
+        match state:
+            case Downloading(model, total=total) if model not in told and total:
+                told.add(model)
+                tell(f"fetching local:{model} ({megabytes(total)}), once; it is kept for the next time")
+            case _:
+                pass
 
     return LocalStreamFn(progress=show)
 

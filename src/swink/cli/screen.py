@@ -7,8 +7,11 @@ import sys
 
 from swink.assistant.keeping import open_store
 from swink.assistant.permissions import Permissions
-from swink.cli.conversation import approval_word, make_agent
+from swink.assistant.settings import load_settings
+from swink.cli.conversation import make_agent
 from swink.cli.resuming import keeper_of_chat
+from swink.cli.working import open_workshop
+from swink.extras import install_command
 from swink.interrupts import raise_interrupts
 from swink.tools.workspace import Workspace
 from swink.transcript import Transcript
@@ -20,10 +23,10 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
         return ""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "standard output is no terminal"
-    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown") and sys.platform != "win32":
         return f"TERM={os.environ.get('TERM', '')} cannot show it"
     if importlib.util.find_spec("textual") is None:
-        return 'Textual is not installed; pip install "swink[tui]" brings it'
+        return f"Textual is not installed; install it with: {install_command('tui')}"
     return None
 
 
@@ -33,17 +36,29 @@ def show_screen(arguments: argparse.Namespace) -> int:
     from swink.tui import Conductor, Conversations, start
 
     raise_interrupts()
+    settings = load_settings()
     keeper = keeper_of_chat(arguments)
-    permissions = Permissions(approval_word(arguments), workspace=Workspace(os.getcwd()))
-    snapshots = None if keeper is None else Snapshots(os.getcwd(), keeper)
+    workshop = open_workshop(settings)
+    permissions = Permissions(
+        arguments.approve or settings.approve,
+        workspace=Workspace(workshop.directory),
+        servers=workshop.servers.owners,
+        tell=workshop.notify,
+    )
+    snapshots = None if keeper is None else Snapshots(workshop.directory, keeper)
     agent = make_agent(
         arguments,
         permissions if snapshots is None else snapshots.approving(permissions),
         None if keeper is None else keeper.session,
         () if snapshots is None else [snapshots],
+        workshop,
+        tell=workshop.notify,
     )
     conductor = Conductor(agent)
     if keeper is not None and keeper.is_resumed:
         conductor.adopt(agent, Transcript.of(keeper.session.conversation))
+    if arguments.plan:
+        conductor.set_planning(True)
     store = None if keeper is None else open_store()
-    return start(conductor, permissions, Conversations(conductor, store, keeper, snapshots=snapshots))
+    conversations = Conversations(conductor, store, keeper, workshop=workshop, snapshots=snapshots)
+    return start(conductor, permissions, conversations, workshop=workshop, settings=settings)

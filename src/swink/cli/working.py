@@ -1,0 +1,61 @@
+"""Where a command works: its directory, and whether what is in it is trusted."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from swink.assistant.settings import UserSettings
+from swink.assistant.trust import ANSWERS, QUESTION, Trust, TrustError, answer, find_project, look_up
+from swink.cli.terminal import say
+from swink.errors import MisuseError
+from swink.interrupts import Terminated
+
+if TYPE_CHECKING:
+    from swink.assistant.workshop import Workshop
+
+
+def change_directory(arguments: argparse.Namespace) -> None:
+    """Go where `-C` says."""
+    if arguments.directory is not None:
+        try:
+            os.chdir(arguments.directory)
+        except OSError as error:
+            raise MisuseError(f"-C {arguments.directory}: {error.strerror}") from error
+
+
+def open_workshop(settings: UserSettings | None = None, trust: Trust | None = None) -> "Workshop":
+    """What an agent has to work with here; a folder that nobody was asked about is not trusted."""
+    from swink.assistant.workshop import Workshop
+
+    return Workshop(os.getcwd(), trust or known_trust(), settings)
+
+
+def known_trust() -> Trust:
+    """What is known about this directory."""
+    try:
+        return look_up(os.getcwd())
+    except TrustError as error:
+        say(str(error), "warning")
+        return Trust(find_project(os.getcwd()), "refused")
+
+
+def ask_trust() -> Trust:
+    """What is known about this directory; if nothing is and there is something in it, ask on the terminal."""
+    trust = known_trust()
+    if trust.standing != "unasked" or not os.listdir():
+        return trust
+    print(f"{trust.project}\n{QUESTION}")
+    for key, meaning in ANSWERS.items():
+        print(f"  {key}  {meaning}")
+    try:
+        said = input("trust it? [y/a/N] ").strip().lower()[:1]
+    except Terminated:
+        raise
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return Trust(trust.project, "refused")
+    try:
+        return answer(trust.project, said if said in ANSWERS else "n")
+    except TrustError as error:
+        say(str(error), "warning")
+        return Trust(trust.project, "trusted" if said in ("y", "a") else "refused")
