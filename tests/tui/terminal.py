@@ -28,6 +28,8 @@ import pytest
 from command_line import Place
 from warm import start_of, warm_process
 
+from tests.counts import MORE
+
 SECONDS = 60
 """How long a test waits for anything; a machine may be busy."""
 KEYS = {
@@ -66,6 +68,7 @@ MODES = {
     "2048": "sizes in band",
 }
 _SEQUENCE = re.compile(r"\x1b\[([?<>=]?)([0-9;]*)(\$?[@-~])")
+_LEAVE = "\x1b[?1049l"
 _UNFINISHED = re.compile(r"\x1b(\[[?<>=]?[0-9;]*\$?)?$")
 
 
@@ -88,6 +91,7 @@ class Terminal:
         """What is on, in the words of `MODES`; `no cursor`, `no wrap` and `kitty keys` too."""
         self._pushed = 0
         self._rest = ""
+        self._is_open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._changed = threading.Condition()
         self._mark = f"SWINK_TEST_MARK={uuid.uuid4().hex}"
@@ -126,9 +130,10 @@ class Terminal:
         for pid in self.left_behind():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        os.close(self._hold)
-        self._thread.join()
-        os.close(self.fd)
+        if self._is_open:
+            os.close(self._hold)
+            self._thread.join()
+            os.close(self.fd)
 
     # What is seen
 
@@ -206,6 +211,18 @@ class Terminal:
         assert self.settings() == self.before
         assert "Traceback" not in self.text, self.shown
 
+    def pause(self, seconds: float) -> None:
+        """Leave the command alone for a moment, or until it ends."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def hang_up(self) -> None:
+        """The terminal is gone, like a window that is closed or a connection that breaks."""
+        os.close(self._hold)
+        self._is_open = False
+        os.close(self.fd)
+
     def _wait(self, is_so: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SECONDS
         while not is_so():
@@ -240,7 +257,10 @@ class Terminal:
         unfinished = _UNFINISHED.search(text)
         self._rest = text[unfinished.start() :] if unfinished else ""
         text = text[: unfinished.start()] if unfinished else text
-        self._stream.feed(_SEQUENCE.sub(self._follow, text))
+        for part in re.split(f"(?<={re.escape(_LEAVE)})", text):
+            self._stream.feed(_SEQUENCE.sub(self._follow, part))
+            if part.endswith(_LEAVE):
+                self.screen.reset()  # pyte has no second screen
 
     def _follow(self, sequence: re.Match[str]) -> str:
         kind, numbers, final = sequence.groups()
@@ -252,14 +272,17 @@ class Terminal:
                     self.modes.add(name)
                 elif name:
                     self.modes.discard(name)
-                if number == "1049" and final == "l":
-                    self.screen.reset()  # pyte has no second screen
         elif kind in ("<", ">", "=") and final == "u":
             self._pushed = max(
                 0, self._pushed + (1 if kind == ">" else -int(numbers or 1) if kind == "<" else 0)
             )
             self.modes = {*self.modes, "kitty keys"} if self._pushed else self.modes - {"kitty keys"}
         return "" if kind in ("<", ">", "=") or "$" in final or final in "tu" else sequence.group()
+
+
+def only_more(test: Any) -> Any:
+    """Mark a test that takes long: only `make test-more` runs it."""
+    return pytest.mark.more(pytest.mark.skipif(not MORE, reason="make test-more runs it")(test))
 
 
 class Tmux:

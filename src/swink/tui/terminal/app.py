@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, cast
@@ -185,9 +184,8 @@ def run_app(app: TerminalApp) -> int:
         code = run_to_end(app.live(guard))
     finally:
         guard.give_back()
-    for line in app.farewell():
-        print(line)
-    sys.stdout.flush()
+    if not guard.tty.is_gone:
+        print(*app.farewell(), sep="\n", flush=True)
     if app.failure is not None:
         raise app.failure
     return code

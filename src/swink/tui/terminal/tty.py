@@ -3,6 +3,7 @@
 import errno
 import os
 import select
+import signal
 import termios
 import time
 import tty as settings
@@ -20,8 +21,10 @@ class Tty:
 
     def __init__(self, descriptor: int) -> None:
         self.fd = os.dup(descriptor)
-        self.before: list[Any] = termios.tcgetattr(self.fd)
         self.is_gone = False
+        if not self.is_ours:  # started in the background: wait for `fg`
+            os.killpg(0, signal.SIGTTOU)
+        self.before: list[Any] = termios.tcgetattr(self.fd)
 
     @property
     def size(self) -> tuple[int, int]:
