@@ -26,9 +26,8 @@ from typing import Any
 import pyte
 import pytest
 from command_line import Place
-from warm import start_of, warm_process
-
 from tests.counts import MORE
+from warm import start_of, warm_process
 
 SECONDS = 60
 """How long a test waits for anything; a machine may be busy."""

@@ -9,7 +9,6 @@ import termios
 import pytest
 from command_line import STALL, Call, Place, Provider
 from terminal import SECONDS, Terminal, only_more
-
 from tests.counts import MORE
 
 ON = {"alternate screen", "mouse", "paste", "focus", "no cursor"}
