@@ -49,11 +49,10 @@ class Completer:
     def look(self, *, is_first_line: bool) -> tuple[int, str] | None:
         """Offer commands; a mention, which takes a while to look up, is returned for `find`."""
         _, line = self._line()
-        if is_first_line and is_command(line):
-            self.show(complete_command(line, self.commands()))
-            return None
-        if (mention := being_typed(line)) is None:
-            self.show(None)
+        offer = complete_command(line, self.commands()) if is_first_line and is_command(line) else None
+        mention = being_typed(line) if offer is None else None
+        if mention is None:
+            self.show(offer)
         return mention
 
     async def find(self, start: int, query: str) -> None:

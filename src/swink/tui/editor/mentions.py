@@ -62,6 +62,7 @@ class Index:
         self._read_at = float("-inf")
         self._pieces: list[str] = []
         self._count = 0
+        self._wanted = ""
 
     def __len__(self) -> int:
         return self._count
@@ -80,8 +81,9 @@ class Index:
         self._read_at = self._clock()
 
     async def find(self, query: str, limit: int = 50) -> list[str]:
-        """The paths that match best."""
-        return await in_thread(find_paths, self._pieces, query, limit)
+        """The paths that match best; nothing if something else is looked for meanwhile."""
+        self._wanted = query
+        return await in_thread(find_paths, self._pieces, query, limit, lambda: self._wanted == query)
 
 
 def list_paths(root: Path, clock: Callable[[], float] = time.monotonic) -> list[str]:
@@ -100,7 +102,9 @@ def list_paths(root: Path, clock: Callable[[], float] = time.monotonic) -> list[
     return found
 
 
-def find_paths(pieces: list[str], query: str, limit: int) -> list[str]:
+def find_paths(
+    pieces: list[str], query: str, limit: int, is_wanted: Callable[[], bool] = lambda: True
+) -> list[str]:
     """The paths that match best: by their names first, the shorter the better."""
     query = query.removeprefix("./")
     if not query:
@@ -110,6 +114,8 @@ def find_paths(pieces: list[str], query: str, limit: int) -> list[str]:
     pattern = subsequence(folded)
     found: list[tuple[Rank, str]] = []
     for piece in pieces:
+        if not is_wanted():
+            return []
         lower = piece.lower()
         same = len(lower) == len(piece)  # for a few characters the lower case is longer
         hits = pattern.finditer(lower)
