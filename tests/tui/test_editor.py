@@ -184,9 +184,11 @@ async def test_arrows_walk_through_history_and_ctrl_r_searches_it(tmp_path: Path
         assert it.editor.text == ""
 
 
-async def test_a_long_paste_is_one_piece_that_can_be_opened_and_is_sent_whole(tmp_path: Path):
+async def test_a_long_paste_is_one_piece_that_can_be_opened_and_is_sent_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     long = "x = 1\n" * 57
-    async with scene(tmp_path) as it:
+    async with scene(tmp_path, tmp_path / "state") as it:
         await it.type("see ")
         await it.paste(long)
         await it.until(lambda: it.editor.text == "see [pasted #1, 57 lines]")
@@ -219,6 +221,18 @@ async def test_a_long_paste_is_one_piece_that_can_be_opened_and_is_sent_whole(tm
         assert isinstance(blocks, list)
         assert blocks[0] == Text("[image #1 a shot.png] ?")
         assert isinstance(blocks[1], Image)
+        # An image in the clipboard, which a program of the system knows.
+        program = tmp_path / "bin" / "wl-paste"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\nexec cat '{tmp_path}/a shot.png'\n")
+        program.chmod(0o700)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+        await it.type("ctrl+v")
+        await it.until(lambda: it.editor.text.startswith("[image #1 clipboard-"))
+        [image] = (tmp_path / "state" / "images").iterdir()
+        assert stat.S_IMODE(image.stat().st_mode) == 0o600
+        it.editor.clear_to_history()
         # A line that no screen can show folds too, and is too long to be opened.
         await it.paste("y" * 10_000_000)
         await it.until(lambda: it.editor.text == "[pasted #1, 10,000,000 characters]")

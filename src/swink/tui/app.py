@@ -53,7 +53,7 @@ class SwinkApp(ConversationActions, TerminalApp):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
-    CSS = "Screen { background: $background; }"
+    CSS = "Screen { background: $background; } ToastRack { dock: top; align: right top; }"
     BINDINGS: ClassVar[list[BindingType]] = [key.binding() for key in KEYS]
 
     def __init__(

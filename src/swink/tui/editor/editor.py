@@ -25,6 +25,7 @@ from swink.tui.editor.area import LONGEST_OPEN, FoldedArea
 from swink.tui.editor.attaching import compose, needs_files, pasted_images, read_image
 from swink.tui.editor.bursts import HOLD, Burst, Settled
 from swink.tui.editor.choices import Choices
+from swink.tui.editor.clipboard import save_clipboard_image
 from swink.tui.editor.completer import Commands, Completer
 from swink.tui.editor.completion import CommandWord, Completion, Offer, is_command
 from swink.tui.editor.drafts import Drafts
@@ -95,6 +96,7 @@ class Editor(FoldedArea):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "search_history", "search earlier prompts", show=False),
+        Binding("ctrl+v", "paste_clipboard", "insert the image of the clipboard", show=False),
         Binding("ctrl+y", "yank", "insert what was cut", show=False),
         Binding("ctrl+underscore,alt+u", "undo", "undo", show=False),
         Binding("alt+r", "redo", "redo", show=False),
@@ -119,6 +121,7 @@ class Editor(FoldedArea):
         self.detects_bursts: bool | None = None
         """Whether keys that come at once are a paste; by default where there is a terminal."""
         self._directory = directory or Path.cwd()
+        self._state = state
         self._history = History(state and state / "history.jsonl", str(self._directory))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
         self._completer = Completer(choices, commands, Index(self._directory), self._line_to_cursor)
@@ -279,11 +282,22 @@ class Editor(FoldedArea):
         text = event.text
         if self._burst.is_waiting:
             self._put_pasted(self._burst.settle().text)
-        if paths := await in_thread(pasted_images, text):
+        if not text:  # some terminals say so when the clipboard holds an image
+            await self.action_paste_clipboard()
+        elif paths := await in_thread(pasted_images, text):
             await self._put_images(paths)
         else:
             self._put_pasted(await in_thread(make_harmless, text))
         self.focus()
+
+    async def action_paste_clipboard(self) -> None:
+        """Insert the image of the clipboard, or what was copied here."""
+        if self._state is not None:
+            image = await in_thread(save_clipboard_image, self._state / "images")
+            if image is not None:
+                self.put_image(image)
+                return
+        self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
 
     def _put_pasted(self, text: str) -> None:
         if self._before_search is not None:

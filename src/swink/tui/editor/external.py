@@ -37,7 +37,8 @@ async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] |
         with app.batch_update(), app.suspended():
             code = await _run([*command, str(path)])
         if code:
-            raise MisuseError(f"{command[0]} ended with exit code {code}; the prompt is as it was")
+            how = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise MisuseError(f"{command[0]} ended with {how}; the prompt is as it was")
         return _read(path)
 
 

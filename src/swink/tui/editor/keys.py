@@ -13,6 +13,7 @@ EDITOR_KEYS: tuple[tuple[str, str], ...] = (
     ("/ #", "commands"),
     ("! !!", "run a shell command; after !! the model does not see its output"),
     ("Tab", "take the completion; on a folded paste: open it"),
+    ("Ctrl+V", "insert the image in the clipboard (needs wl-paste, xclip or pngpaste)"),
     ("→", "take the grey suggestion"),
     ("Ctrl+A, Ctrl+E, Home, End", "start and end of the line"),
     ("Alt+B, Alt+F, Ctrl+←, Ctrl+→", "a word back and forth"),
