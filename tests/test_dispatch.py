@@ -479,6 +479,17 @@ async def test_the_approvers_answer_decides(answer: Any, text: str):
         assert len(seen.of(ApprovalRequested)) == len(seen.of(ApprovalResolved)) == 1
 
 
+@pytest.mark.parametrize("arguments", [None, {"text": "less"}, {"text": 3}])
+async def test_the_model_reads_the_approvers_note_below_the_result(arguments: Any):
+    answer = Approved(arguments, note="hunk 2 was refused")
+    results, seen, _ = await dispatch([CALL], [danger], approve=lambda request: answer)
+    first, note = results[0].content
+    assert first.text.startswith("error: invalid" if arguments == {"text": 3} else "did")
+    assert note == Text("\n\nnote from the user on this call: hunk 2 was refused")
+    assert seen.of(ToolExecutionEnd)[0].result.content == results[0].content
+    assert seen.of(ApprovalResolved)[0].reason == "hunk 2 was refused"
+
+
 async def test_an_approver_that_raises_rejects():
     def approve(request: Any) -> Any:
         raise RuntimeError("dialog closed")

@@ -188,7 +188,8 @@ class ApprovalRequest(Struct, frozen=True):
 class Approved(Struct, frozen=True):
     """Run it, with other arguments if given: an edited copy of the request's `arguments`, taken as they are.
 
-    The note is for the record: it is the reason in `ApprovalResolved`.
+    The model reads the note below the result, such as what of its edit was refused; it is also the reason in
+    `ApprovalResolved`.
     """
 
     arguments: dict[str, Any] | None = None

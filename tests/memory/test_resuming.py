@@ -650,11 +650,12 @@ async def test_a_deferred_approval_ends_the_run_and_another_process_answers(stor
     assert other.pending == result.pending
     seen = EventCollector()
     other.subscribe(seen)
-    result = await other.run(approvals={"a": True})
+    result = await other.run(approvals={"a": Approved(note="once only")})
     seen.check()
     assert (result.text, result.reason, result.pending, other.pending) == ("done", None, (), ())
     assert counting.runs == ["a"]
-    assert texts((await store.open(session.id)).messages) == ["go", "", "counted a", "done"]
+    told = "counted a\n\nnote from the user on this call: once only"
+    assert texts((await store.open(session.id)).messages) == ["go", "", told, "done"]
     assert (await store.open(session.id)).pending == ()
 
 

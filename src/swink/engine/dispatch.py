@@ -143,6 +143,7 @@ async def _ask_person(run: Run, call: Call) -> Outcome | None:
             reason = f": {verdict.reason}" if verdict.reason else " by the user"
             run.ledger.settle(call, failure(f"tool call rejected{reason}"))
             return None
+        call.note = verdict.note
         if verdict.arguments is None:
             return None
         if not _take_arguments(run, call, verdict.arguments):

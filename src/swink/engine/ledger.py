@@ -36,6 +36,7 @@ from swink.messages import (
     Input,
     Message,
     StopReason,
+    Text,
     ToolCall,
     ToolResult,
     ToolResultMessage,
@@ -72,6 +73,8 @@ class Call:
         """What somebody was asked when the turn was left open."""
         self.pending: PendingApproval | None = None
         """What somebody has to be asked before it may run."""
+        self.note = ""
+        """What whoever approved it wants the model to know."""
         self.why = ""
 
 
@@ -283,6 +286,9 @@ class Ledger:
         """Give a call its result, once."""
         if call.result is not None:
             return
+        if call.note:
+            told = Text(f"\n\nnote from the user on this call: {call.note}")
+            result = replace(result, content=(*result.content, told))
         call.result = result
         if call.context is not None:
             call.context.close()
