@@ -232,3 +232,34 @@ async def test_stopping_ends_a_command_of_the_users_own_and_keeps_what_it_wrote(
     await conductor.wait()
     assert (commands(conductor)[0].state, commands(conductor)[0].text) == ("cancelled", "begun\n")
     assert len(conductor.agent.messages) == 0
+
+
+async def test_what_a_command_wrote_during_a_run_is_told_after_it():
+    gate = Gate()
+    conductor = conductor_of([ToolCall("1", "hold", {}), "Done."], tools=[gate.tool()])
+    conductor.send("begin")
+    await gate.started.wait()
+    conductor.run_command("echo aside", shown=True)
+    while not commands(conductor) or not any(block.state == "done" for block in commands(conductor)):
+        await asyncio.sleep(0.01)
+    gate.open.set()
+    await conductor.wait()
+    assert [message.role for message in conductor.agent.messages] == [
+        "user",
+        "assistant",
+        "tool_result",
+        "assistant",
+        "user",
+    ]
+    assert "aside" in conductor.agent.messages[-1].text
+    assert conductor.queued == ()
+
+
+async def test_how_far_a_local_model_is_with_loading_is_told_until_it_answers():
+    conductor = conductor_of(["Hello."])
+    conductor.show_loading("fetching tiny 30 %")
+    assert conductor.activity.loading == "fetching tiny 30 %"
+    conductor.send("hi")
+    conductor.show_loading("loading tiny")
+    await conductor.wait()
+    assert conductor.activity.loading == ""

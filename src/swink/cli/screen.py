@@ -34,6 +34,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
     from swink.assistant.snapshots.policy import Snapshots
     from swink.tui import Conductor, Conversations, start
+    from swink.tui.loading import show_loading
 
     raise_interrupts()
     settings = load_settings()
@@ -55,6 +56,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
         tell=workshop.notify,
     )
     conductor = Conductor(agent)
+    show_loading(conductor)
     if keeper is not None and keeper.is_resumed:
         conductor.adopt(agent, Transcript.of(keeper.session.conversation))
     if arguments.plan:

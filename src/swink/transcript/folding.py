@@ -319,7 +319,8 @@ class Transcript:
     def _end_run(self, event: AgentEnd) -> None:
         calls = [self._call(call_id) for call_id in self._calls]
         has_output = any(call and call.name == FINAL_OUTPUT and call.state == "done" for call in calls)
-        if event.reason is not None and not has_output:
+        is_told = self._reply is not None and self._reply.error_message == event.reason
+        if event.reason is not None and not has_output and not is_told:
             self.note(AgentStopped(event.reason))
 
     def _discard(self, event: MessageDiscarded) -> None:

@@ -207,11 +207,9 @@ class SwinkApp(ConversationActions, TerminalApp):
         """Copy what is selected, else stop the reply, else clear the editor, else leave."""
         if selected := self.screen.get_selected_text() or self.editor.selected_text:
             self.copy(selected)
-        elif self.conductor.abort():
-            pass
-        elif not self.editor.is_blank:
+        elif not self.conductor.abort() and not self.editor.is_blank:
             self.editor.clear_to_history()
-        elif self._is_second("interrupt"):
+        elif self._is_second("interrupt") and not self.conductor.is_running:
             self.leave()
         else:
             self.board.hint("Ctrl+C again leaves", _TWICE)

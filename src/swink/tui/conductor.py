@@ -58,6 +58,8 @@ class Activity(Struct, frozen=True):
     """When the next attempt is made."""
     reading: tuple[int, int] | None = None
     """Tokens of the prompt that the model has read, and all of them."""
+    loading: str = ""
+    """What has to be there before the model can answer."""
 
 
 class Conductor:
@@ -81,6 +83,8 @@ class Conductor:
         self._aborting = False
         """Whether the run is to end: it may not have begun yet."""
         self._commands: set[asyncio.Task[None]] = set()
+        self._untold: list[UserMessage] = []
+        """What commands of the user's wrote while a run went on."""
         self._numbers = count(1)
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
@@ -179,6 +183,11 @@ class Conductor:
         await self.wait()
         await self.agent.aclose()
 
+    def show_loading(self, told: str) -> None:
+        """Tell how far a local model is with being loaded."""
+        self.activity = replace(self.activity, loading=told)
+        self.changed()
+
     def say(self, text: str, kind: str = "notice") -> None:
         """Show something of the interface's own among the blocks; the model never sees it."""
         self.transcript.note(Custom(kind, text))
@@ -253,7 +262,8 @@ class Conductor:
         finally:
             self._task = None
             self.has_plan = self.is_planning and state == "idle"
-            self.activity = replace(self.activity, state=state, retry_at=None, reading=None)
+            self.activity = replace(self.activity, state=state, retry_at=None, reading=None, loading="")
+            self._tell_model()
             self.ended(self.activity)
             self.changed()
 
@@ -283,13 +293,15 @@ class Conductor:
         state: ToolState = "done" if outcome.is_ok else "failed"
         show(replace(block, state=state, content=(Text(outcome.output),), duration=outcome.seconds))
         if shown:
-            self._tell_model(UserMessage(outcome.for_model()))
+            self._untold.append(UserMessage(outcome.for_model()))
+            self._tell_model()
 
-    def _tell_model(self, message: UserMessage) -> None:
-        """Add a message that asks for no answer."""
+    def _tell_model(self) -> None:
+        """Add what the user's commands wrote; it asks for no answer."""
         if self.is_running:
-            self.agent.steer(message)
-        else:
+            return  # when the run has ended: in the midst of a turn there is no place for it
+        while self._untold:
+            message = self._untold.pop(0)
             self.agent.append_messages(message)
             self.transcript.take(MessageEnd(message))
         self.changed()
@@ -317,9 +329,9 @@ class Conductor:
                 self.agent.abort()
                 return activity
             case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
-                return replace(activity, retry_at=None, reading=None)
+                return replace(activity, retry_at=None, reading=None, loading="")
             case CustomEvent("prompt_progress", {"done": int(done), "total": int(total)}):
-                return replace(activity, reading=(done, total))
+                return replace(activity, reading=(done, total), loading="")
             case _:
                 return activity
 

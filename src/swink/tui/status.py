@@ -59,6 +59,8 @@ def items_of(status: Status) -> list[Item]:
     if activity.reading is not None:
         done, total = activity.reading
         items.append(Item(85, f"reading {100 * done // max(1, total)} %", "accent"))
+    if activity.loading:
+        items.append(Item(86, activity.loading, "accent"))
     if status.queued:
         items.append(Item(88, f"{status.queued} queued", "accent"))
     if status.rate is not None:
