@@ -14,8 +14,8 @@ from swink.transcript import Diff, diff
 _SAMPLE = 8_000
 """Bytes that are looked at to tell a binary file."""
 
-SINCE = "changed since by somebody else"
-BETWEEN = "changed by somebody else in between"
+SINCE = "changed since, not by a tool"
+BETWEEN = "changed in between, not by a tool"
 INTERRUPTED = "changed while the program was interrupted"
 UNSAVED = "its content is in no snapshot"
 

@@ -10,8 +10,8 @@ from swink.transcript import Block, Diff, NoticeBlock, PromptBlock, ReplyBlock, 
 from swink.tui.look import Look
 from swink.tui.visible import visible
 
-_BLOCKS = 40
-_LINES = 30
+_BLOCKS = 12
+_LINES = 15
 """Lines of one block."""
 _DIFF_LINES = 400
 _LONGEST = 2_000
@@ -27,9 +27,10 @@ _WORDS = {
 
 
 def last_blocks(blocks: Sequence[Block], look: Look) -> Text:
-    """The end of a conversation, the newest first, as far as it fits a preview."""
-    text = Text()
-    for block in blocks[: -_BLOCKS - 1 : -1]:
+    """The end of a conversation."""
+    told = [block for block in blocks if not isinstance(block, ThinkingBlock | NoticeBlock)]
+    text = Text().append("…\n\n" if len(told) > _BLOCKS else "", look.dim)
+    for block in told[-_BLOCKS:]:
         match block:
             case PromptBlock():
                 text.append_text(_lines(f"> {block.text}", look.prompt))
@@ -38,8 +39,6 @@ def last_blocks(blocks: Sequence[Block], look: Look) -> Text:
             case ToolBlock():
                 mark = _STATES.get(block.state, "…")
                 text.append(f"{mark} {visible(block.name)}\n", look.ok if mark == "✓" else look.dim)
-            case ThinkingBlock() | NoticeBlock():
-                continue
         text.append("\n")
     return text if text.plain else Text("nothing was said yet", look.dim)
 
@@ -62,7 +61,7 @@ def diffs_text(diffs: Iterable[tuple[str, Diff | None]], look: Look) -> Text:
     for path, diff in diffs:
         text.append(f"{visible(path)}\n", look.strong)
         if diff is None:
-            text.append("  no text\n", look.dim)
+            text.append("no text to show\n\n", look.dim)
             continue
         for hunk in diff.hunks:
             text.append(f"{hunk.header}\n", look.dim)
@@ -75,6 +74,7 @@ def diffs_text(diffs: Iterable[tuple[str, Diff | None]], look: Look) -> Text:
                     "removed": ("-", look.removed),
                 }[line.kind]
                 text.append(f"{mark}{visible(line.text[:_LONGEST])}\n", style)
+        text.append("\n")
     return text
 
 
@@ -82,4 +82,4 @@ def _lines(source: str, style: Style) -> Text:
     lines = source.strip("\n").split("\n")
     shown = "\n".join(visible(line[:_LONGEST]) for line in lines[:_LINES])
     more = f"\n… {len(lines) - _LINES} more lines" if len(lines) > _LINES else ""
-    return Text(f"{shown}{more}\n", style)
+    return Text().append(f"{shown}{more}", style).append("\n")

@@ -22,6 +22,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from swink.tui.look import Look
+from swink.tui.visible import visible
 
 T = TypeVar("T")
 _WIDE = 100
@@ -35,6 +36,13 @@ class Row(Struct, frozen=True):
     text: Text
 
 
+def row(id: str, before: str, text: str, look: Look) -> Row:
+    """A row: something short in a column of its own, then the text, as much of it as fits."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(f"{before:>6}  ", look.dim).append(" ".join(visible(text).split()), look.text)
+    return Row(id, line)
+
+
 class Listing(ModalScreen[T]):
     """Subclasses give the rows and their previews, and say what Enter does."""
 
@@ -45,10 +53,12 @@ class Listing(ModalScreen[T]):
     Listing.-small > Vertical { width: 100%; height: 100%; }
     Listing .panes { height: 1fr; layout: horizontal; }
     Listing.-narrow .panes { layout: vertical; }
-    Listing OptionList { width: 2fr; height: 100%; border: none; background: $surface; padding: 0; }
+    Listing OptionList { width: 2fr; height: 100%; border: none; background: $surface; padding: 0;
+        text-wrap: nowrap; text-overflow: ellipsis; }
     Listing VerticalScroll { width: 3fr; height: 100%; border-left: solid $primary-darken-2;
         padding: 0 0 0 1; }
-    Listing OptionList:focus { border: none; }
+    Listing OptionList:focus { border: none; background-tint: transparent; }
+    Listing OptionList:focus > .option-list--option-highlighted { background: $primary 30%; }
     Listing.-narrow OptionList { width: 100%; height: 2fr; }
     Listing.-narrow VerticalScroll { width: 100%; height: 3fr; border-left: none;
         border-top: solid $primary-darken-2; padding: 0; }
@@ -125,11 +135,6 @@ class Listing(ModalScreen[T]):
         """The id of the row that is marked."""
         at = self.list.highlighted
         return None if at is None else self.list.get_option_at_index(at).id
-
-    @property
-    def room(self) -> int:
-        """Columns of the list."""
-        return max(20, self.list.size.width - 2)
 
     def hint(self, text: str | None = None) -> None:
         """Say something below the list; nothing: what the keys do."""

@@ -17,7 +17,7 @@ from swink.errors import AgentError
 from swink.tui.conversations import Conversations
 from swink.tui.look import Look
 from swink.tui.screens.excerpts import changes_text, diffs_text
-from swink.tui.screens.listing import Listing, Row
+from swink.tui.screens.listing import Listing, Row, row
 from swink.tui.visible import visible
 
 _PROMPTS = "Enter goes back to before a prompt · PgUp/PgDn scroll the preview · Esc leaves"
@@ -55,7 +55,7 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
             return self._choices(self._number)
         now = time.time()
         rows = [
-            Row(str(prompt.number), self._row(prompt.text, format_age(now - prompt.message.timestamp)))
+            row(str(prompt.number), format_age(now - prompt.message.timestamp), prompt.text, self.look)
             for prompt in self._conversations.prompts()
         ]
         if await self._conversations.can_redo():
@@ -74,7 +74,7 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
             )
         number = self._options[id].number if id in self._options else int(id)
         prompt = next(prompt for prompt in self._conversations.prompts() if prompt.number == number)
-        text = Text(f"> {visible(shorten(prompt.text, 500))}\n\n", self.look.prompt)
+        text = Text().append(f"> {visible(shorten(prompt.text, 500))}", self.look.prompt).append("\n\n")
         try:
             changes = await self._conversations.preview(number)
         except (AgentError, OSError) as error:
@@ -121,26 +121,20 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
         options: dict[str, tuple[str, Chosen]] = {}
         if free:
             files = _count(len(free))
-            options["both"] = f"the conversation and {files}", Chosen(number, True, True)
-            options["chat"] = "the conversation alone", Chosen(number, True, False)
-            options["files"] = f"{files} alone", Chosen(number, False, True)
+            options["both"] = f"conversation and {files}", Chosen(number, True, True)
+            options["chat"] = "conversation only", Chosen(number, True, False)
+            options["files"] = f"{files} only", Chosen(number, False, True)
         else:
-            options["both"] = "the conversation", Chosen(number, True, False)
+            options["both"] = "conversation", Chosen(number, True, False)
         if theirs:
-            files = f"{_count(len(free) + len(theirs))}, {len(theirs)} of them changed by somebody else"
-            options["all"] = f"the conversation and {files}", Chosen(number, True, True, theirs)
-            options["all files"] = f"{files}, alone", Chosen(number, False, True, theirs)
+            files = f"{_count(len(free) + len(theirs))}, {len(theirs)} of them changed since"
+            options["all"] = f"conversation and {files}", Chosen(number, True, True, theirs)
+            options["all files"] = files, Chosen(number, False, True, theirs)
         self._options = {id: chosen for id, (_, chosen) in options.items()}
         return [
             Row(id, Text(text, self.look.warning if chosen.confirmed else self.look.text))
             for id, (text, chosen) in options.items()
         ]
-
-    def _row(self, prompt: str, age: str) -> Text:
-        room = max(10, self.room - len(age) - 2)
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(shorten(visible(prompt), room), self.look.text)
-        return text.append(f"  {age}", self.look.dim)
 
 
 def _count(number: int) -> str:

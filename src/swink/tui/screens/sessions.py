@@ -21,7 +21,7 @@ from swink.threads import in_thread
 from swink.transcript import Transcript
 from swink.tui.look import Look
 from swink.tui.screens.excerpts import last_blocks
-from swink.tui.screens.listing import Listing, Row
+from swink.tui.screens.listing import Listing, Row, row
 from swink.tui.visible import visible
 
 _HINTS = "Enter resume · / search · r rename · f fork · d delete · e export · a {} · Esc"
@@ -68,7 +68,15 @@ class Sessions(Listing[Chosen | None]):
             return []
         self._metas = {each.meta.id: each for each in found}
         now = time.time()
-        return [Row(each.meta.id, self._row(each, now)) for each in found]
+        return [
+            row(
+                each.meta.id,
+                format_age(now - each.meta.updated),
+                f"{'● ' if each.meta.id == self._current else ''}{title_line(each.meta)}",
+                self.look,
+            )
+            for each in found
+        ]
 
     async def preview(self, id: str) -> Text:
         """What it is about, and the end of it."""
@@ -78,7 +86,7 @@ class Sessions(Listing[Chosen | None]):
             blocks = await in_thread(lambda: Transcript.of(stored.records).blocks)
         except AgentError as error:
             return Text(str(error), self.look.failed)
-        text = Text(f"{visible(title_line(meta))}\n", self.look.strong)
+        text = Text().append(f"{visible(title_line(meta))}\n", self.look.strong)
         prompts = "1 prompt" if meta.turns == 1 else f"{meta.turns} prompts"
         facts = [meta.model or "", prompts, format_cost(meta).replace("?", "")]
         text.append(f"{' · '.join(fact for fact in facts if fact)}\n", self.look.dim)
@@ -203,12 +211,3 @@ class Sessions(Listing[Chosen | None]):
             "conversations in all directories" if self._here is None else "conversations in this directory"
         )
         self.hints = _HINTS.format("this directory" if self._here is None else "all directories")
-
-    def _row(self, found: Found, now: float) -> Text:
-        meta = found.meta
-        age = format_age(now - meta.updated)
-        mark = "● " if meta.id == self._current else "  "
-        title = shorten(visible(title_line(meta)), max(10, self.room - len(age) - 4))
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"{mark}{title}", self.look.text).append(f"  {age}", self.look.dim)
-        return text
