@@ -15,7 +15,7 @@ from swink.assistant.snapshots.entries import Snapshot
 from swink.assistant.snapshots.knownfiles import load_known, save_known
 from swink.assistant.snapshots.restoring import restore
 from swink.assistant.snapshots.rewinding import BETWEEN, INTERRUPTED, SINCE, UNSAVED, difference, plan
-from swink.assistant.snapshots.survey import Known, take
+from swink.assistant.snapshots.survey import Known, Limits, take
 from swink.assistant.snapshots.vault import Damaged, Vault
 from swink.records import FilesChanged
 
@@ -28,11 +28,12 @@ class Scene:
         self.root.mkdir(parents=True)
         self.vault = Vault(folder / "vault")
         self.known = Known()
+        self.limits = Limits()
         self.changes: list[FilesChanged] = []
         self._before: Snapshot | None = None
 
     def take(self, before: Snapshot | None = None, named: tuple[str, ...] = ()) -> Snapshot:
-        return take(self.vault, str(self.root), self.known, before, named)
+        return take(self.vault, str(self.root), self.known, before, named, limits=self.limits)
 
     def begin(self, *named: str) -> None:
         self._before = self.take(None, named)
@@ -203,8 +204,8 @@ def test_a_tool_that_rewrites_gitignore_neither_hides_nor_reveals_files(scene: S
     assert everything(scene.root) == before
 
 
-def test_large_files_are_not_kept_and_never_touched(scene: Scene, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(survey, "LARGEST", 10)
+def test_large_files_are_not_kept_and_never_touched(scene: Scene):
+    scene.limits = Limits(largest=10)
     scene.write("large", "x" * 11)
     scene.write("grows", "small")
     before = scene.take()
@@ -218,10 +219,8 @@ def test_large_files_are_not_kept_and_never_touched(scene: Scene, monkeypatch: p
     assert (scene.root / "large").read_text() == "y" * 12
 
 
-def test_a_file_that_was_not_kept_for_want_of_room_does_not_look_changed(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(survey, "MOST_NEW", 10)
+def test_a_file_that_was_not_kept_for_want_of_room_does_not_look_changed(scene: Scene):
+    scene.limits = Limits(new=10)
     scene.write("a", "12345678")
     scene.write("b", "12345678")
     scene.begin()
@@ -229,10 +228,8 @@ def test_a_file_that_was_not_kept_for_want_of_room_does_not_look_changed(
     assert plan(scene.vault, str(scene.root), scene.changes) == []
 
 
-def test_a_directory_with_too_many_files_has_only_those_that_tools_name(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(survey, "MOST_FILES", 3)
+def test_a_directory_with_too_many_files_has_only_those_that_tools_name(scene: Scene):
+    scene.limits = Limits(files=3)
     for number in range(5):
         scene.write(f"{number}", "first")
     scene.begin("1", "new/file")
@@ -247,14 +244,12 @@ def test_a_directory_with_too_many_files_has_only_those_that_tools_name(
     assert (scene.root / "1").read_text() == "first"
 
 
-def test_too_many_files_made_by_a_tool_do_not_look_like_deleted_ones(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-):
+def test_too_many_files_made_by_a_tool_do_not_look_like_deleted_ones(scene: Scene):
     scene.write("mine", "first")
     scene.begin()
     for number in range(5):
         scene.write(f"made{number}", "x")
-    monkeypatch.setattr(survey, "MOST_FILES", 3)
+    scene.limits = Limits(files=3)
     scene.write("mine", "second")
     scene.end()
     scene.undo()

@@ -10,9 +10,9 @@ import pytest
 
 from swink import Agent, tool
 from swink.assistant.keeping import Keeper
-from swink.assistant.snapshots import survey
 from swink.assistant.snapshots.policy import Snapshots
 from swink.assistant.snapshots.rewinding import INTERRUPTED, SINCE
+from swink.assistant.snapshots.survey import Limits
 from swink.memory import JsonlStore
 from swink.memory.store import SyncStore
 from swink.messages import ToolCall
@@ -25,14 +25,16 @@ Work = Callable[[], object]
 class Desk:
     """An agent with a tool that does to the directory what a test wants."""
 
-    def __init__(self, folder: Path, store: SyncStore, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, folder: Path, store: SyncStore, keeper: Keeper | None = None, limits: Limits = Limits()
+    ) -> None:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
         self.store = store
         self.keeper = keeper or Keeper(store)
         self.now = 0.0
         self.snapshots = Snapshots(
-            self.root, self.keeper, folder=folder / "snapshots", clock=lambda: self.now
+            self.root, self.keeper, folder=folder / "snapshots", limits=limits, clock=lambda: self.now
         )
         self._work: dict[str, Work] = {}
         self._calls = 0
@@ -211,16 +213,16 @@ async def test_what_this_session_changed_is_shown_as_diffs(desk: Desk):
     assert shown["new"].kind == "created"
 
 
-async def test_caps_are_announced_once(desk: Desk, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(survey, "LARGEST", 10)
-    (desk.root / "large").write_text("x" * 11)
+async def test_caps_are_announced_once(tmp_path: Path, store: SyncStore):
+    desk = Desk(tmp_path, store, limits=Limits(largest=1 << 20))
+    (desk.root / "large").write_bytes(bytes((1 << 20) + 1))
     await desk.ask("one", desk.write("a", "1"), desk.write("a", "2"))
     assert desk.snapshots.take_notices() == [
-        "1 file over 5 MB is not in the snapshots: rewinding leaves such files as they are"
+        "1 file over 1 MB is not in the snapshots: rewinding leaves such files as they are"
     ]
     await desk.ask("two", desk.write("a", "3"))
     assert desk.snapshots.take_notices() == []
-    monkeypatch.setattr(survey, "MOST_FILES", 1)
+    desk = Desk(tmp_path, store, limits=Limits(files=1))
     await desk.ask("three", desk.write("a", "4"))
     [notice] = desk.snapshots.take_notices()
     assert "only files that tools name can be rewound" in notice

@@ -219,3 +219,15 @@ async def test_an_interrupted_turn_is_shown_and_what_is_left_is_told(tmp_path: P
     assert desk.conversations.left() == ['write(name="a", text="1"): outcome unknown']
     [block] = [block for block in desk.conductor.transcript.blocks if isinstance(block, ToolBlock)]
     assert block.state == "running"
+
+
+async def test_a_conversation_begun_in_plan_mode_gets_all_tools_when_it_is_left(tmp_path: Path):
+    desk = Desk(tmp_path, "1", "2")
+    await desk.say("one")
+    desk.conductor.set_planning(True)
+    await desk.conversations.new()
+    assert desk.conductor.is_planning
+    await desk.say("two")
+    assert desk.model.calls[-1].tools == ()
+    desk.conductor.set_planning(False)
+    assert [getattr(tool, "name", "") for tool in desk.conductor.agent.tools] == ["write"]

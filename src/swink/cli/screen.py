@@ -33,6 +33,7 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
     from swink.assistant.snapshots.policy import Snapshots
+    from swink.assistant.snapshots.survey import Limits
     from swink.tui import Conductor, Conversations, start
     from swink.tui.loading import show_loading
 
@@ -46,7 +47,8 @@ def show_screen(arguments: argparse.Namespace) -> int:
         servers=workshop.servers.owners,
         tell=workshop.notify,
     )
-    snapshots = None if keeper is None else Snapshots(workshop.directory, keeper)
+    limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
+    snapshots = None if keeper is None else Snapshots(workshop.directory, keeper, limits=limits)
     agent = make_agent(
         arguments,
         permissions if snapshots is None else snapshots.approving(permissions),

@@ -5,7 +5,7 @@ fork     the same one, from here on apart      rewind   a fork from before a pro
 redo     back to before the rewind
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -214,10 +214,8 @@ class Conversations:
         keeper = self.keeper
         if keeper is None:
             messages = list(self.conductor.agent.messages)[:at]
-            agent = self.conductor.agent.copy(messages=messages)
-            self._name(agent)
             transcript = Transcript.of([saved(message, number) for number, message in enumerate(messages)])
-            self.conductor.adopt(agent, transcript)
+            self._take(lambda before: before.copy(messages=messages), transcript)
             return
         if (id := keeper.saved_id()) is None or not keeper.is_complete:
             raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
@@ -230,19 +228,28 @@ class Conversations:
         self._adopt(keeper, Transcript.of(stored.records))
 
     def _adopt(self, keeper: Keeper | None, transcript: Transcript) -> None:
-        before = self.conductor.agent
-        before.clear_queues()  # they are saved with the conversation they belong to
         session = None if keeper is None else keeper.session
-        agent = before.copy(session=session, messages=(), state={}, tools=_with_gone(before, session))
-        if session is not None and session.model is not None and catalog.has_provider(session.model.provider):
-            agent.model = session.model
-        self.keeper = keeper
-        self._name(agent)
-        self.conductor.adopt(agent, transcript)
 
-    def _name(self, agent: Agent) -> None:
+        def copy(before: Agent) -> Agent:
+            before.clear_queues()  # they are saved with the conversation they belong to
+            agent = before.copy(session=session, messages=(), state={}, tools=_with_gone(before, session))
+            model = None if session is None else session.model
+            if model is not None and catalog.has_provider(model.provider):
+                agent.model = model
+            return agent
+
+        self.keeper = keeper
+        self._take(copy, transcript)
+
+    def _take(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
+        """Let a copy of the agent take its place, made while it has all its tools."""
+        planning = self.conductor.is_planning
+        self.conductor.set_planning(False)
+        agent = copy(self.conductor.agent)
         if self._workshop is not None:
             self._workshop.agent = agent
+        self.conductor.adopt(agent, transcript)
+        self.conductor.set_planning(planning)
 
     async def _rewound_from(self) -> Stored | None:
         """The conversation that this one was rewound from, if nothing was said since."""

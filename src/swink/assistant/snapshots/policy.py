@@ -20,7 +20,7 @@ from swink.assistant.snapshots.entries import Snapshot
 from swink.assistant.snapshots.knownfiles import load_known, save_known
 from swink.assistant.snapshots.restoring import restore
 from swink.assistant.snapshots.rewinding import FileChange, difference, plan, redoable
-from swink.assistant.snapshots.survey import LARGEST, MOST_FILES, Known, take
+from swink.assistant.snapshots.survey import Known, Limits, take
 from swink.assistant.snapshots.vault import Damaged, Vault
 from swink.engine.waiting import call_to_end, resolve
 from swink.errors import SessionError
@@ -60,6 +60,7 @@ class Snapshots(Policy):
         keeper: Keeper | None = None,
         *,
         folder: str | Path | None = None,
+        limits: Limits = Limits(),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.root = os.path.realpath(root)
@@ -68,6 +69,7 @@ class Snapshots(Policy):
         self._is_whole = self.root not in (os.path.realpath(os.path.expanduser("~")), os.sep)
         """Nobody wants a copy of all they have."""
         self._vault = Vault(folder or snapshots_dir())
+        self._limits = limits
         self._known: Known | None = None
         self._named: set[str] = set()
         self._open: tuple[Snapshot, FilesChanged] | None = None
@@ -195,12 +197,12 @@ class Snapshots(Policy):
             self._tell(f"no snapshot was taken: {why}; what tools change now cannot be rewound")
             return
         if not snapshot.complete:
-            why = f"more than {MOST_FILES:,} files here" if self._is_whole else "this is your home"
+            why = f"more than {self._limits.files:,} files here" if self._is_whole else "this is your home"
             self._tell(f"{why}: only files that tools name can be rewound, not what commands change")
         elif unsaved := snapshot.unsaved:
-            files = "1 file" if unsaved == 1 else f"{unsaved} files"
-            text = f"{files} over {LARGEST >> 20} MB {'is' if unsaved == 1 else 'are'} not in the snapshots"
-            self._tell(f"{text}: rewinding leaves such files as they are", "unsaved")
+            size = f"over {self._limits.largest >> 20} MB"
+            text = f"1 file {size} is" if unsaved == 1 else f"{unsaved} files {size} are"
+            self._tell(f"{text} not in the snapshots: rewinding leaves such files as they are", "unsaved")
         change = FilesChanged(keeper.session.meta.messages, self.root, snapshot.id)
         await in_thread(keeper.note, change)
         self._open = snapshot, change
@@ -224,7 +226,15 @@ class Snapshots(Policy):
         if self._known is None:
             self._known = load_known(self._vault, self.root)
         count = len(self._known.files)
-        snapshot = take(self._vault, self.root, self._known, before, self._named, whole=self._is_whole)
+        snapshot = take(
+            self._vault,
+            self.root,
+            self._known,
+            before,
+            self._named,
+            whole=self._is_whole,
+            limits=self._limits,
+        )
         if len(self._known.files) != count or before is None:
             save_known(self._vault, self.root, self._known)
         if self._vault.is_pruning_due():

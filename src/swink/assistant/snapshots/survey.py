@@ -17,11 +17,6 @@ from swink.tools.credentials import is_known_place, is_unsuspicious, suspect
 from swink.tools.ignore import IgnoreFile
 from swink.tools.supervisor.snapshot import open_beneath
 
-LARGEST = 5 << 20
-"""Bytes of a file whose content is kept."""
-MOST_NEW = 200 << 20
-"""Bytes that one snapshot may add."""
-MOST_FILES = 50_000
 MOST_SECONDS = 30.0
 _DEEPEST = 100
 _RULES = 1 << 20
@@ -35,6 +30,14 @@ Signature = tuple[int, int, int, int]
 """Of a file: size, times of its content and of its state, number."""
 Rules = tuple[tuple[int, IgnoreFile], ...]
 """The ignore files in force, outermost first, each with the length of its directory's path."""
+
+
+class Limits(Struct, frozen=True):
+    """What a snapshot takes: bytes of a file, bytes that one snapshot may add, files and directories."""
+
+    largest: int = 5 << 20
+    new: int = 200 << 20
+    files: int = 20_000
 
 
 class TooMuch(Exception):
@@ -51,8 +54,11 @@ class Known(Struct):
 class Survey:
     """One look at a directory; `keep` takes the content of a file and returns its hash."""
 
-    def __init__(self, root: str, known: Known, keep: Callable[[bytes], str]) -> None:
+    def __init__(
+        self, root: str, known: Known, keep: Callable[[bytes], str], limits: Limits = Limits()
+    ) -> None:
         self.root = root
+        self._limits = limits
         self._known = known.files
         self._keep = keep
         self._seen: dict[str, tuple[Signature, str]] = {}
@@ -116,7 +122,7 @@ class Survey:
                 found = {entry.name: entry for entry in entries}
         except OSError:
             return
-        if time.monotonic() > self._until or len(self.tree) + len(found) > MOST_FILES:
+        if time.monotonic() > self._until or len(self.tree) + len(found) > self._limits.files:
             raise TooMuch
         ignoring = prefix + ".gitignore"
         if before is not None and read is not None and (not prefix or prefix[:-1] in before.tree):
@@ -176,16 +182,16 @@ class Survey:
             self._seen[path] = known
             return Entry("file", mode, known[1])
         unsaved = Entry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
-        if found.st_size > LARGEST or self._new + found.st_size > MOST_NEW:
+        if found.st_size > self._limits.largest or self._new + found.st_size > self._limits.new:
             return unsaved
         if before is not None and before.tree.get(path) == unsaved:
             return unsaved  # it would look as if it had changed
         try:
             with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
-                data = file.read(LARGEST + 1)
+                data = file.read(self._limits.largest + 1)
         except OSError:
             return unsaved
-        if len(data) > LARGEST:
+        if len(data) > self._limits.largest:
             return unsaved
         hash = self._keep(data)
         self._new += len(data)
@@ -202,6 +208,7 @@ def take(
     named: Collection[str] = (),
     *,
     whole: bool = True,
+    limits: Limits = Limits(),
 ) -> Snapshot:
     """A snapshot of the whole directory, with the files that tools named even if git ignores them.
 
@@ -211,14 +218,14 @@ def take(
         if known.generation != vault.generation:
             known.files.clear()
             known.generation = vault.generation
-        survey = Survey(root, known, vault.put)
+        survey = Survey(root, known, vault.put, limits)
         complete = whole if before is None else before.complete
         if complete:
             try:
                 survey.walk(before, None if before is None else _rules_of(vault, before))
             except TooMuch:
                 complete = before is not None
-                survey = Survey(root, known, vault.put)
+                survey = Survey(root, known, vault.put, limits)
                 survey.look(() if before is None else before.tree, before)
         else:
             survey.look(() if before is None else before.tree, before)
