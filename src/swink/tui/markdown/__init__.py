@@ -1,0 +1,104 @@
+"""Markdown as strips: at once, or while it arrives with only its end painted anew."""
+
+from textual.strip import Strip
+
+from swink.tui.look import Look
+from swink.tui.markdown.blocks import Blocks, Carry, Row, paint_literal
+from swink.tui.markdown.code import paint_code
+from swink.tui.markdown.inline import Definition, definitions
+from swink.tui.markdown.sections import Open, Rows, Section, next_section
+from swink.tui.strips import strip
+
+_NARROWEST = 10
+_Key = tuple[int, int, Open, Carry, str]
+"""A section that may still change, with what was before it and its source."""
+_BLANK = Strip([], 0)
+
+
+def paint_markdown(text: str, width: int, look: Look) -> list[Strip]:
+    """A reply as lines that are no wider than the width, from ten columns on."""
+    return StreamedMarkdown(look).paint(text, width)
+
+
+class StreamedMarkdown:
+    """A reply that arrives: any way to cut it up ends in the same strips as painting it at once.
+
+    Sections that more text leaves as they are keep their strips.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._width = 0
+        self._known: dict[str, Definition] = {}
+        self._searched = 0
+        self._start_over()
+
+    def paint(self, text: str, width: int) -> list[Strip]:
+        """All of the text so far."""
+        width = max(width, _NARROWEST)
+        if width != self._width or not text.startswith(self._source):
+            self._start_over()
+            self._width, self._known, self._searched = width, {}, 0
+        self._look_for_definitions(text)
+        strips = list[Strip]()
+        at, leaves, carry = self._at, self._leaves, self._carry
+        is_settled = True
+        kept, self._tail = self._tail, {}
+        while (section := next_section(text, at, leaves)) is not None:
+            source = text[section.start : section.body_end]
+            key = section.start, section.end, section.continues, carry, source
+            painted, carry = kept.get(key) or self._paint(section, source, carry)
+            if not section.is_settled:
+                self._tail[key] = painted, carry
+            if painted and (self._strips or strips) and section.continues is None:
+                painted = [_BLANK, *painted]
+            at, leaves = section.end, section.leaves
+            is_settled = is_settled and section.is_settled
+            if is_settled:
+                self._strips += painted
+                self._at, self._leaves, self._carry = at, leaves, carry
+            else:
+                strips += painted
+        self._source = text[: self._at]
+        return self._strips + strips
+
+    def _start_over(self) -> None:
+        self._source = ""
+        self._strips: list[Strip] = []
+        self._at = 0
+        self._leaves: Open = None
+        self._carry = Carry()
+        self._tail: dict[_Key, tuple[list[Strip], Carry]] = {}
+
+    def _look_for_definitions(self, text: str) -> None:
+        """What links refer to may stand below them: a new definition has all of it painted again."""
+        end = text.rfind("\n") + 1
+        found = definitions(text[:end], self._searched, self._known)
+        self._searched = end
+        if found:
+            self._known |= found
+            self._start_over()
+
+    def _paint(self, section: Section, source: str, carry: Carry) -> tuple[list[Strip], Carry]:
+        rows, carry = self._rows(section, source, carry)
+        return [strip(*row) if row else _BLANK for row in rows], carry
+
+    def _rows(self, section: Section, source: str, carry: Carry) -> tuple[list[Row], Carry]:
+        if section.fence is not None:
+            lines = source.removesuffix("\n").split("\n") if source or section.continues is None else []
+            lines = [_dedent(line, section.fence.indent) for line in lines]
+            return paint_code(lines, section.fence.info, self._width, self._look), Carry()
+        match section.continues:
+            case "literal":
+                return paint_literal(source, self._width, self._look), Carry()
+            case Rows(head):
+                blocks = Blocks(head + source, self._look, self._known, carry)
+                return blocks.paint(self._width, has_head=False), blocks.leaves
+            case _:
+                blocks = Blocks(source, self._look, self._known, carry)
+                return blocks.paint(self._width), blocks.leaves
+
+
+def _dedent(line: str, indent: int) -> str:
+    """A line of code without the indent of its fence."""
+    return line[min(indent, len(line) - len(line.lstrip(" "))) :].removesuffix("\r")
