@@ -113,6 +113,19 @@ def events_wheel(view: TranscriptView, y: int):
     return MouseScrollDown(view, 3, 3, 0, y, 0, False, False, False)
 
 
+async def test_a_storm_of_sizes_leaves_the_lines_of_the_last_one():
+    app = Scene(*[prompt(n, f"question {n} " + "and more words " * (n % 9)) for n in range(40)])
+    async with app.run_test(size=(60, 12)) as pilot:
+        for number, size in enumerate([(20, 3), (200, 60), (1, 1), (61, 15), (300, 100), (33, 2), (80, 24)]):
+            await pilot.resize_terminal(*size)
+            app.kept.append(prompt(100 + number, "more " * 20))
+            app.flush()
+        await pilot.resize_terminal(50, 10)
+        await until(lambda: len(app.view.render_line(0).text) == 49 and app.lines[-1].endswith("more"))
+        assert len(app.lines) == 10
+        assert all(len(line) <= 49 for line in app.lines)
+
+
 async def test_calls_open_by_key_and_click_and_running_ones_are_listed():
     now = [100.0]
     app = Scene(prompt(1), call(2), call(3), clock=lambda: now[0])

@@ -3,9 +3,13 @@
 from textual.app import App
 from textual.widgets import Input, Static
 
+from swink import Agent
+from swink.assistant.permissions import Permissions
 from swink.events import MessageEnd
 from swink.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from swink.testing import ScriptedModel
 from swink.transcript import Transcript
+from swink.tui import Conductor, SwinkApp
 from swink.tui.look import LOOKS
 from swink.tui.screens.whole import Whole
 from swink.tui.view import TranscriptView
@@ -26,6 +30,23 @@ def a_conversation() -> Transcript:
     return transcript
 
 
+async def test_in_the_app_its_keys_are_its_own():
+    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel(["hi"]))), Permissions())
+    app.conductor.transcript = a_conversation()
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press("ctrl+o")
+        whole = app.screen
+        assert isinstance(whole, Whole)
+        await pilot.pause()
+        view = whole.query_one(TranscriptView)
+        await pilot.press("pageup")
+        assert not view.is_following
+        assert app.view.is_following
+        await pilot.press("f5", "ctrl+o")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+
+
 async def test_everything_is_open_found_and_left():
     transcript = a_conversation()
     app = App[None]()
@@ -38,9 +59,14 @@ async def test_everything_is_open_found_and_left():
         def shown() -> str:
             return "\n".join(view.render_line(y).text.rstrip() for y in range(view.size.height))
 
+        async def search(key: str, text: str) -> None:
+            await pilot.press(key)
+            whole.query_one(Input).value = text
+            await pilot.press("enter")
+
         assert "  │ Needle 29\n  │ end" in shown()
         assert "┊ And wonder." in shown()
-        await pilot.press("slash", *"needle", "enter")
+        await search("slash", "needle")
         assert str(line.render()).startswith("30 of 30")
         assert "Needle 29" in shown()
         await pilot.press("n", "n", "n")
@@ -57,7 +83,7 @@ async def test_everything_is_open_found_and_left():
         )
         await pilot.press("N")
         assert "Needle 27" in shown()
-        await pilot.press("ctrl+f", *"nowhere", "enter")
+        await search("ctrl+f", "nowhere")
         assert str(line.render()).startswith("nothing found")
         await pilot.press("slash", "escape")
         assert not whole.query_one(Input).display

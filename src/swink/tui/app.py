@@ -41,6 +41,9 @@ from swink.tui.terminal import Attention, TerminalApp
 from swink.tui.terminal.farewell import farewell
 from swink.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
 
+_KEY_ACTIONS = {key.binding().action.partition("(")[0] for key in KEYS}
+_EVERYWHERE = {"interrupt", "leave", "suspend", "release_mouse", "command_palette"}
+"""Keys that work on every screen."""
 _TWICE = 2.0
 """Seconds within which a key counts as pressed twice."""
 
@@ -221,6 +224,10 @@ class SwinkApp(ConversationActions, TerminalApp):
     def action_obey(self, line: str) -> None:
         """A key that stands for a command."""
         self.obey(line)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the conversation and the editor are not those of another screen above them."""
+        return len(self.screen_stack) == 1 or action in _EVERYWHERE or action not in _KEY_ACTIONS
 
     def action_whole(self) -> None:
         """The whole conversation."""

@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+from textual.actions import SkipAction
+
+from swink.tui.editor import Editor
 from swink.tui.view.panels import TodoPanel
 from swink.tui.view.transcriptview import TranscriptView
 
@@ -13,6 +16,9 @@ class _Stage(Protocol):
     @property
     def todo(self) -> TodoPanel: ...
 
+    @property
+    def editor(self) -> Editor: ...
+
 
 class ConversationActions:
     """Actions of an app with a conversation (`view`) and a list of tasks (`todo`)."""
@@ -22,7 +28,9 @@ class ConversationActions:
         self.view.toggle_fold()
 
     def action_select_block(self: _Stage, step: int) -> None:
-        """Select the call before or after."""
+        """Select the call before or after; while there is text in the editor the keys select in that."""
+        if self.editor.has_focus and not self.editor.is_blank:
+            raise SkipAction
         self.view.select_block(step)
 
     def action_toggle_thoughts(self: _Stage) -> None:

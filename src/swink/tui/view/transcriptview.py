@@ -59,6 +59,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self._roll = Roll(
             Setting(80, look, thinking, is_whole=usual == "all"), Folds(clock, usual=usual), clock
         )
+        self._window = Size(0, 0)
+        """What is left of the view beside its scrollbar."""
         self._shown: list[Shown] = []
         self._hint = ""
         self._is_placing = False
@@ -124,7 +126,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def update_lines(self) -> None:
         """Put the lines of the window on the screen, as far as they changed."""
-        if not self.is_attached or not self.size.height:
+        if not self.is_attached or not self._window.height:
             return
         self._watch_time()
         was, hint = self._shown, self._hint
@@ -161,7 +163,7 @@ class TranscriptView(ScrollView, can_focus=True):
             place = self._hits[self._hit]
             strips = self._roll.painted(place).strips
             lines = (line for line, strip in enumerate(strips) if self._wanted in strip.text.casefold())
-            self._roll.reveal(place, next(lines, 0), margin=self.size.height // 3)
+            self._roll.reveal(place, next(lines, 0), margin=self._window.height // 3)
         self._shown = []
         self.update_lines()
 
@@ -169,8 +171,9 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Break lines at another width."""
-        self._roll.height = self.size.height
-        self._set(replace(self._roll.setting, width=max(20, self.size.width)))
+        self._window = self.scrollable_content_region.size
+        self._roll.height = self._window.height
+        self._set(replace(self._roll.setting, width=max(20, self._window.width)))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolled, unless it was this view itself that put its lines."""
@@ -190,7 +193,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def scroll_page(self, step: int) -> None:
         """Scroll by a page, of which two lines stay."""
-        self._roll.move_to(self._roll.top + step * max(1, self.size.height - 2))
+        self._roll.move_to(self._roll.top + step * max(1, self._window.height - 2))
         self.update_lines()
 
     def action_page_up(self) -> None:
@@ -227,7 +230,7 @@ class TranscriptView(ScrollView, can_focus=True):
         """Tell Textual how long everything is and where we are, without a layout of the screen."""
         self._is_placing = True
         try:
-            size = Size(self.size.width, self._roll.total)
+            size = Size(self._window.width, self._roll.total)
             if size != self.virtual_size:
                 self.virtual_size = size
                 self._scroll_update(size)
@@ -239,14 +242,14 @@ class TranscriptView(ScrollView, can_focus=True):
             self._is_placing = False
 
     def _refresh_changed(self, was: list[Shown], hint: str) -> None:
-        lines = self.size.height
+        lines = self._window.height
         start: int | None = None
         for y in range(lines + 1):
             is_same = y == lines or _same(was, self._shown, y)
             if y == lines - 1 and hint != self._hint:
                 is_same = False
             if is_same and start is not None:
-                self.refresh(Region(0, start, self.size.width, y - start))
+                self.refresh(Region(0, start, self._window.width, y - start))
                 start = None
             elif not is_same and start is None:
                 start = y
@@ -255,7 +258,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        width = self.size.width
+        width = self._window.width
         if y >= len(self._shown):
             return Strip.blank(width, self.rich_style)
         strip, place, line = self._shown[y]
@@ -265,7 +268,7 @@ class TranscriptView(ScrollView, can_focus=True):
         selection = self.text_selection
         if selection is not None:
             strip = self._with_selection(strip, selection, place * _LINES + line)
-        if self._hint and y == self.size.height - 1:
+        if self._hint and y == self._window.height - 1:
             strip = self._with_hint(strip, width)
         return strip.apply_offsets(0, place * _LINES + line)
 
@@ -300,7 +303,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Open or fold what was clicked."""
-        if self._hint and event.y == self.size.height - 1:
+        if self._hint and event.y == self._window.height - 1:
             self.action_scroll_end()
             return
         if not 0 <= event.y < len(self._shown):
