@@ -34,7 +34,7 @@ from swink import (
     UserMessage,
     tool,
 )
-from swink.errors import AgentError, MisuseError
+from swink.errors import Aborted, AgentError, MisuseError
 from swink.events import AgentEnd, ContextCompacted, MessageEnd, MessageUpdate, TurnEnd
 from swink.stream import TextDelta
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
@@ -418,6 +418,50 @@ async def test_queued_messages_are_accepted_from_any_thread_and_cleared_on_deman
     agent.follow_up("y")
     agent.clear_queues()
     assert not agent.has_pending
+
+
+async def test_a_queued_message_is_taken_back_by_identity_and_once():
+    agent, seen = agent_on("one", "two", "three"), EventCollector()
+    agent.subscribe(seen)
+    agent.follow_up("same")
+    agent.follow_up(UserMessage(agent.follow_ups[0].content, agent.follow_ups[0].timestamp))
+    first, second = agent.follow_ups
+    assert first == second
+    assert agent.unqueue(second)
+    assert not agent.unqueue(second)
+    assert agent.follow_ups == (first,)
+    assert agent.follow_ups[0] is first
+    agent.steer("aside")
+    (aside,) = agent.steering
+    await agent.run("go")
+    assert not agent.unqueue(first)
+    entered = [event.message for event in seen.of(MessageEnd) if event.message.role == "user"]
+    assert [message is entered[place] for place, message in ((1, aside), (2, first))] == [True, True]
+    assert (agent.steering, agent.follow_ups) == ((), ())
+
+
+async def test_abort_ends_a_compaction_and_nothing_has_changed():
+    began = asyncio.Event()
+
+    async def slow(messages: Any, overflow: bool) -> Any:
+        began.set()
+        await asyncio.Event().wait()
+
+    agent = agent_on("one", transform_context=slow, messages=[UserMessage("a")])
+    work = asyncio.create_task(agent.compact())
+    await began.wait()
+    threading.Thread(target=agent.abort).start()
+    with pytest.raises(Aborted):
+        await work
+    assert [message.text for message in agent.messages] == ["a"]
+    work = asyncio.create_task(agent.compact())
+    began.clear()
+    await began.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    agent.abort()
+    assert not agent.is_running
 
 
 async def test_only_what_a_user_may_say_can_be_queued():

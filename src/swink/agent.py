@@ -1,7 +1,9 @@
 """Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Unpack, overload
@@ -41,6 +43,7 @@ from swink.engine.run import End, Run
 from swink.engine.saver import Saver
 from swink.engine.waiting import Turnstile, is_async, is_loop_running
 from swink.errors import (
+    Aborted,
     AlreadyRunning,
     BrokenHistory,
     ContextWindowOverflow,
@@ -104,6 +107,14 @@ class MessageQueue(list[Message]):
         """Whether anything waits."""
         return len(self) > 0
 
+    def drop(self, message: Message) -> bool:
+        """Take out a message; False if it is not there."""
+        for place, waiting in enumerate(self):
+            if waiting is message:
+                del self[place]
+                return True
+        return False
+
     def __call__(self) -> Sequence[Message]:
         if not self:
             return ()
@@ -153,6 +164,7 @@ class Agent:
     __slots__ = (
         "__weakref__",
         "_active",
+        "_compacting",
         "_config",
         "_context",
         "_follow_up",
@@ -238,6 +250,7 @@ class Agent:
         self.error: str | None = None
         self._subscribers = Subscribers()
         self._active: Run | None = None
+        self._compacting: asyncio.Future[Any] | None = None
         self._turnstile = Turnstile()
         self._overflow = False
         made_with = self._history.snapshot() if len(self._history) else ()
@@ -329,13 +342,25 @@ class Agent:
         """What waits for when the agent would stop."""
         return tuple(self._follow_up)
 
+    def unqueue(self, message: Message) -> bool:
+        """Take back a message that waits, the very object in `steering` or `follow_ups`; in the event loop.
+
+        False if it waits no more: its `MessageEnd` has come, or is about to.
+        """
+        taken = self._steering.drop(message) or self._follow_up.drop(message)
+        if taken:
+            self._save_soon()
+        return taken
+
     def clear_steering(self) -> None:
         """Forget queued steering."""
         self._steering.clear()
+        self._save_soon()
 
     def clear_follow_up(self) -> None:
         """Forget queued follow-ups."""
         self._follow_up.clear()
+        self._save_soon()
 
     def clear_queues(self) -> None:
         """Forget both queues."""
@@ -373,10 +398,13 @@ class Agent:
         return pending_of(self._open if (run := self._active) is None else run.ledger.open)
 
     def abort(self) -> None:
-        """End the current run, keeping what arrived; does nothing when idle."""
-        run = self._active
+        """End the current run, keeping what arrived, or `compact()`; does nothing when idle."""
+        run, compacting = self._active, self._compacting
         if run is not None and not self._freed():
             run.life.abort()
+        if compacting is not None:
+            with suppress(RuntimeError):  # the event loop is closed
+                compacting.get_loop().call_soon_threadsafe(compacting.cancel)
 
     def pause(self) -> Awaitable[dict[str, Any]]:
         """Stop after the current turn; await the answer for the checkpoint. `run()` goes on from there."""
@@ -451,11 +479,23 @@ class Agent:
         return made
 
     async def compact(self) -> CompactionReport:
-        """Run the context transformers now and keep only what they keep; a session is told at once."""
+        """Run the context transformers now and keep only what they keep; a session is told at once.
+
+        The report says what a summary used and cost. After `abort()` it raises `Aborted`; nothing has changed.
+        """
         self._idle_only("compact")
         history = self._history
         before = history.snapshot()
-        after, report = await compacted(self._config, self.tools, before)
+        work = self._compacting = asyncio.ensure_future(compacted(self._config, self.tools, before))
+        try:
+            after, report = await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise Aborted("the compaction was aborted; nothing has changed") from None
+        finally:
+            self._compacting = None
         self._idle_only("compact")
         if self._history is not history or len(history) != len(before):
             raise MisuseError("the history changed while it was being compacted; call compact() again")

@@ -145,14 +145,7 @@ class Conductor:
         """Take what was queued last out of the queue."""
         if not (queued := self.queued):
             return None
-        steering, follow_ups = self.agent.steering, self.agent.follow_ups
-        self.agent.clear_queues()
-        for message in steering:
-            if message is not queued[-1]:
-                self.agent.steer(message)
-        for message in follow_ups:
-            if message is not queued[-1]:
-                self.agent.follow_up(message)
+        self.agent.unqueue(queued[-1])
         self.changed()
         return queued[-1]
 
