@@ -481,7 +481,7 @@ class Agent:
     async def compact(self) -> CompactionReport:
         """Run the context transformers now and keep only what they keep; a session is told at once.
 
-        The report says what a summary used and cost. After `abort()` it raises `Aborted`; nothing has changed.
+        The report says what a summary cost. After `abort()` it raises `Aborted`, and nothing has changed.
         """
         self._idle_only("compact")
         history = self._history
