@@ -80,6 +80,12 @@ class Listing(ModalScreen[T]):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.look = look
+        self.list = OptionList(markup=False)
+        """The rows."""
+        # Held here: what is read off the event loop may arrive when the screen is gone already.
+        self._text = Static(markup=False, id="preview")
+        self._pane = VerticalScroll(self._text, can_focus=False)
+        self._hints = Static(markup=False, id="hints")
         self._shown: str | None = None
 
     # ── what a subclass says ──
@@ -105,15 +111,15 @@ class Listing(ModalScreen[T]):
             if self.can_search:
                 yield Input(placeholder="/ search", id="search")
             with Container(classes="panes"):
-                yield OptionList(markup=False)
-                with VerticalScroll(can_focus=False):
-                    yield Static(markup=False, id="preview")
+                yield self.list
+                yield self._pane
             yield Input(id="line", select_on_focus=False)
-            yield Static(self.hints, markup=False, id="hints")
+            yield self._hints
 
     def on_mount(self) -> None:
         """List what there is."""
         self._fit(self.size.width, self.size.height)
+        self.hint()
         self.list.focus()
         self.refresh_rows()
 
@@ -126,11 +132,6 @@ class Listing(ModalScreen[T]):
         self.set_class(width < _WIDE or height < 24, "-small")
 
     @property
-    def list(self) -> OptionList:
-        """The rows."""
-        return self.query_one(OptionList)
-
-    @property
     def marked(self) -> str | None:
         """The id of the row that is marked."""
         at = self.list.highlighted
@@ -138,7 +139,7 @@ class Listing(ModalScreen[T]):
 
     def hint(self, text: str | None = None) -> None:
         """Say something below the list; nothing: what the keys do."""
-        self.query_one("#hints", Static).update(text or self.hints)
+        self._hints.update(text or self.hints)
 
     def refresh_rows(self, typed: str = "", mark: str | None = None) -> None:
         """List what there is now."""
@@ -153,9 +154,7 @@ class Listing(ModalScreen[T]):
         self._shown = None
         self.list.highlighted = ids.index(mark) if mark in ids else self.first(ids)
         if not ids:
-            self.query_one("#preview", Static).update(
-                Text("nothing fits" if typed else "nothing here", "italic")
-            )
+            self._text.update(Text("nothing fits" if typed else "nothing here", "italic"))
 
     def first(self, ids: Sequence[str]) -> int | None:
         """Which row is marked first."""
@@ -168,9 +167,8 @@ class Listing(ModalScreen[T]):
             self.run_worker(self._preview(event.option_id), group="preview", exclusive=True)
 
     async def _preview(self, id: str) -> None:
-        text = await self.preview(id)
-        self.query_one("#preview", Static).update(text)
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._text.update(await self.preview(id))
+        self._pane.scroll_home(animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter, or a click."""
@@ -199,7 +197,7 @@ class Listing(ModalScreen[T]):
 
     def action_page(self, step: int) -> None:
         """Scroll the preview."""
-        pane = self.query_one(VerticalScroll)
+        pane = self._pane
         pane.scroll_page_down(animate=False) if step > 0 else pane.scroll_page_up(animate=False)
 
     def action_back(self) -> None:
