@@ -43,6 +43,10 @@ def copied(source: Source, start: Point | None, end: Point | None) -> str:
     for place in range(first, last + 1):
         if source.is_hidden_at(place):
             continue
+        block = source.blocks[place]
+        if isinstance(block, ReplyBlock) and first < place < last:  # all of it: no need to paint it
+            pieces.append(block.text)
+            continue
         painted = source.painted(place)
         begins = (0, 0) if start is None or place > first else start[1:]
         ends = (len(painted.strips), 0) if end is None or place < end[0] else end[1:]

@@ -11,8 +11,8 @@ from swink.transcript import (
     Retrying,
     Spent,
 )
+from swink.tui.markdown import paint_markdown
 from swink.tui.view.calls import Moment, seconds_of
-from swink.tui.view.interim import paint_markdown
 from swink.tui.view.painted import MARGIN, Canvas
 from swink.tui.visible import visible
 

@@ -28,9 +28,9 @@ from swink.transcript import (
 )
 from swink.tui.editor.attaching import attached_name
 from swink.tui.look import Look
+from swink.tui.markdown import StreamedMarkdown, paint_markdown
 from swink.tui.view.calls import Moment, image_label, paint_call
 from swink.tui.view.folds import Fold
-from swink.tui.view.interim import StreamedMarkdown, paint_markdown
 from swink.tui.view.notices import paint_notice
 from swink.tui.view.painted import MARGIN, Canvas, Painted, Words
 from swink.tui.visible import printed, visible
