@@ -199,6 +199,23 @@ def test_what_is_settled_keeps_its_strips():
     assert [strip.text for strip in streamed.paint("other", 40)] == ["other"]
 
 
+def test_a_table_that_arrives_is_shown_by_whole_rows():
+    source = "Text\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\nend"
+    streamed = StreamedMarkdown(DARK)
+    seen: list[list[str]] = []
+    for end in range(len(source) + 1):
+        shown = [strip.text.rstrip() for strip in streamed.paint(source[:end], 50, is_complete=False)]
+        if shown not in seen[-1:]:
+            seen.append(shown)
+    head = ["Text", "", "a │ b", "──┼──"]
+    rows = [*head, "1 │ 2", "3 │ 4"]
+    assert seen[4:] == [
+        ["Text"], head[:3], rows[:5], rows, [*rows, "", "e"], [*rows, "", "en"], [*rows, "", "end"]
+    ]  # fmt: skip
+    assert streamed.paint("| a", 50, is_complete=False) == []
+    assert [strip.text for strip in streamed.paint("| a", 50)] == ["| a"]
+
+
 def test_every_character_of_a_reply_may_be_the_last_so_far():
     source = (
         "# Title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n   more\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"

@@ -20,21 +20,24 @@ def lines(strips: list[Strip]) -> list[str]:
 
 
 def test_one_column_has_numbers_marks_and_folds_what_did_not_change():
-    assert lines(paint_diff(diff("a/b.txt", OLD, NEW), 60, DARK)) == [
+    shown = lines(paint_diff(diff("a/b.txt", OLD, NEW), 60, DARK))
+    assert shown == [
         "a/b.txt  +2 −2",
-        " ⋯ 1 unchanged line",
-        *[f" {n}   line {n}" for n in (2, 3, 4)],
-        " 5 - line 5",
-        " 5 + line five",
-        *[f" {n}   line {n}" for n in (6, 7, 8)],
-        " ⋯ 18 unchanged lines",
-        *[f"{n}   line {n}" for n in (27, 28, 29)],
-        "30 - line 30",
-        *[f"{n - 1}   line {n}" for n in (31, 32, 33)],
-        " ⋯ 4 unchanged lines",
-        *[f"{n - 1}   line {n}" for n in (38, 39, 40)],
-        "40 + end",
+        "⋯ 1 unchanged line",
+        *[f" {n}  {n}   line {n}" for n in (2, 3, 4)],
+        " 5    - line 5",
+        "    5 + line five",
+        *[f" {n}  {n}   line {n}" for n in (6, 7, 8)],
+        "⋯ 18 unchanged lines",
+        *[f"{n} {n}   line {n}" for n in (27, 28, 29)],
+        "30    - line 30",
+        *[f"{n} {n - 1}   line {n}" for n in (31, 32, 33)],
+        "⋯ 4 unchanged lines",
+        *[f"{n} {n - 1}   line {n}" for n in (38, 39, 40)],
+        "   40 + end",
     ]
+    narrow = lines(paint_diff(diff("a/b.txt", OLD, NEW), 59, DARK))
+    assert narrow[5:7] == [" 5 - line 5", " 5 + line five"]
 
 
 def test_side_by_side_from_160_columns_on():

@@ -1,11 +1,11 @@
 """Diffs on the screen: one column, or side by side where there is room.
 
 src/app.py  +2 −1
-   1   def main() -> None:
-   2 -     print("hello")
-   2 +     print("hello, world")
-   3 +     return None
-     ⋯ 40 unchanged lines
+1 1   def main() -> None:
+2   -     print("hello")
+  2 +     print("hello, world")
+  3 +     return None
+⋯ 40 unchanged lines
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,8 @@ WIDE = 160
 """Columns from which a diff is shown side by side."""
 _MOST_COLOURED = 400
 """Lines of a diff up to which programs are shown in colour: more would hold up the screen."""
+_ROOMY = 60
+"""Columns from which lines are numbered as they were and as they are."""
 _NARROWEST = 20
 _MARKS = {"same": " ", "removed": "-", "added": "+"}
 
@@ -47,7 +49,7 @@ def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None 
         start, end = _place(hunk)
         if start > at:
             lines = "1 unchanged line" if start - at == 1 else f"{start - at:,} unchanged lines"
-            strips.append(strip((f"{'⋯':>{digits}} {lines}", look.dim)))
+            strips.append(strip((f"⋯ {lines}", look.dim)))
         path = "" if is_long else diff.path
         strips += _paint(hunk, width, look, path, digits, side_by_side=side_by_side)
         at = end
@@ -98,18 +100,26 @@ def _paint(hunk: Hunk, width: int, look: Look, path: str, digits: int, *, side_b
     pieces = _pieces(hunk, pairs, path, look)
     strips: list[Strip] = []
     if not side_by_side:
+        has_both = width >= _ROOMY and any(line.kind == "same" for line in hunk.lines)
         for line in hunk.lines:
-            rows = _rows(line, pieces[line.old, line.new], width, look, line.new or line.old, digits)
+            numbers = _numbers(line, digits, has_both=has_both)
+            rows = _rows(line, pieces[line.old, line.new], width, look, numbers)
             strips += [pad(row, width, ground) for row, ground in rows]
         return strips
-    half = (width - 1) // 2
+    half = (width - 3) // 2
     for old, new in pairs:
-        left = _rows(old, pieces[old.old, old.new], half, look, old.old, digits) if old else []
-        right = _rows(new, pieces[new.old, new.new], half, look, new.new, digits) if new else []
+        left = _rows(old, pieces[old.old, old.new], half, look, f"{old.old:>{digits}}") if old else []
+        right = _rows(new, pieces[new.old, new.new], half, look, f"{new.new:>{digits}}") if new else []
         for number in range(max(len(left), len(right))):
             sides = [_fill(side, number, half) for side in (left, right)]
-            strips.append(Strip([*sides[0], Segment("│", look.border), *sides[1]], 2 * half + 1))
+            strips.append(Strip([*sides[0], Segment(" │ ", look.border), *sides[1]], 2 * half + 3))
     return strips
+
+
+def _numbers(line: Line, digits: int, *, has_both: bool) -> str:
+    if not has_both:
+        return f"{line.new or line.old:>{digits}}"
+    return f"{line.old or '':>{digits}} {line.new or '':>{digits}}"
 
 
 def _fill(side: Sequence[tuple[list[Piece], Style]], number: int, width: int) -> Strip:
@@ -158,11 +168,11 @@ def _emphasise(pieces: Sequence[Piece], spans: Sequence[Span], style: Style) -> 
 
 
 def _rows(
-    line: Line, pieces: Sequence[Piece], width: int, look: Look, number: int | None, digits: int
+    line: Line, pieces: Sequence[Piece], width: int, look: Look, numbers: str
 ) -> list[tuple[list[Piece], Style]]:
-    """A line behind its number and mark, wrapped; and the ground that it stands on."""
+    """A line behind its numbers and mark, wrapped; and the ground that it stands on."""
     style = {"same": look.dim, "added": look.added, "removed": look.removed}[line.kind]
-    gutter = f"{number:>{digits}} {_MARKS[line.kind]} "
+    gutter = f"{numbers} {_MARKS[line.kind]} "
     ground = Style(bgcolor=style.bgcolor)
     return [
         ([(" " * len(gutter) if count else gutter, style), *row], ground)

@@ -33,8 +33,10 @@ class StreamedMarkdown:
         self._searched = 0
         self._start_over()
 
-    def paint(self, text: str, width: int) -> list[Strip]:
-        """All of the text so far."""
+    def paint(self, text: str, width: int, *, is_complete: bool = True) -> list[Strip]:
+        """All of the text so far; of a table that still arrives only whole rows."""
+        if not is_complete:
+            text = text[: _end_of_rows(text)]
         width = max(width, _NARROWEST)
         if width != self._width or not text.startswith(self._source):
             self._start_over()
@@ -97,6 +99,17 @@ class StreamedMarkdown:
             case _:
                 blocks = Blocks(source, self._look, self._known, carry)
                 return blocks.paint(self._width), blocks.leaves
+
+
+def _end_of_rows(text: str) -> int:
+    """Where a text that goes on ends if a row of a table that is not whole, or a head alone, is held back."""
+    end = text.rfind("\n") + 1
+    if text[end:] and text[end] != "|":
+        return len(text)
+    head = text.rfind("\n", 0, max(0, end - 1)) + 1
+    before = text.rfind("\n", 0, max(0, head - 1)) + 1
+    is_head = text[head : head + 1] == "|" and (head == 0 or text[before] != "|")
+    return head if is_head and head < end else end
 
 
 def _dedent(line: str, indent: int) -> str:

@@ -58,9 +58,9 @@ def paint_inline(content: str, look: Look, base: Style, known: Definitions) -> l
     if content.count("[") > _MOST_BRACKETS:
         return [[(visible(line), base)] for line in content.split("\n")]
     if _PLAIN.fullmatch(content):
-        return [_addresses(visible(content), base)]
+        return [_addresses(visible(content), look, base)]
     if content.startswith("[") and all(map(_DEFINITION.fullmatch, f"{content}\n".splitlines(keepends=True))):
-        return [_addresses(visible(line), look.dim) for line in content.split("\n")]
+        return [_addresses(visible(line), look, look.dim) for line in content.split("\n")]
     tokens: list[Token] = []
     PARSER.inline.parse(content, PARSER, {"references": known}, tokens)
     return _paint(tokens, look, base)
@@ -76,7 +76,7 @@ def _paint(tokens: list[Token], look: Look, base: Style) -> list[list[Piece]]:
         match token.type:
             case "text" | "text_special":
                 text = visible(token.content).replace("\n", " ")
-                lines[-1] += [(text, styles[-1])] if link else _addresses(text, styles[-1])
+                lines[-1] += [(text, styles[-1])] if link else _addresses(text, look, styles[-1])
             case "softbreak" if cell_len(text_of(lines[-1][joined:])) >= _WRAPPED:
                 joined = len(lines[-1])
                 lines[-1].append((" ", styles[-1]))
@@ -115,14 +115,14 @@ def _address_of(href: str, label: str, look: Look) -> Iterator[Piece]:
         yield f" ({shown})", look.dim
 
 
-def _addresses(text: str, style: Style) -> list[Piece]:
+def _addresses(text: str, look: Look, style: Style) -> list[Piece]:
     """Text whose bare addresses can be followed."""
     if "://" not in text:
         return [(text, style)]
     pieces: list[Piece] = []
     at = 0
     for found in _ADDRESS.finditer(text):
-        pieces += [(text[at : found.start()], style), (found[0], style + _link_to(found[0]))]
+        pieces += [(text[at : found.start()], style), (found[0], style + look.link + _link_to(found[0]))]
         at = found.end()
     return [*pieces, (text[at:], style)]
 
