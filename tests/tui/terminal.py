@@ -160,6 +160,11 @@ class Terminal:
                     found.append(int(entry.name))
         return found
 
+    def cpu_seconds(self) -> float:
+        """The time that the command has computed."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     # What is done
 
     def type(self, text: str) -> None:

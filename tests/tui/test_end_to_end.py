@@ -1,0 +1,220 @@
+"""The whole program in a terminal, from the first key to the last, against a scripted provider."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import STALL, Call, Place, Provider
+from terminal import Terminal, Tmux, only_more
+
+
+@pytest.fixture
+def project(place: Place) -> Place:
+    """A git repository with a file."""
+    subprocess.run(["git", "init", "-q", "."], cwd=place.here, check=True)
+    place.write("notes.txt", "one\ntwo\nthree\n")
+    return place
+
+
+def begin(place: Place, provider: Provider, *arguments: str, size: tuple[int, int] = (100, 30)) -> Terminal:
+    terminal = Terminal(place, "--model", "openai:m", *arguments, env=provider.env, size=size)
+    terminal.wait_for("idle", "Execute")
+    return terminal
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_end() == 0
+    terminal.assert_is_as_before()
+
+
+def said(provider: Provider, number: int = -1) -> str:
+    """What the model was sent, as text."""
+    return str(provider.requests[number]["messages"])
+
+
+def test_a_write_is_shown_as_a_diff_approved_and_done(project: Place, provider: Provider):
+    change = Call("edit_file", path="notes.txt", edits=[{"old": "two", "new": "2"}])
+    provider.replies = [[Call("read_file", path="notes.txt")], [change], ["I changed a line."]]
+    with begin(project, provider) as terminal:
+        terminal.type("change the second line\r")
+        terminal.wait_for("edit_file", "notes.txt", "- two", "+ 2")
+        terminal.pause(0.4)  # a key within 0.3 s of the question is no answer
+        terminal.press("y")
+        terminal.wait_for("I changed a line.", "idle", "✓")
+        assert (project.here / "notes.txt").read_text() == "one\n2\nthree\n"
+        leave(terminal)
+        terminal.wait_for("I changed a line.", "swink --resume ")
+
+
+@only_more
+def test_a_plan_is_made_without_writing_and_then_executed(project: Place, provider: Provider):
+    provider.replies = [
+        ["The plan: write it."],
+        [Call("write_file", path="new.txt", content="new\n")],
+        ["Done."],
+    ]
+    with begin(project, provider) as terminal:
+        terminal.press("shift+tab")
+        terminal.wait_for("Plan")
+        terminal.type("plan it\r")
+        terminal.wait_for("The plan: write it.", "idle")
+        offered = {tool["function"]["name"] for tool in provider.requests[-1]["tools"]}
+        assert "read_file" in offered
+        assert not offered & {"write_file", "edit_file", "bash"}
+        terminal.press("shift+tab")
+        terminal.wait_for("Execute", "Send the plan for execution?")
+        terminal.press("enter")
+        terminal.wait_for("Run write_file?", "new.txt")
+        terminal.pause(0.4)
+        terminal.press("y")
+        terminal.wait_for("Done.", "idle")
+        assert (project.here / "new.txt").read_text() == "new\n"
+        leave(terminal)
+
+
+@only_more
+def test_what_is_typed_while_it_works_steers(project: Place, provider: Provider):
+    provider.replies = [[Call("bash", command="sleep 2")], ["Steered."]]
+    with begin(project, provider, "--approve", "off") as terminal:
+        terminal.type("go\r")
+        terminal.wait_for("bash", "running")
+        terminal.type("rather blue\r")
+        terminal.wait_for("queued")
+        terminal.wait_for("Steered.", "idle")
+        assert "rather blue" in said(provider)
+        leave(terminal)
+
+
+@only_more
+def test_escape_aborts_and_keeps_what_arrived(project: Place, provider: Provider):
+    provider.replies = [["Once upon ", STALL], ["Again."]]
+    with begin(project, provider) as terminal:
+        terminal.type("tell\r")
+        terminal.wait_for("Once upon", "running")
+        terminal.press("escape")
+        terminal.wait_for("aborted", "Once upon")
+        terminal.type("go on\r")
+        terminal.wait_for("Again.", "idle")
+        assert "Once upon" in said(provider)
+        leave(terminal)
+
+
+@only_more
+def test_a_conversation_goes_on_after_kill_9(project: Place, provider: Provider):
+    provider.replies = [["The word is plum."], ["Plum."]]
+    with begin(project, provider) as terminal:
+        terminal.type("choose a word\r")
+        terminal.wait_for("The word is plum.", "idle")
+        terminal.type("half a prom")
+        terminal.wait_for("half a prom")
+        terminal.pause(2)
+        terminal.process.kill()
+        terminal.wait_for("swink --resume ")
+    with Tmux(project, "--model", "openai:m", "--continue", env=provider.env) as window:
+        window.wait_for("The word is plum.", "idle", "half a prom")
+        window.press("Enter")
+        window.wait_for("Plum.", "idle")
+        assert "plum" in said(provider)
+        assert "half a prom" in said(provider)
+        window.press("C-q")
+        window.wait_for("ended with 0")
+
+
+@only_more
+def test_sizes_that_change_all_the_time_break_nothing(project: Place, provider: Provider):
+    provider.replies = [["A paragraph with some words in it.\n\n" * 200, STALL], ["Fine."]]
+    sizes = random.Random(1)
+    with begin(project, provider) as terminal:
+        terminal.type("hi\r")
+        terminal.wait_for("A paragraph")
+        for _ in range(100):
+            terminal.resize(sizes.randint(1, 200), sizes.randint(1, 60))
+        for size in ((20, 5), (60, 15), (300, 100), (80, 24)):
+            terminal.resize(*size)
+            terminal.pause(0.3)
+        terminal.press("escape")
+        terminal.wait_for("aborted", "A paragraph with some words in it.")
+        leave(terminal)
+
+
+@only_more
+def test_rewinding_restores_the_conversation_and_the_files(project: Place, provider: Provider):
+    provider.replies = [["Hi."], [Call("write_file", path="notes.txt", content="new\n")], ["Written."]]
+    with begin(project, provider, "--approve", "off") as terminal:
+        terminal.type("first\r")
+        terminal.wait_for("Hi.", "idle")
+        terminal.type("second\r")
+        terminal.wait_for("Written.", "idle")
+        terminal.press("escape")
+        terminal.pause(0.3)  # or the terminal would have sent Alt+Escape
+        terminal.press("escape")
+        terminal.wait_for("first", "second", "+one")
+        terminal.press("enter")
+        terminal.wait_for("the conversation alone")
+        terminal.press("enter")
+        terminal.wait_until_gone("Written.")
+        terminal.wait_for("Hi.", "second", "idle")
+        assert (project.here / "notes.txt").read_text() == "one\ntwo\nthree\n"
+        leave(terminal)
+
+
+@only_more
+def test_the_local_model_answers_at_the_first_start(place: Place, weights: Path):
+    with Terminal(place, "--model", "local:smollm2-135m", size=(100, 30)) as terminal:
+        terminal.wait_for("idle", "local:smollm2-135m")
+        terminal.type("Say hello.\r")
+        terminal.wait_for("running")
+        terminal.wait_for("idle", "tokens in")
+        leave(terminal)
+
+
+@only_more
+@pytest.mark.parametrize("term", ["xterm", "vt100", "screen", "tmux-256color", "linux", "xterm-kitty"])
+def test_terminals_of_every_kind_show_it(project: Place, provider: Provider, term: str):
+    env = {**provider.env, "TERM": term, "COLORTERM": "", "NO_COLOR": "1" if term == "vt100" else ""}
+    with Terminal(project, "--model", "openai:m", env=env, size=(60, 15)) as terminal:
+        terminal.wait_for("idle")
+        terminal.type("hi\r")
+        terminal.wait_for("Hello there.", "idle")
+        leave(terminal)
+
+
+def test_a_dumb_terminal_gets_the_plain_chat_with_a_notice(place: Place, provider: Provider):
+    env = {**provider.env, "TERM": "dumb"}
+    with Terminal(place, "--model", "openai:m", env=env) as terminal:
+        terminal.wait_for("plain chat", "TERM=dumb")
+        terminal.type("hi\r")
+        terminal.wait_for("Hello there.")
+        assert "\x1b[?1049h" not in terminal.text
+        terminal.type("/quit\r")
+        assert terminal.wait_for_end() == 0
+
+
+@only_more
+@pytest.mark.parametrize("size", [(60, 15), (20, 5), (1, 1), (300, 100)])
+def test_every_size_can_be_started_with(project: Place, provider: Provider, size: tuple[int, int]):
+    provider.replies = [[Call("write_file", path="a.txt", content="a\n")], ["Fine."]]
+    with Terminal(project, "--model", "openai:m", env=provider.env, size=size) as terminal:
+        terminal.wait_until(lambda: "no cursor" in terminal.modes)
+        terminal.pause(1)
+        terminal.type("hi\r")
+        terminal.wait_until(lambda: len(provider.requests) == 1, "the request")
+        terminal.pause(1)
+        terminal.resize(100, 30)
+        terminal.wait_for("Run write_file?")
+        leave(terminal)
+
+
+@only_more
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_an_idle_program_takes_no_time(project: Place, provider: Provider, size: tuple[int, int]):
+    with begin(project, provider, size=size) as terminal:
+        terminal.type("hi\r")
+        terminal.wait_for("Hello there.", "idle")
+        terminal.pause(2)
+        before = terminal.cpu_seconds()
+        terminal.pause(10)
+        assert terminal.cpu_seconds() - before < 0.5, "of ten seconds"
+        leave(terminal)
