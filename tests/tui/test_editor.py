@@ -322,7 +322,7 @@ async def test_a_draft_comes_back_after_a_crash_and_the_queue_is_shown(tmp_path:
             "".join(part.text for part in line) for line in it.app.screen._compositor.render_strips()
         )
         assert "queued  one" in shown
-        assert "queued, after  two … +1 lines" in shown
+        assert "queued, after  two … +1 line" in shown
     [left] = (state / "drafts").glob("*.json")
     assert left.read_text() == '{"text":"half a thought"}'
     async with scene(tmp_path, state) as it:

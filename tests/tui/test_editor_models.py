@@ -184,8 +184,8 @@ async def test_history_is_walked_in_its_directory_and_searched_everywhere(tmp_pa
         history.add(said(text))
     history.all.insert(0, Said(said("deploy to staging"), 1.0, "/elsewhere"))
     assert [typed.text for typed in history.here()] == ["again", "run the tests"]
-    assert [typed.text for typed in history.search("stag DEP")] == ["deploy to staging"]
-    assert [typed.text for typed in history.search("rtts")] == ["run the tests"]
+    assert [said.typed.text for said in history.search("stag DEP")] == ["deploy to staging"]
+    assert [said.typed.text for said in history.search("rtts")] == ["run the tests"]
     assert len(history.search("")) == 3
 
 

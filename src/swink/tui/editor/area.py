@@ -138,6 +138,8 @@ class FoldedArea(TextArea):
                 edit, from_location=self._end_of(edit.top, 0), to_location=self._end_of(edit.bottom, 1)
             )
         result = super().edit(edit)
+        if self.is_mounted:
+            self.scroll_cursor_visible()  # Textual scrolls before it knows of a new line
         if self._is_cutting and result.replaced_text:
             self._cut = result.replaced_text
         return result

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, cast
 from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -29,7 +30,7 @@ from swink.tui.editor.clipboard import save_clipboard_image
 from swink.tui.editor.completer import Commands, Completer
 from swink.tui.editor.completion import CommandWord, Completion, Offer, is_command
 from swink.tui.editor.drafts import Drafts
-from swink.tui.editor.history import History, Walk
+from swink.tui.editor.history import History, Said, Walk
 from swink.tui.editor.keys import SPELLINGS, teach_keys
 from swink.tui.editor.mentions import Index
 from swink.tui.editor.typed import Typed, join, make_harmless, paste_name
@@ -85,12 +86,12 @@ class Editor(FoldedArea):
 
     DEFAULT_CSS = """
     Editor {
-        height: auto; max-height: 33vh; min-height: 3; padding: 0 1;
+        height: auto; min-height: 3; padding: 0 1;
         border: round $border-blurred; background: $background;
         border-title-color: $text-muted; border-subtitle-color: $text-muted;
-        scrollbar-size-vertical: 1;
+        overflow-x: hidden; scrollbar-size-vertical: 1;
         &:focus { border: round $primary; }
-        &.-command, &.-command:focus { border: round $secondary; }
+        &.-plan, &.-plan:focus { border: round $secondary; border-title-color: $secondary; }
         &.-shell, &.-shell:focus { border: round $warning; border-title-color: $warning; }
     }
     """
@@ -131,8 +132,17 @@ class Editor(FoldedArea):
         self._walk: Walk | None = None
         self._recalled: str | None = None
         self._before_search: Typed | None = None
-        self._found: list[Typed] = []
+        self._found: list[Said] = []
+        self._mode = ""
         self._draft_waits = False
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A row for each line, up to a third of the screen with the border."""
+        return max(1, min(self.wrapped_document.height, viewport.height // 3 - 2))
+
+    def on_resize(self) -> None:
+        """It has grown, or the screen is another: the cursor stays in sight."""
+        self.scroll_cursor_visible()
 
     def on_mount(self) -> None:
         """Remember what was said, and what was not."""
@@ -148,6 +158,13 @@ class Editor(FoldedArea):
     def put_back(self, *texts: str) -> None:
         """Put prompts that were sent before what is written, with their pastes and images."""
         self.put_before(join([self._sent.get(text.strip(), Typed(text)) for text in texts]))
+
+    def show_mode(self, name: str) -> None:
+        """Say in the border that the agent is in a mode of its own; without a name it is not."""
+        if name != self._mode:
+            self._mode = name
+            self.set_class(bool(name), "-plan")
+            self._show_kind()
 
     def clear_to_history(self) -> None:
         """Empty it; ↑ brings back what stood in it."""
@@ -390,15 +407,11 @@ class Editor(FoldedArea):
         if self._before_search is None and self._completer.is_open:
             self._complete()
         self._suggest()
-        hint = "Tab opens the paste" if self.paste_here else ""
-        if self.border_subtitle != hint:
-            self.border_subtitle = hint
 
     def _show_kind(self) -> None:
         kind = "prompt" if self._before_search is not None else kind_of(self.text)
         self.set_class(kind.endswith("shell"), "-shell")
-        self.set_class(kind == "command", "-command")
-        title = "search earlier prompts" if self._before_search is not None else _TITLES.get(kind, "")
+        title = "search earlier prompts" if self._before_search is not None else _TITLES.get(kind, self._mode)
         if self.border_title != title:
             self.border_title = title
             self.placeholder = "words of it" if self._before_search is not None else PLACEHOLDER
@@ -406,7 +419,7 @@ class Editor(FoldedArea):
     def _complete(self) -> None:
         if self._before_search is not None:
             self._found = self._history.search(self.text)
-            items = tuple(map(_recalled_completion, enumerate(self._found)))
+            items = tuple(self._recalled_completion(*item) for item in enumerate(self._found))
             self._completer.show(Offer(0, self.text, items))
         elif self._recalled is not None:
             self._completer.close()
@@ -414,6 +427,10 @@ class Editor(FoldedArea):
             find = partial(self._find, *mention)
             self.run_worker(find, group="mentions", exclusive=True, exit_on_error=False)
         self._suggest()
+
+    def _recalled_completion(self, number: int, said: Said) -> Completion:
+        first_line = said.typed.text.strip().partition("\n")[0]
+        return Completion(str(number), first_line, self._history.describe(said))
 
     async def _find(self, start: int, query: str) -> None:
         await self._completer.find(start, query)
@@ -425,7 +442,7 @@ class Editor(FoldedArea):
         if choices is None or completer.offer is None or (marked := choices.marked) is None:
             return None
         if self._before_search is not None:
-            self._end_search(self._found[int(marked.text)])
+            self._end_search(self._found[int(marked.text)].typed)
             return marked
         row, line = self._line_to_cursor()
         start = (row, completer.offer.start)
@@ -450,6 +467,17 @@ class Editor(FoldedArea):
     def _suggest(self) -> None:
         """Grey text after the cursor: the rest of a choice, or of an earlier prompt that began like this."""
         self.suggestion = self._suggested() if self.cursor_at_end_of_text else ""
+        hint = self._hint()
+        if self.border_subtitle != hint:
+            self.border_subtitle = hint
+
+    def _hint(self) -> str:
+        """What can be done here and is not obvious."""
+        if self._before_search is not None:
+            return "Enter takes it, Esc goes back"
+        if self._completer.is_open:
+            return "Tab takes it, Esc closes the list"
+        return "Tab opens the paste" if self.paste_here else ""
 
     def _suggested(self) -> str:
         text = self.text
@@ -519,9 +547,3 @@ class Editor(FoldedArea):
 def _not_ours_unless(condition: bool) -> None:
     if not condition:
         raise SkipAction
-
-
-def _recalled_completion(item: tuple[int, Typed]) -> Completion:
-    number, typed = item
-    first, _, rest = typed.text.strip().partition("\n")
-    return Completion(str(number), first, f"{rest.count(chr(10)) + 1} more lines" if rest else "")

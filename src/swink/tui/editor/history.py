@@ -13,7 +13,7 @@ from swink.filelock import is_at, locked
 from swink.redact import redact_text
 from swink.threads import Serial, in_thread
 from swink.tui.editor.fuzzy import all_words
-from swink.tui.editor.typed import Typed
+from swink.tui.editor.typed import Typed, more_lines
 
 MOST = 2_000
 """Prompts that are kept."""
@@ -69,6 +69,13 @@ class History:
         }
         return list(newest.values())[::-1]
 
+    def describe(self, said: Said) -> str:
+        """What a list says about a prompt: lines that are not shown, when it was, and where, if elsewhere."""
+        lines = said.typed.text.strip().count("\n")
+        place = os.path.basename(said.directory) if said.directory != self._directory else ""
+        parts = (more_lines(lines) if lines else "", _ago(self._clock() - said.at) if said.at else "", place)
+        return " · ".join(part for part in parts if part)
+
     def suggest(self, text: str) -> str:
         """The rest of the newest prompt of one line that begins like a text."""
         for said in reversed(self.all[-500:]):
@@ -77,9 +84,11 @@ class History:
                 return known[len(text) :]
         return ""
 
-    def search(self, query: str, limit: int = 50) -> list[Typed]:
+    def search(self, query: str, limit: int = 50) -> list[Said]:
         """What was said anywhere and matches, newest first."""
-        newest = {said.typed.text: said.typed for said in reversed(self.all)}
+        newest: dict[str, Said] = {}
+        for said in reversed(self.all):
+            newest.setdefault(said.typed.text, said)
         texts = list(newest)
         return [newest[texts[number]] for number in all_words(query, texts)[:limit]]
 
@@ -164,6 +173,13 @@ def append_quietly(path: Path, said: Said) -> None:
     """Add a line; a history that cannot be written is no reason to stop anybody."""
     with suppress(OSError):
         append(path, said)
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return "now"
 
 
 def _shorten(path: Path) -> None:

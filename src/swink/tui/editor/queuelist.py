@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from swink.messages import Message
 from swink.tui.editor.attaching import said_text
-from swink.tui.editor.typed import make_harmless
+from swink.tui.editor.typed import make_harmless, more_lines
 
 ROWS = 4
 
@@ -85,4 +85,4 @@ class QueueList(Widget):
 def shown_text(message: Message) -> str:
     """The first line of a message, without the files that go along."""
     lines = make_harmless(said_text(message)).strip().split("\n")
-    return lines[0] + (f" … +{len(lines) - 1} lines" if len(lines) > 1 else "")
+    return lines[0] + (f" … {more_lines(len(lines) - 1)}" if len(lines) > 1 else "")

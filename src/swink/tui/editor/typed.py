@@ -85,6 +85,11 @@ def join(parts: list[Typed]) -> Typed:
     return Typed(text, pastes, images)
 
 
+def more_lines(count: int) -> str:
+    """What is said instead of lines that are not shown."""
+    return f"+{count} line{'s' if count > 1 else ''}"
+
+
 def make_harmless(text: str) -> str:
     """A paste without escape sequences and control characters; every kind of line end is one."""
     if "\r" in text:
