@@ -62,6 +62,7 @@ class Display:
         self.queue.show(conductor.agent.steering, conductor.agent.follow_ups)
         self.editor.is_busy = conductor.is_running
         self.editor.has_queue = bool(conductor.queued)
+        self.editor.show_mode("plan: nothing is changed" if conductor.is_planning else "")
         self.show_status()
         if conductor.is_running:
             self._ticker.resume()
