@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from swink import Agent, ToolCall, tool
+from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.approvals import ApprovalWord, parse_approval
 from swink.assistant.pending import Always, ByRule, Once, Question, Refuse
 from swink.assistant.permissions import Permissions, trust_of
@@ -20,9 +21,8 @@ from swink.tools.writing import write_tools
 
 
 def request(name: str, required: bool = True, id: str = "", **arguments: Any) -> ApprovalRequest:
-    return ApprovalRequest(
-        id or f"{name}-{arguments}", name, arguments, arguments, required, cast(PolicyContext, None)
-    )
+    context = cast(PolicyContext, SimpleNamespace(tools=()))
+    return ApprovalRequest(id or f"{name}-{arguments}", name, arguments, arguments, required, context)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ async def test_a_cancelled_run_withdraws_its_questions(place: Path):
 
 
 async def test_a_question_says_what_would_change(place: Path):
-    seen, ask = answering(*[Once()] * 6)
+    seen, ask = answering(*[Once()] * 5)
     asked = permissions(place, ask=ask)
     (place / "work" / "image").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     for call in (
@@ -280,9 +280,26 @@ async def test_a_question_says_what_would_change(place: Path):
         "replaces image, which is an image (image/png)", "creates new/deep/x, 1 line",
     ]  # fmt: skip
     assert [question.is_destructive for question in seen] == [False, False, True, False, False]
-    await asked(request("edit_file", path="src/a.py", edits=[{"old": "nowhere", "new": "x"}]))
-    assert seen[-1].preview is not None
-    assert seen[-1].preview.summary.startswith("will fail, nothing was changed")
+
+
+async def test_nobody_is_asked_about_a_call_that_cannot_succeed(place: Path):
+    asked = permissions(place)
+    answer = await decided(
+        asked, request("edit_file", path="src/a.py", edits=[{"old": "nowhere", "new": "x"}])
+    )
+    assert isinstance(answer, Rejected)
+    assert "nowhere" in str(answer.reason)
+    model = ScriptedModel([[ToolCall("c", "write_file", {"path": 3})], "Done."])
+    tools = write_tools(Workspace(place / "work"))
+    agent = Agent("test:m", stream_fn=model, tools=tools, approve=asked, approval_mode="enabled")
+    await asyncio.wait_for(agent.run("write"), 60)
+    result = agent.messages[-2]
+    assert isinstance(result, ToolResultMessage)
+    assert "content" in result.text
+    assert "rejected" not in result.text
+    found = asked.why("c")
+    assert found is not None
+    assert "invalid" in found.why
 
 
 async def test_a_file_that_changed_meanwhile_is_asked_about_again(place: Path):

@@ -39,7 +39,7 @@ def work(tmp_path: Path) -> Path:
 
 def review(old: str, new: str, *verdicts: Any, name: str = "write_file") -> Review:
     found = diff("a.txt", old, new)
-    made = Review(Preview("", hash_content(old.encode()), found, old, new, True))
+    made = Review(Preview("", hash_content(old.encode()), found, old, new, can_review=True))
     made.verdicts[:] = verdicts
     return made
 

@@ -68,7 +68,7 @@ def test_the_chat_asks_again_and_ctrl_c_at_the_question_only_stops_the_reply(
     screen.type("delete it\n")
     screen.wait_for("[y/N] ")
     screen.type("perhaps\n")
-    screen.wait_for("please answer y or n")
+    screen.wait_for("please answer y, a or n")
     screen.type("\x03")
     screen.wait_for("interrupted")
     screen.wait_for("> ")

@@ -24,9 +24,9 @@ from command_line import (
 )
 
 from swink.approvals import ApprovalWord
+from swink.assistant.permissions import Permissions
 from swink.cli.answering import read_prompt
 from swink.cli.arguments import make_parser, parse_arguments
-from swink.cli.asking import Approver
 from swink.cli.completion import walk
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 from swink.policy import ApprovalRequest, PolicyContext, Rejected
@@ -234,7 +234,7 @@ def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
 )
 async def test_the_words_for_approvals_decide_who_is_asked(word: ApprovalWord, required: bool, allowed: bool):
     request = ApprovalRequest("c", "delete", {}, {}, required, cast(PolicyContext, None))
-    verdict = await Approver(word)(request)
+    verdict = await Permissions(word)(request)
     assert verdict is True if allowed else isinstance(verdict, Rejected)
 
 
@@ -317,7 +317,7 @@ def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_ques
 
 @pytest.mark.parametrize(
     ("answers", "deleted"),
-    [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["a", "b", "c"], False)],
+    [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["b", "c", "d"], False)],
 )
 def test_an_answer_that_is_not_understood_is_asked_for_again(
     place: Place, provider: Provider, answers: list[str], deleted: bool
@@ -330,11 +330,35 @@ def test_an_answer_that_is_not_understood_is_asked_for_again(
     screen.wait_for("? [y/N] ")
     for number, answer in enumerate(answers):
         if number:
-            assert "please answer y or n: allow delete?" in screen.wait_for("[y/N] ")
+            assert "please answer y, a or n: allow delete?" in screen.wait_for("[y/N] ")
         screen.type(f"{answer}\n")
     screen.wait_for("Done.")
     assert screen.end() == 0
     assert (place.here / "deleted.txt").exists() == deleted
+
+
+def test_always_allows_the_tool_and_a_rule_of_the_user_needs_no_question(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    calls = [[Call("delete", path="x")], [Call("delete", path="y")], ["Done."]]
+    provider.replies = [*calls, *calls]
+    arguments = ("run", "--tool", "tools:delete", "--model", "openai:m", "Delete x")
+    screen = Screen(place, *arguments, env=provider.env)
+    assert "a allows every call of delete in this session" in screen.wait_for("allow delete? [y/N] ")
+    screen.type("a\n")
+    assert "[y/N]" not in screen.wait_for("Done.").partition("in this session: every call")[2]
+    assert screen.end() == 0
+    rules = place.configure("").with_name("permissions")
+    rules.write_text("allow delete\n")
+    rules.chmod(0o600)
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert (done.code, "approval" in done.err) == (0, False)
+    rules.write_text("deny delete\n")
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    assert (
+        _without_terminal(place, *arguments[:1], "--approve", "off", *arguments[1:], env=provider.env).code
+        == 0
+    )
+    assert "the user's rule: deny delete" in provider.requests[-1]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize("answers", [[], ["perhaps"]])

@@ -54,7 +54,7 @@ async def test_a_question_offers_what_fits_it_and_the_default_is_no_where_someth
     found = Question(call, is_destructive=True, always="this command")
     assert [choice.key for choice in choices(found)] == ["y", "a", "e", "n", "r"]
     assert first_choice(found) == "n"
-    change = Preview("", "0", diff("x", "a\n", "b\n"), "a\n", "b\n", True)
+    change = Preview("", "0", diff("x", "a\n", "b\n"), "a\n", "b\n", can_review=True)
     found = Question(call, suggested=(Rule("x"),), preview=change, always="this command")
     assert [choice.key for choice in choices(found)] == ["y", "a", "p", "d", "e", "n", "r"]
     assert "this command" in choices(found)[1].text
@@ -134,7 +134,7 @@ async def test_long_texts_are_laid_out_whole():
 
 
 async def test_an_argument_the_diff_shows_is_shown_raw_when_wanted():
-    change = Preview("changes a: +1 -1", "0", diff("a", "a\n", "b\n"), "a\n", "b\n", True)
+    change = Preview("changes a: +1 -1", "0", diff("a", "a\n", "b\n"), "a\n", "b\n", can_review=True)
     call = request("write_file", {"path": "a", "content": "b\n", "expected_hash": "12"})
     shown = "\n".join(text_of(row, 60).strip() for row in rows_of(Question(call, preview=change), 60))
     assert shown == "expected_hash 12"

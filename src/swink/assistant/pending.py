@@ -35,9 +35,10 @@ class ByRule(Struct, frozen=True):
 
 
 class Refuse(Struct, frozen=True):
-    """Do not run it; the reason is for the model."""
+    """Do not run it; the reason is for the model, and so is who or what refused."""
 
     reason: str = ""
+    by: str = "the user said no"
 
 
 class Reconsider(Struct, frozen=True):

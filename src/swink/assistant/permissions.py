@@ -25,6 +25,7 @@ from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
 from swink.threads import in_thread
+from swink.tool import InvalidArguments, Tool
 from swink.tools.view import is_beneath
 from swink.tools.workspace import Workspace
 
@@ -86,7 +87,7 @@ class Permissions:
     ) -> None:
         self.workspace = workspace
         self.rules = rules or RuleBook(None if workspace is None else workspace.root)
-        self.servers: Mapping[str, str] = servers or {}
+        self.servers: Mapping[str, str] = {} if servers is None else servers  # it may fill later
         self.questions = Questions()
         self.tell = tell
         self.trusted: dict[Trust, None] = {}
@@ -104,6 +105,11 @@ class Permissions:
     def word(self, word: ApprovalWord) -> None:
         self._word = word
         self.reconsider()
+
+    @property
+    def has_denials(self) -> bool:
+        """Whether a saved rule denies something, so that no mode may pass it by."""
+        return any(rule.verdict == "deny" for rule in self.rules.rules)
 
     @property
     def decisions(self) -> list[Decision]:
@@ -146,7 +152,14 @@ class Permissions:
             if decision is not None:
                 self._keep(decision)
                 return True if decision.allowed else Rejected(decision.why)
+            if _is_invalid(request):
+                self._keep(self._decision(request, True, "not asked: the arguments are invalid, so it fails"))
+                return True
             question = await self._question(request, notice)
+            if question.preview is not None and question.preview.fails:
+                # It is not let run to fail: another call of the turn may make it succeed, unseen.
+                self._keep(self._decision(request, False, f"not asked: it {question.preview.summary}"))
+                return Rejected(question.preview.summary)
             reply = await self._ask(question)
             if isinstance(reply, Reconsider):
                 continue
@@ -255,8 +268,8 @@ class Permissions:
                 await self._save(rules, scope)
                 names = ", ".join(map(str, rules))
                 self._keep(self._decision(request, True, f"you allowed it with the rule {names}"))
-            case Refuse(reason):
-                why = f"the user said no: {reason}" if reason else "the user said no"
+            case Refuse(reason, by):
+                why = f"{by}: {reason}" if reason else by
                 self._keep(self._decision(request, False, why))
                 return Rejected(why)
         self.reconsider()
@@ -315,6 +328,17 @@ def format_shown(request: ApprovalRequest) -> str:
 
 def _is_ordinary(path: str) -> bool:
     return not _ASKED_ABOUT.intersection(part.casefold() for part in path.split("/"))
+
+
+def _is_invalid(request: ApprovalRequest) -> bool:
+    """Whether the loop will refuse the call for its arguments, by the very check that the loop makes."""
+    tool = next((tool for tool in request.context.tools if tool.name == request.name), None)
+    try:
+        if isinstance(tool, Tool):
+            tool.prepare(request.arguments)
+    except InvalidArguments:
+        return True
+    return False
 
 
 def _destroys(request: ApprovalRequest) -> bool:

@@ -6,16 +6,20 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from swink.redact.shown import show_arguments
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
 from swink.tools.workspace import Workspace
 from swink.tools.writing import MAX_CHANGED
-from swink.transcript.diffs import Diff, diff
+from swink.transcript.diffs import Diff, Hunk, Line, diff
 
 WRITE, EDIT, DELETE = "write_file", "edit_file", "delete_file"
 FILE_TOOLS = (WRITE, EDIT, DELETE)
+CONTENT = {WRITE: "content", EDIT: "edits"}
+"""The argument that a diff shows better."""
 
 
 class Preview(Struct, frozen=True):
@@ -27,6 +31,8 @@ class Preview(Struct, frozen=True):
     diff: Diff | None = None
     old: str | None = None
     new: str | None = None
+    fails: bool = False
+    """Whether the tool would refuse the change; the summary says why."""
     can_review: bool = False
     """Whether parts of the change can be written alone, every other byte kept."""
 
@@ -76,7 +82,8 @@ def _read(workspace: Workspace, path: str) -> bytes | None:
 
 def _written(path: str, data: bytes | None, content: str) -> Preview:
     if data is None:
-        return Preview(f"creates {path}, {_lines(content)}", None, diff(path, None, content), None, content)
+        found = _compare(path, None, content)
+        return Preview(f"creates {path}, {_lines(content)}", None, found, None, content)
     encoding = detect(data)
     if encoding is None:
         return Preview(f"replaces {path}, which is {describe_binary(data)}", hash_content(data))
@@ -93,16 +100,17 @@ def _edited(path: str, data: bytes, edits: list[Edit]) -> Preview | None:
     try:
         new = apply_edits(old, edits).text
     except ToolError as error:
-        return Preview(f"will fail, {error}", hash_content(data))
+        return Preview(f"would fail: {error}", hash_content(data), fails=True)
     return _changed(path, data, old, new, True)
 
 
 def _changed(path: str, data: bytes, old: str, new: str, keeps: bool) -> Preview:
-    found = diff(path, make_printable(old), make_printable(new))
+    found = _compare(path, old, new)
     count = f"+{found.added} -{found.removed}" if found.hunks else "only white space at line ends"
     summary = f"changes {path}: {count}" if old != new else f"changes nothing in {path}"
     whole = make_printable(old) == old and make_printable(new) == new
-    return Preview(summary, hash_content(data), found, old, new, keeps and whole and bool(found.hunks))
+    can_review = keeps and whole and bool(found.hunks)
+    return Preview(summary, hash_content(data), found, old, new, can_review=can_review)
 
 
 def _deleted(path: str, data: bytes) -> Preview:
@@ -110,9 +118,17 @@ def _deleted(path: str, data: bytes) -> Preview:
     if encoding is None:
         return Preview(f"deletes {path}, which is {describe_binary(data)}", hash_content(data))
     old = encoding.decode(data)
-    return Preview(
-        f"deletes {path}, {_lines(old)}", hash_content(data), diff(path, make_printable(old), None), old
-    )
+    return Preview(f"deletes {path}, {_lines(old)}", hash_content(data), _compare(path, old, None), old)
+
+
+def _compare(path: str, old: str | None, new: str | None) -> Diff:
+    """The diff as a person sees it, without secrets; its lines are numbered as in the file."""
+    found = diff(path, *[None if text is None else make_printable(text) for text in (old, new)])
+    return replace(found, hunks=tuple([Hunk(tuple(map(_show, hunk.lines))) for hunk in found.hunks]))
+
+
+def _show(line: Line) -> Line:
+    return replace(line, text=show_arguments({"content": line.text})["content"])
 
 
 def _lines(text: str) -> str:

@@ -45,7 +45,9 @@ class Review:
 
     def proposed(self, index: int) -> str:
         """The lines that a hunk would leave, for a person to edit."""
-        return "\n".join(line.text for line in self.diff.hunks[index].lines if line.kind != "removed")
+        lines = _raw_lines(self.new)
+        numbers = [line.new for line in self.diff.hunks[index].lines if line.new is not None]
+        return "\n".join([lines[number - 1].removesuffix("\n").removesuffix("\r") for number in numbers])
 
     def text(self) -> str:
         """The file as approved; hunks without a verdict count as rejected."""

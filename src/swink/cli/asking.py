@@ -5,69 +5,90 @@ import os
 import select
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from swink.approvals import ApprovalWord
 from swink.assistant.calls import json_line
+from swink.assistant.pending import Always, Once, Question, Refuse, Reply
+from swink.assistant.permissions import Permissions
+from swink.assistant.previews import CONTENT
 from swink.cli.terminal import say
-from swink.policy import ApprovalRequest, Rejected
 from swink.redact.shown import escape_invisible
-
-Verdict = bool | Rejected
+from swink.tools.workspace import Workspace
 
 _TICK = 0.1
 _TIMES = 3
 
 
-class Approver:
-    """The approval callback of a conversation; its word may change from call to call."""
-
-    def __init__(self, word: ApprovalWord) -> None:
-        self.word: ApprovalWord = word
-
-    async def __call__(self, request: ApprovalRequest) -> Verdict:
-        match self.word:
-            case "off":
-                return True
-            case "smart" | "edits" | "deny" if not request.requires_approval:
-                return True
-            case "deny":
-                return Rejected("the user allows no call that needs approval")
-            case _:
-                return await _ask(request)
+def terminal_permissions(
+    word: ApprovalWord, directory: str | Path = ".", servers: Mapping[str, str] | None = None
+) -> Permissions:
+    """Permissions for a directory that ask on the terminal, one question at a time."""
+    return Permissions(word, workspace=Workspace(directory), servers=servers, ask=Terminal().ask, tell=say)
 
 
-def format_question(request: ApprovalRequest) -> str:
+class Terminal:
+    """Asks on the terminal."""
+
+    def __init__(self) -> None:
+        self._alone = asyncio.Lock()
+
+    async def ask(self, question: Question) -> Reply:
+        """What the person says; no, where nobody can."""
+        async with self._alone:
+            return await _ask(question)
+
+
+def format_question(question: Question) -> str:
     """The whole call, one argument a line; a bar before the lines of longer texts tells them from ours."""
-    lines = [f"swink: {escape_invisible(request.name)} wants to run with"]
+    request, preview = question.request, question.preview
+    with_diff = preview is not None and preview.diff is not None and bool(preview.diff.hunks)
+    lines = [f"swink: {question.notice}"] if question.notice else []
+    lines += [f"swink: {escape_invisible(request.name)} wants to run with"]
     for key, value in request.shown.items():
+        if with_diff and key == CONTENT.get(request.name):
+            continue  # the diff says it better
         text = value if isinstance(value, str) else json_line(value)
         first, *rest = text.split("\n") if text else ['""']
         lines += [f"  {key}: {first}" if not rest else f"  {key}:"]
         lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
-    return "\n".join(lines if request.shown else [f"swink: {escape_invisible(request.name)} wants to run"])
+    if not request.shown:
+        lines = [*lines[:-1], f"swink: {escape_invisible(request.name)} wants to run"]
+    if preview is not None:
+        lines.append(f"swink: it {escape_invisible(preview.summary)}")
+        if with_diff and preview.diff is not None:
+            lines += [f"  │ {escape_invisible(line)}" for line in preview.diff.unified.split("\n")[2:-1]]
+    return "\n".join(lines)
 
 
-async def _ask(request: ApprovalRequest) -> Verdict:
-    name = escape_invisible(request.name)
-    question = f"{format_question(request)}\nswink: allow {name}? [y/N] "
+async def _ask(question: Question) -> Reply:
+    name = escape_invisible(question.request.name)
+    text = (
+        f"{format_question(question)}\nswink: y allows it, a allows {question.always} in this session, "
+        f"n refuses\nswink: allow {name}? [y/N] "
+    )
     for _ in range(_TIMES):
-        answer = await _answer_to(question)
+        answer = await _answer_to(text)
         if answer is None:
             say(
                 f"{name} needs approval and there is no terminal to ask on; "
                 "--approve off allows such calls, --approve deny refuses them without a word",
                 "warning",
             )
-            return Rejected("nobody is there to approve this call")
+            return Refuse(by="nobody is there to approve this call")
         match answer.strip().lower():
             case "y" | "yes":
-                return True
+                return Once()
+            case "a" | "always":
+                say(f"allowed from now on in this session: {question.always}", "dim")
+                return Always()
             case "" | "n" | "no":
-                return Rejected("the user said no")
+                return Refuse()
             case _:
-                question = f"swink: please answer y or n: allow {name}? [y/N] "
-    return Rejected("the user gave no answer that is understood")
+                text = f"swink: please answer y, a or n: allow {name}? [y/N] "
+    return Refuse(by="the user gave no answer that is understood")
 
 
 async def _answer_to(question: str) -> str | None:

@@ -15,6 +15,7 @@ from swink.approvals import MEANINGS, parse_approval
 from swink.assistant.choice import LOCAL, parse_model
 from swink.assistant.keeping import Keeper
 from swink.assistant.oneline import shorten, strip_controls
+from swink.assistant.permissions import Permissions
 from swink.assistant.planning import plan_prompt, plan_tools
 from swink.assistant.sessionfacts import what_is_left, working_directory
 from swink.assistant.settings import load_settings
@@ -22,7 +23,7 @@ from swink.assistant.shell import parse_shell, run_shell
 from swink.assistant.titles import ask_title
 from swink.assistant.workshop import Workshop
 from swink.cli.answering import answer
-from swink.cli.asking import Approver
+from swink.cli.asking import terminal_permissions
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.output import check_output
 from swink.cli.past import show_last
@@ -38,7 +39,7 @@ from swink.threads import run_to_end, runner_to_end
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
 _HELP = """/model [NAME]    show the model, or take another one; the conversation goes on
-/approve [WORD]  show or set when tool calls are asked about: on, smart, off or deny
+/approve [WORD]  show or set when tool calls are asked about: on, smart, edits, off or deny
 /clear           forget the conversation and begin a new one
 /help            this
 !COMMAND         run a command of your own and show the model its output; !!COMMAND keeps it from it
@@ -56,8 +57,10 @@ def chat_command(arguments: argparse.Namespace) -> int:
     if why:
         say(f"this is the plain chat: {why}", "dim")
     keeper = keeper_of_chat(arguments)
-    approver = Approver(approval_word(arguments))
     workshop = open_workshop(load_settings(), ask_trust())
+    approver = terminal_permissions(
+        approval_word(arguments), workshop.directory, servers=workshop.servers.owners
+    )
     agent = make_agent(arguments, approver, None if keeper is None else keeper.session, workshop=workshop)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
@@ -76,7 +79,7 @@ class Chat:
     def __init__(
         self,
         agent: Agent,
-        approver: Approver,
+        approver: Permissions,
         keeper: Keeper | None,
         runner: asyncio.Runner,
         workshop: Workshop,

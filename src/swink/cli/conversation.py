@@ -13,7 +13,6 @@ from swink.approvals import MODES, ApprovalWord
 from swink.assistant.choice import Choice, choose_model, unknown_provider
 from swink.assistant.settings import load_settings
 from swink.checkpoint import placeholders
-from swink.cli.asking import Approver
 from swink.cli.terminal import say, say_in_passing
 from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError
@@ -53,12 +52,19 @@ def make_agent(
         prompt = session.conversation.system_prompt
     tools = load_tools(arguments.tool)
     options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
-    approve, mode = approver or Approver(word), "enabled" if approver else MODES[word]
+    mode = "enabled" if approver else MODES[word]
+    gone = () if session is None else _gone(session, tools)
+    if approver is None and (tools or gone or workshop is not None):
+        # Here and not at the top: a plain question to a model needs none of it.
+        from swink.cli.asking import terminal_permissions
+
+        approver = permissions = terminal_permissions(word, "." if workshop is None else workshop.directory)
+        mode = "enabled" if permissions.has_denials else mode
     if workshop is not None:
         return workshop.make_agent(
             model,
             session=session,
-            approve=approve,
+            approve=approver,
             approval_mode=mode,
             system=prompt or None,
             tools=tools,
@@ -68,11 +74,11 @@ def make_agent(
     return Agent(
         model,
         system_prompt=prompt or "",
-        tools=tools if session is None else [*tools, *_gone(session, tools)],
+        tools=[*tools, *gone],
         session=session,
         options=options,
         policies=[*_limits(arguments), *policies],
-        approve=approve,
+        approve=approver,
         approval_mode=mode,
     )
 

@@ -8,15 +8,13 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from swink.assistant.pending import Question
-from swink.assistant.previews import EDIT, WRITE
+from swink.assistant.previews import CONTENT
 from swink.tui.look import Look
 from swink.tui.visible import chops, visible
 
 Kind = Literal["name", "text", "bar", "notice", "warning"]
 Row = tuple[tuple[str, Kind], ...] | Strip
 """Pieces of text with what they are, or a painted row."""
-
-_IN_THE_DIFF = {WRITE: "content", EDIT: "edits"}
 
 
 def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Row]:
@@ -26,9 +24,8 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
         yield from _wrapped(question.notice, width, "warning")
     has_diff = preview is not None and preview.diff is not None
     if preview is not None and (raw or not has_diff):
-        failing = preview.summary.startswith("will fail")
-        yield from _wrapped(preview.summary, width, "warning" if failing else "notice")
-    hidden = _IN_THE_DIFF.get(request.name) if has_diff and not raw else None
+        yield from _wrapped(preview.summary, width, "notice")
+    hidden = CONTENT.get(request.name) if has_diff and not raw else None
     for name, value in request.shown.items():
         if name == "path" and preview is not None and not raw:
             continue
