@@ -13,6 +13,7 @@ from textual import events
 from textual._xterm_parser import XTermParser
 from textual.app import ComposeResult
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from swink.errors import MisuseError
 from swink.messages import Image, Text, UserMessage
@@ -46,13 +47,16 @@ class Host(TerminalApp):
         super().__init__()
         self.pane = EditorPane(directory, state=state, commands=lambda: WORDS)
         self.said: list[Submitted] = []
-        self.wanted_back = 0
+        self.wanted_back = self.changes = 0
 
     def compose(self) -> ComposeResult:
         yield self.pane
 
     def on_submitted(self, event: Submitted) -> None:
         self.said.append(event)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        self.changes += 1
 
     def on_take_back(self, event: TakeBack) -> None:
         self.wanted_back += 1
@@ -126,6 +130,7 @@ async def test_enter_sends_and_other_keys_make_lines(tmp_path: Path):
     async with scene(tmp_path) as it:
         await it.type("one", "shift+enter", "two", "ctrl+j", "three\\", "enter", "four", "alt+enter", "five")
         assert it.editor.text == "one\ntwo\nthree\nfour\nfive"
+        await it.until(lambda: it.app.changes)  # an app knows that somebody types, and asks nothing meanwhile
         await it.type("escape")
         assert it.editor.text == "one\ntwo\nthree\nfour\nfive"
         assert it.editor.size.height <= 15 // 3

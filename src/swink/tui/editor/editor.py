@@ -395,8 +395,7 @@ class Editor(FoldedArea):
         self._complete()
 
     @on(TextArea.Changed)
-    def _after_change(self, event: TextArea.Changed) -> None:
-        event.stop()
+    def _after_change(self) -> None:
         if self._drafts is not None and not self._draft_waits:
             self._draft_waits = True
             self.set_timer(DRAFT_AFTER, self._save_draft)
