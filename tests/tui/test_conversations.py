@@ -14,6 +14,7 @@ from swink.memory.store import SyncStore
 from swink.messages import ToolCall
 from swink.testing import Pause, ScriptedModel
 from swink.transcript import PromptBlock, ToolBlock, Transcript, lasting
+from swink.tui import conversations
 from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
 
@@ -21,7 +22,14 @@ from swink.tui.conversations import Conversations
 class Desk:
     """A conductor with a scripted agent that can write files."""
 
-    def __init__(self, folder: Path, *replies: object, resume: str | None = None, saved: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *replies: object,
+        resume: str | None = None,
+        saved: bool = True,
+        asks_title: bool = False,
+    ) -> None:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
         self.store: SyncStore = JsonlStore(folder / "sessions").sync
@@ -47,7 +55,7 @@ class Desk:
         if stored is not None:
             self.conductor.adopt(agent, Transcript.of(stored.records))
         self.conversations = Conversations(
-            self.conductor, self.store if saved else None, keeper, snapshots=snapshots
+            self.conductor, self.store if saved else None, keeper, snapshots=snapshots, asks_title=asks_title
         )
 
     async def say(self, *prompts: str) -> None:
@@ -231,3 +239,20 @@ async def test_a_conversation_begun_in_plan_mode_gets_all_tools_when_it_is_left(
     assert desk.model.calls[-1].tools == ()
     desk.conductor.set_planning(False)
     assert [getattr(tool, "name", "") for tool in desk.conductor.agent.tools] == ["write"]
+
+
+async def test_a_title_by_the_model_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[object] = []
+
+    async def ask(model: object, messages: object) -> tuple[str, None]:
+        asked.append(messages)
+        return "By the model", None
+
+    monkeypatch.setattr(conversations, "ask_title", ask)
+    desk = Desk(tmp_path, "1", "2", asks_title=True)
+    await desk.say("one")
+    await desk.conversations.ask_title()
+    await desk.say("two")
+    await desk.conversations.ask_title()
+    assert len(asked) == 1
+    assert [meta.title for meta in desk.store.list()] == ["By the model"]

@@ -30,7 +30,9 @@ def test_after_a_kill_the_conversation_is_resumed_and_its_files_rewound(place: P
         terminal.process.send_signal(signal.SIGKILL)
         terminal.wait_for_end(with_others=False)
     assert (work / "half.txt").exists()
-    with Terminal(place, *MODEL, "--continue", env=provider.env, size=(100, 30)) as terminal:
+    with Terminal(place, *MODEL, "--resume", env=provider.env, size=(100, 30)) as terminal:
+        terminal.wait_for("Enter resume", "> go on")
+        terminal.press("enter")
         terminal.wait_for("/continue finishes it")
         terminal.wait_for("All changed.")
         terminal.type("/rewind")

@@ -5,7 +5,7 @@ import importlib.util
 import os
 import sys
 
-from swink.assistant.keeping import open_store
+from swink.assistant.keeping import Keeper, open_store
 from swink.assistant.permissions import Permissions
 from swink.assistant.settings import load_settings
 from swink.cli.conversation import make_agent
@@ -39,7 +39,8 @@ def show_screen(arguments: argparse.Namespace) -> int:
 
     raise_interrupts()
     settings = load_settings()
-    keeper = keeper_of_chat(arguments)
+    is_choosing = arguments.resume == ""
+    keeper = Keeper(open_store()) if is_choosing else keeper_of_chat(arguments)
     workshop = open_workshop(settings)
     permissions = Permissions(
         arguments.approve or settings.approve,
@@ -64,5 +65,13 @@ def show_screen(arguments: argparse.Namespace) -> int:
     if arguments.plan:
         conductor.set_planning(True)
     store = None if keeper is None else open_store()
-    conversations = Conversations(conductor, store, keeper, workshop=workshop, snapshots=snapshots)
+    conversations = Conversations(
+        conductor,
+        store,
+        keeper,
+        workshop=workshop,
+        snapshots=snapshots,
+        asks_title=settings.title == "model",
+        is_choosing=is_choosing,
+    )
     return start(conductor, permissions, conversations, workshop=workshop, settings=settings)

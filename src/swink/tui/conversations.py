@@ -6,6 +6,7 @@ redo     back to before the rewind
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,9 +18,10 @@ from swink.assistant.keeping import Keeper
 from swink.assistant.sessionfacts import what_is_left, working_directory
 from swink.assistant.snapshots.policy import Restored, Snapshots
 from swink.assistant.snapshots.rewinding import FileChange
+from swink.assistant.titles import ask_title
 from swink.assistant.workshop import Workshop
 from swink.checkpoint import placeholders
-from swink.errors import MisuseError, SessionError
+from swink.errors import AgentError, MisuseError, SessionError
 from swink.memory.backend import Stored
 from swink.memory.meta import SessionMeta
 from swink.memory.session import Session
@@ -62,7 +64,14 @@ class Conversations:
         *,
         workshop: Workshop | None = None,
         snapshots: Snapshots | None = None,
+        asks_title: bool = False,
+        is_choosing: bool = False,
     ) -> None:
+        self.is_choosing = is_choosing
+        """Whether the user wants to choose one before anything else."""
+        self._asks_title = asks_title
+        self._titled: str | None = None
+        """The session that has its title, or for which none is asked."""
         self.conductor = conductor
         self.store = store
         self.keeper = keeper
@@ -186,10 +195,22 @@ class Conversations:
                 await in_thread(self._store().delete, fork)
         return Rewound(None, restored)
 
+    async def ask_title(self) -> None:
+        """Ask the model for a title after the first reply, if the settings want that."""
+        keeper, agent = self.keeper, self.conductor.agent
+        id = self.saved_id()
+        if not self._asks_title or keeper is None or keeper.is_resumed or id is None or self._titled == id:
+            return
+        self._titled = id
+        with suppress(AgentError):  # then the first words of the prompt are its title
+            title, _ = await ask_title(agent.model, agent.messages)
+            await in_thread(keeper.rename, title)
+
     async def rename(self, title: str) -> None:
         """Give this conversation another title."""
         if self.keeper is None or self.saved_id() is None:
             raise MisuseError("this conversation is not saved yet, so it has no title; say something first")
+        self._titled = self.saved_id()
         await in_thread(self.keeper.rename, title)
 
     async def export(self, path: str | Path, format: str | None = None) -> Path:

@@ -1,10 +1,14 @@
 """Commands about conversations: another one, a fork, back to an earlier prompt, a copy in a file."""
 
+import asyncio
+
 from swink.assistant.oneline import shorten
 from swink.errors import MisuseError
 from swink.memory.exports import EXPORT_FORMATS
+from swink.memory.store import SyncStore
 from swink.threads import in_thread
 from swink.tui.commands.registry import Desk, command
+from swink.tui.conductor import Activity
 from swink.tui.conversations import Conversations, Rewound, is_elsewhere
 
 
@@ -20,21 +24,14 @@ async def new(desk: Desk, rest: str) -> None:
 @command("/sessions", other_names=("/resume",), usage="[ID]")
 async def sessions(desk: Desk, rest: str) -> None:
     """go on with another conversation: search, preview, rename, fork, delete, export"""
-    from swink.tui.screens.sessions import Sessions
-
     conversations = _conversations(desk)
     if conversations.store is None:
         raise MisuseError("conversations are not saved here, so there are no others")
     if rest:
         await conversations.resume(await in_thread(conversations.store.find, rest))
+        tell_where_it_is(desk)
     else:
-        chosen = await desk.ask(Sessions(desk.look, conversations.store, conversations.saved_id()))
-        if chosen is None or (chosen.how == "resume" and chosen.id == conversations.saved_id()):
-            return
-        await conversations.resume(chosen.id)
-        if chosen.how == "fork":
-            await conversations.fork()
-    tell_where_it_is(desk)
+        await _choose(desk, conversations, conversations.store)
 
 
 @command("/fork")
@@ -122,8 +119,19 @@ async def diff(desk: Desk, rest: str) -> None:
 
 async def take_up(desk: Desk, conversations: Conversations) -> None:
     """At the start: look after what a killed process left, and say what a resumed conversation is like."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def run_ended(activity: Activity) -> None:
+        _tell_notices(desk, conversations)
+        task = asyncio.create_task(conversations.ask_title())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    desk.conductor.ended = run_ended
     await conversations.begin()
-    if conversations.keeper is not None and conversations.keeper.is_resumed:
+    if conversations.is_choosing and conversations.store is not None:
+        await _choose(desk, conversations, conversations.store)
+    elif conversations.keeper is not None and conversations.keeper.is_resumed:
         tell_where_it_is(desk)
 
 
@@ -135,8 +143,7 @@ def tell_where_it_is(desk: Desk) -> None:
     if left := conversations.left():
         lines = "\n".join(f"  {shorten(line, 100)}" for line in left)
         desk.say(f"this conversation was interrupted:\n{lines}\n/continue finishes it")
-    for notice in conversations.take_notices():
-        desk.say(notice, "warning")
+    _tell_notices(desk, conversations)
 
 
 @command("/continue")
@@ -145,6 +152,23 @@ def go_on(desk: Desk, rest: str) -> None:
     if desk.conductor.is_running:
         raise MisuseError("the agent is at work")
     desk.conductor.go_on()
+
+
+async def _choose(desk: Desk, conversations: Conversations, store: SyncStore) -> None:
+    from swink.tui.screens.sessions import Sessions
+
+    chosen = await desk.ask(Sessions(desk.look, store, conversations.saved_id()))
+    if chosen is None or (chosen.how == "resume" and chosen.id == conversations.saved_id()):
+        return
+    await conversations.resume(chosen.id)
+    if chosen.how == "fork":
+        await conversations.fork()
+    tell_where_it_is(desk)
+
+
+def _tell_notices(desk: Desk, conversations: Conversations) -> None:
+    for notice in conversations.take_notices():
+        desk.say(notice, "warning")
 
 
 def _conversations(desk: Desk) -> Conversations:
