@@ -1,6 +1,7 @@
 """The terminal while it is taken: stopped and continued, left to the shell, written to by others, gone."""
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ from tests.counts import MORE
 ON = {"alternate screen", "mouse", "paste", "focus", "no cursor"}
 TOOLS = '''
 import os, subprocess, time
+from swink import tool
 
 def noisy() -> str:
     """Write in every way there is."""
@@ -22,6 +24,11 @@ def noisy() -> str:
     os.write(2, b"written to 2\\n")
     subprocess.run(["sh", "-c", "echo echoed; echo echoed >&2; cat"], timeout=50)
     return "done"
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    """Delete a file."""
+    return "deleted"
 
 async def stuck() -> str:
     """Block the event loop."""
@@ -146,3 +153,32 @@ def test_a_terminal_that_is_gone_ends_it_even_where_sighup_is_ignored(place: Pla
     terminal.hang_up()
     assert terminal.process.wait(SECONDS) == 129
     terminal.wait_until(lambda: not terminal.left_behind())
+
+
+HOSTILE = "before\x1b]52;c;aGFja2Vk\x07\x1b[2J\x1b[?1049l\x1b]2;title\x07\x1bP$q\x1b\\\x9b31mafter"
+
+
+def test_the_mouse_is_released_a_user_elsewhere_is_called_and_a_reply_controls_nothing(
+    place: Place, provider: Provider
+):
+    provider.replies = [[HOSTILE, Call("delete", path="x")], ["Done."]]
+    place.write("tools.py", TOOLS)
+    with Terminal(place, "--model", "openai:m", "--tool", "tools:delete", env=provider.env) as terminal:
+        terminal.wait_for("idle")
+        terminal.press("f6")
+        terminal.wait_until(
+            lambda: not any("mouse" in mode for mode in terminal.modes), "the mouse's release"
+        )
+        terminal.press("f6")
+        terminal.wait_until(lambda: "mouse" in terminal.modes, "the mouse")
+        terminal.press("blur")
+        terminal.type("hi\r")
+        terminal.wait_for("before", "after", "delete")
+        terminal.wait_until(lambda: "\x1b]2;⏸" in terminal.text, "the title")
+        terminal.wait_until(lambda: "\x07" in re.sub(r"\x1b\][^\x07]*\x07", "", terminal.text), "the bell")
+        assert "\x1b]52" not in terminal.text
+        assert "\x1b]2;title" not in terminal.text
+        assert terminal.modes >= ON
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_end() == 0
+        terminal.assert_is_as_before()

@@ -184,8 +184,8 @@ def run_app(app: TerminalApp) -> int:
         code = run_to_end(app.live(guard))
     finally:
         guard.give_back()
-    if not guard.tty.is_gone:
-        print(*app.farewell(), sep="\n", flush=True)
+    if not guard.tty.is_gone and (lines := [*app.farewell()]):
+        print(*lines, sep="\n", flush=True)
     if app.failure is not None:
         raise app.failure
     return code

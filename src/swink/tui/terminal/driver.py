@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_WAITING = 4_000_000
 """Characters that wait for a terminal that takes nothing; when there are more, all is drawn anew later."""
 IMPATIENCE = 3
-"""How many times Ctrl+C is pressed without being heard before the program is ended from outside."""
+"""How many times Ctrl+C is pressed, over seconds, without being heard, before the program is ended."""
 
 
 class Driver(LinuxDriver):
@@ -63,6 +63,8 @@ class Driver(LinuxDriver):
         self._is_on = False
         self._resumes = False
         self._unheard = 0
+        self._unheard_since = 0.0
+        self._woken, self._wake = os.pipe()
 
     # Modes
 
@@ -77,7 +79,6 @@ class Driver(LinuxDriver):
         self.write(modes.BEGIN)
         self.write(modes.TAKE_MOUSE if self._has_mouse else modes.RELEASE_MOUSE)
         self._request_terminal_sync_mode_support()
-        self._woken, self._wake = os.pipe()
         self._key_thread = threading.Thread(target=self._run_input_thread, name="textual-input", daemon=True)
         self._key_thread.start()
         self._tell_size()
@@ -100,8 +101,9 @@ class Driver(LinuxDriver):
         thread, self._key_thread = self._key_thread, None
         if thread is not None:
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
-            os.close(self._wake)
+            os.write(self._wake, b".")
             thread.join()
+            os.read(self._woken, 1)
 
     def resume_application_mode(self) -> None:
         """Take it again; a program that had it meanwhile may have died and left it in any state."""
@@ -207,7 +209,7 @@ class Driver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")("replace").decode
         pastes = PasteReader()
         undecided_until = 0.0
-        with selectors.DefaultSelector() as selector:
+        with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while True:
@@ -229,7 +231,6 @@ class Driver(LinuxDriver):
                             self.process_message(event)
                 for event in parser.tick():
                     self.process_message(event)
-        os.close(self._woken)
 
     def _read(self) -> bytes:
         try:
@@ -240,8 +241,10 @@ class Driver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         """Pass it on; a Ctrl+C that nobody hears ends the program in the end."""
         if isinstance(message, events.Key) and message.key == "ctrl+c":
+            now = time.monotonic()
+            self._unheard_since = self._unheard_since if self._unheard else now
             self._unheard += 1
-            if self._unheard > IMPATIENCE:
+            if self._unheard > IMPATIENCE and now - self._unheard_since > PATIENCE:
                 self._guard.leave_at_once(signal.SIGINT)
             self._loop.call_soon_threadsafe(self._hear)
         super().process_message(message)

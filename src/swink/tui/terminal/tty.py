@@ -1,6 +1,7 @@
 """The terminal itself: the settings it had, its size, and writing that neither fails nor waits for ever."""
 
 import errno
+import fcntl
 import os
 import select
 import signal
@@ -20,7 +21,9 @@ class Tty:
     """A terminal by a descriptor of our own, which no child inherits and nobody else writes to."""
 
     def __init__(self, descriptor: int) -> None:
-        self.fd = os.dup(descriptor)
+        can_write = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+        name = "" if can_write else os.ttyname(descriptor)  # `swink < /dev/tty`
+        self.fd = os.dup(descriptor) if can_write else os.open(name, os.O_RDWR | os.O_NOCTTY)
         self.is_gone = False
         if not self.is_ours:  # started in the background: wait for `fg`
             os.killpg(0, signal.SIGTTOU)
