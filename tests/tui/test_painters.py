@@ -181,14 +181,12 @@ def test_an_agent_inside_of_a_call_is_shown_below_it():
     shown = lines(block, Case("some"), inside=transcript.inside)
     assert shown[1:] == [
         "  │ ◆ scout",
-        "  │ ▌ find it",
-        "  │",
         "  │   Looking.",
-        "  │",
         "  │ ✓ grep  it  src/a.py:1",
-        "  │",
         "  │   Found▍",
     ]
+    shown = lines(block, Case("all"), inside=transcript.inside)
+    assert shown[shown.index("  │ ◆ scout") + 1 :][:4] == ["  │ ▌ find it", "  │", "  │   Looking.", "  │"]
 
 
 @tried(20, 1_000)

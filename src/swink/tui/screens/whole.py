@@ -29,6 +29,8 @@ class Whole(Screen[None]):
         Binding("slash,ctrl+f", "search", "search"),
         Binding("n", "next(-1)", "the next one, further up"),
         Binding("N", "next(1)", "the one before"),
+        Binding("space", "scroll_page(1)", "a page down"),
+        Binding("b", "scroll_page(-1)", "a page up"),
     ]
 
     def __init__(self, transcript: Transcript, look: Look) -> None:
@@ -69,6 +71,10 @@ class Whole(Screen[None]):
         """Go to the next place that has it."""
         if self._count:
             self._say(self._view.find_next(step))
+
+    def action_scroll_page(self, step: int) -> None:
+        """A page up or down."""
+        self._view.scroll_page(step)
 
     def action_leave(self) -> None:
         """Leave the search, or the screen."""

@@ -199,6 +199,9 @@ def _answer(block: ToolBlock) -> str:
         return last_line(block)
     if block.diff is not None or block.state in ("rejected", "cancelled") or block.name == FINAL_OUTPUT:
         return ""
+    if block.name == "todo":
+        marks = [line[:3] for line in block.text.split("\n")]
+        return f"{marks.count('[x]')} of {sum(mark in ('[x]', '[>]', '[ ]') for mark in marks)} done"
     for line in block.text[:2_000].split("\n"):
         if line.strip():
             return _first_line(line)

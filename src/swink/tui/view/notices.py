@@ -84,7 +84,6 @@ def _paint_welcome(canvas: Canvas, text: str) -> None:
     canvas.gap()
     canvas.text(name, look.strong, first=("◆ ", look.accent))
     canvas.text(rest, look.dim)
-    canvas.gap()
 
 
 def _paint_error(canvas: Canvas, text: str, hint: str) -> None:

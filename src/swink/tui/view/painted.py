@@ -29,6 +29,10 @@ class Painted:
         self.spans = spans
         """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
 
+    def end(self, lines: int) -> "Painted":
+        """Its last lines."""
+        return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
+
 
 class Span:
     """What a line shows: `text[start:end]` after its gutter; if it `is_loose`, its words are in there."""

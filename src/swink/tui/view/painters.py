@@ -41,6 +41,8 @@ CURSOR = "▍"
 _INNER = 30
 """Blocks of an agent inside of a call that are shown, the last ones."""
 _SOME_INNER = 6
+_BRIEF = 2
+"""Lines of each of them, while the call runs."""
 _OWN_COMMAND = re.compile(
     r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
     re.S,
@@ -88,12 +90,15 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
             return False
 
 
-def gap_between(before: Block | None, block: Block) -> int:
-    """Blank lines between two blocks that are shown: calls stand close together, and a cost to its reply."""
+def gap_between(before: Block | None, block: Block, fold: Fold = "line") -> int:
+    """Blank lines between two blocks that are shown: calls of one line stand close together.
+
+    `fold` is how much the one before shows.
+    """
     if before is None:
         return 0
     if isinstance(block, ToolBlock) and isinstance(before, ToolBlock):
-        return 0
+        return 0 if fold == "line" else 1
     return 1
 
 
@@ -181,23 +186,30 @@ class Painter:
             if inner is None:
                 setting = replace(self.setting, width=canvas.width - 4)
                 inner = self._inner[block.id, name] = Painter(setting, transcript.inside)
-            inner.paint_below(canvas, shown, gutter, moment)
+            inner.paint_below(canvas, shown, gutter, moment, is_brief=fold == "some")
 
-    def paint_below(self, canvas: Canvas, blocks: Sequence[Block], gutter: Words, moment: Moment) -> None:
-        """Some blocks below each other; those that did not change since the last time are kept."""
+    def paint_below(
+        self, canvas: Canvas, blocks: Sequence[Block], gutter: Words, moment: Moment, *, is_brief: bool
+    ) -> None:
+        """Some blocks below each other; those that did not change since the last time are kept.
+
+        In brief it is what happened: no prompts, and of replies their ends.
+        """
         before: Block | None = None
         kept: dict[str, tuple[Block, Case, Painted]] = {}
         fold: Fold = "all" if self.setting.is_whole else "line"
         for block in blocks:
-            if is_hidden(block, before, self.setting.thinking):
+            if is_hidden(block, before, self.setting.thinking) or (
+                is_brief and isinstance(block, PromptBlock)
+            ):
                 continue
-            case = Case(fold, gap=gap_between(before, block))
+            case = Case(fold, gap=0 if is_brief else gap_between(before, block))
             known = self._kept.get(block.id)
             is_same = known is not None and known[0] is block and known[1] == case
             painted = known[2] if known is not None and is_same else self.paint(block, case, moment)
             if not (isinstance(block, ToolBlock) and block.state == "running"):
                 kept[block.id] = (block, case, painted)
-            canvas.inset(painted, gutter)
+            canvas.inset(painted.end(_BRIEF) if is_brief else painted, gutter)
             before = block
         self._kept = kept
 

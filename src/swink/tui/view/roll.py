@@ -202,12 +202,14 @@ class Roll:
             self.move_to(at - self.height + 1 + margin)
 
     def toggle(self, place: int) -> None:
-        """Open or fold a block, of which the first line stays where it is."""
+        """Open or fold a block; its first line stays where it is, or at least on the screen."""
         self.measure(place)
         row = max(0, self._heights.before(place) - self.top)
         self.folds.toggle(self.blocks[place])
         self.measure(place)
-        self.move_to(self._heights.before(place) - row)
+        start = self._heights.before(place)
+        if not self.is_following or start < self.top:
+            self.move_to(start - row)
 
     def next_call(self, place: int, step: int) -> int | None:
         """The place of the next tool call before or after a place."""
@@ -266,11 +268,12 @@ class Roll:
         before = place - 1
         while before >= 0 and self.is_hidden_at(before):
             before -= 1
+        above = self.blocks[before] if before >= 0 else None
         return Case(
             self.folds.of(block),
             place == self.selected,
             block.id in self._plans,
-            gap_between(self.blocks[before] if before >= 0 else None, block),
+            gap_between(above, block, "line" if above is None else self.folds.of(above)),
             self._due.get(block.id),
         )
 

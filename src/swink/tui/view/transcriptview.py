@@ -36,12 +36,12 @@ class TranscriptView(ScrollView, can_focus=True):
     TranscriptView { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", "a line up", show=False),
-        Binding("down,j", "scroll_down", "a line down", show=False),
-        Binding("home,g", "scroll_home", "to the beginning", show=False),
-        Binding("end,G", "scroll_end", "to the end, and follow it", show=False),
+        Binding("up", "scroll_up", "a line up", show=False),
+        Binding("down", "scroll_down", "a line down", show=False),
+        Binding("home", "scroll_home", "to the beginning", show=False),
+        Binding("end", "scroll_end", "to the end, and follow it", show=False),
         Binding("pageup", "page_up", "a page up", show=False),
-        Binding("pagedown,space", "page_down", "a page down", show=False),
+        Binding("pagedown", "page_down", "a page down", show=False),
     ]
 
     virtual_size = Reactive(Size(0, 0), repaint=False)  # Textual's own lays the whole screen out again
