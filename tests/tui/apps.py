@@ -16,16 +16,16 @@ SECONDS = 60.0
 """Only bounds a hang."""
 
 
-def app_of(replies: Iterable[Any], clock: Callable[[], float] = time.monotonic, **options: Any) -> SwinkApp:
+def app_of(
+    replies: Iterable[Any] | ScriptedModel,
+    clock: Callable[[], float] = time.monotonic,
+    model: str = "scripted:model",
+    **options: Any,
+) -> SwinkApp:
     """An app whose agent says these replies."""
+    script = replies if isinstance(replies, ScriptedModel) else ScriptedModel(replies)
     permissions = Permissions()
-    agent = Agent(
-        "scripted:model",
-        stream_fn=ScriptedModel(replies),
-        approve=permissions,
-        approval_mode="enabled",
-        **options,
-    )
+    agent = Agent(model, stream_fn=script, approve=permissions, approval_mode="enabled", **options)
     return SwinkApp(Conductor(agent, clock=clock), permissions)
 
 
