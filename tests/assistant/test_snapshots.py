@@ -3,17 +3,19 @@
 import os
 import shutil
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
-from swink.assistant.snapshots import survey
+from swink.assistant.snapshots import restoring, survey
 from swink.assistant.snapshots.entries import Snapshot
 from swink.assistant.snapshots.knownfiles import load_known, save_known
-from swink.assistant.snapshots.restoring import restore
+from swink.assistant.snapshots.restoring import restore, strays
 from swink.assistant.snapshots.rewinding import BETWEEN, INTERRUPTED, SINCE, UNSAVED, difference, plan
 from swink.assistant.snapshots.survey import Known, Limits, take
 from swink.assistant.snapshots.vault import Damaged, Vault
@@ -392,6 +394,121 @@ def test_differences_are_shown_for_texts_alone(scene: Scene):
     assert (text.added, text.removed, text.kind) == (1, 1, "changed")
     assert (added := shown["added"]) is not None
     assert added.kind == "deleted"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_kill_at_any_write_leaves_snapshots_that_are_whole(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    scene.write("a/b", "first")
+    scene.write("c", "first")
+    first = scene.take()
+    write = Vault.write
+    at = 0
+    while True:
+        scene.write("a/b", f"changed {at}")
+        scene.write("c", f"changed {at} too")
+        at += 1
+        left = at
+
+        def dying(vault: Vault, path: str, data: bytes) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                Path(path).parent.mkdir(exist_ok=True)
+                Path(path).with_name(".half").write_bytes(data[:1])
+                raise Killed
+            write(vault, path, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Vault, "write", dying)
+            try:
+                scene.take()
+            except Killed:
+                pass
+            else:
+                break
+        assert scene.vault.load(first.id).tree == first.tree
+        again = Vault(scene.vault.folder)
+        snapshot = take(again, str(scene.root), Known())
+        assert again.get(again.load(snapshot.id).tree["c"].content) == f"changed {at - 1} too".encode()
+    assert at > 4
+    with scene.vault.holding():
+        scene.vault.prune()
+    assert not list(Path(scene.vault.folder).rglob(".half"))
+
+
+def test_a_kill_at_any_step_of_restoring_leaves_each_file_old_or_new(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    def change() -> None:
+        for name in ("a", "b/c", "d"):
+            scene.write(name, "new")
+        scene.write("made", "new")
+
+    for name in ("a", "b/c", "d"):
+        scene.write(name, "old")
+    before = everything(scene.root)
+    scene.begin()
+    change()
+    scene.end()
+    rename = os.rename
+    for at in range(1, 4):
+        left = at
+
+        def dying(*values: Any, **more: Any) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                raise Killed
+            rename(*values, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(restoring.os, "rename", dying)
+            patch.setattr(
+                restoring.os,
+                "unlink",
+                lambda *values, **more: None if not left else os.remove(*values, **more),
+            )
+            with pytest.raises(Killed):
+                scene.undo()
+        found = {path: path.read_text() for path in scene.root.rglob("*") if path.is_file()}
+        stray = strays(map(str, found))
+        assert len(stray) == 1
+        assert {text for path, text in found.items() if str(path) not in stray} <= {"old", "new"}
+        Path(stray[0]).unlink()
+        assert scene.conflicts() == {}
+        assert scene.undo() == {}
+        assert everything(scene.root) == before
+        change()
+
+
+def test_several_processes_use_one_vault(scene: Scene):
+    for number in range(20):
+        scene.write(f"{number}", f"content {number}")
+    scene.take()
+    ids: list[str] = []
+
+    def work(number: int) -> None:
+        vault, known = Vault(scene.vault.folder), Known()
+        for _ in range(5):
+            ids.append(take(vault, str(scene.root), known).id)
+            if number == 0:
+                with vault.holding():
+                    vault.prune()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids) == 15
+    assert len(set(ids)) == 1
+    tree = scene.vault.load(ids[0]).tree
+    assert [scene.vault.get(entry.content) for entry in tree.values()] == [
+        (scene.root / name).read_bytes() for name in tree
+    ]
 
 
 NAMES = st.sampled_from(["a", "b", "a/x", "a/y", "c/d/e", "b/z"])

@@ -10,6 +10,7 @@ import pytest
 
 from swink import Agent, tool
 from swink.assistant.keeping import Keeper
+from swink.assistant.snapshots import policy
 from swink.assistant.snapshots.policy import Snapshots
 from swink.assistant.snapshots.rewinding import INTERRUPTED, SINCE
 from swink.assistant.snapshots.survey import Limits
@@ -276,6 +277,31 @@ async def test_what_a_killed_process_changed_is_listed_and_needs_a_yes(tmp_path:
     await desk.snapshots.rewind(0)
     assert desk.texts() == {"a": "half"}
     await desk.snapshots.rewind(0, confirmed=["a"])
+    assert desk.texts() == {}
+
+
+async def test_a_rewind_that_was_cut_short_can_be_finished_and_redone(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    await desk.ask("one", desk.write("a", "1"), desk.write("b", "1"))
+
+    class Killed(BaseException):
+        pass
+
+    def dying(vault: object, root: str, wanted: object) -> dict[str, str]:
+        (desk.root / "a").unlink()
+        (desk.root / ".0123.swink-restoring").write_text("half")
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(policy, "restore", dying)
+        with pytest.raises(Killed):
+            await desk.snapshots.rewind(0)
+    desk = desk.resumed(tmp_path)
+    await desk.snapshots.recover()
+    assert desk.texts() == {"b": "1"}
+    assert [change.path for change in await desk.snapshots.preview(0)] == ["b"]
+    await desk.snapshots.rewind(0)
     assert desk.texts() == {}
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from swink.assistant.keeping import Keeper
 from swink.assistant.snapshots.entries import Snapshot
 from swink.assistant.snapshots.knownfiles import load_known, save_known
-from swink.assistant.snapshots.restoring import restore
+from swink.assistant.snapshots.restoring import restore, strays
 from swink.assistant.snapshots.rewinding import FileChange, difference, plan, redoable
 from swink.assistant.snapshots.survey import Known, Limits, take
 from swink.assistant.snapshots.vault import Damaged, Vault
@@ -126,12 +126,10 @@ class Snapshots(Policy):
         if keeper is None or not files or files[-1].after is not None:
             return
         left = files[-1]
-        try:
-            before = await in_thread(self._vault.load, left.before)
-            after = await in_thread(self._take, before)
-        except (OSError, Damaged):
-            after = None
-        id = left.before if after is None or left.directory != self.root else after.id
+        id = left.before
+        if left.directory == self.root:
+            with suppress(OSError, Damaged):
+                id = (await in_thread(self._after_a_kill, left.before)).id
         await in_thread(keeper.note, replace(left, at=keeper.session.meta.messages, after=id, certain=False))
 
     # ── for people ──
@@ -240,6 +238,14 @@ class Snapshots(Policy):
         if self._vault.is_pruning_due():
             start_thread(self._prune)
         return snapshot
+
+    def _after_a_kill(self, before: str) -> Snapshot:
+        snapshot = self._vault.load(before)
+        after = self._take(snapshot)
+        if left := strays(after.tree):
+            restore(self._vault, self.root, [(path, None) for path in left])
+            after = self._take(snapshot)
+        return after
 
     def _prune(self) -> None:
         with suppress(OSError), self._vault.holding():

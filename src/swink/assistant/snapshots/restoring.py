@@ -2,13 +2,20 @@
 
 import os
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 
 from swink.assistant.snapshots.entries import Entry
 from swink.assistant.snapshots.vault import Damaged, Vault
 from swink.tools.supervisor.snapshot import open_beneath
+
+_ENDING = ".swink-restoring"
+
+
+def strays(paths: Iterable[str]) -> list[str]:
+    """Those of the paths that a process left behind which was killed while it restored."""
+    return [path for path in paths if path.endswith(_ENDING)]
 
 
 def restore(vault: Vault, root: str, wanted: Sequence[tuple[str, Entry | None]]) -> dict[str, str]:
@@ -84,7 +91,7 @@ def _make(vault: Vault, root: str, path: str, entry: Entry) -> None:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=parent)
             return
-        new = f".{token_hex(4)}.swink"
+        new = f".{token_hex(4)}{_ENDING}"
         try:
             if entry.kind == "link":
                 os.symlink(os.fsdecode(entry.content.encode("latin-1")), new, dir_fd=parent)

@@ -142,8 +142,10 @@ class Vault:
         """Remove old snapshots and what only they need; returns how many objects went. Hold the lock."""
         now = time.time() if now is None else now
         folder = os.path.join(self.folder, "snapshots")
-        with os.scandir(folder) as entries:
-            ids = [(entry.stat().st_mtime, entry.name) for entry in entries if not entry.name.startswith(".")]
+        ids = self._times("snapshots")
+        for used, name in self._times("known"):
+            if now - used > kept:
+                os.unlink(os.path.join(self.folder, "known", name))
         sizes = dict(self._sizes())
         needed: set[str] = set()
         room = most
@@ -164,6 +166,17 @@ class Vault:
     def is_pruning_due(self) -> bool:
         """Whether the last pruning was some time ago."""
         return time.time() - self.generation / 1e9 > EVERY
+
+    def _times(self, folder: str) -> list[tuple[float, str]]:
+        """The files of a folder and when they were last written; what was left half written goes."""
+        found: list[tuple[float, str]] = []
+        with suppress(FileNotFoundError), os.scandir(os.path.join(self.folder, folder)) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    os.unlink(entry.path)
+                else:
+                    found.append((entry.stat().st_mtime, entry.name))
+        return found
 
     def _save_directory(self, path: str, inside: Mapping[str, _Directory]) -> str:
         names: _Directory = []
