@@ -33,6 +33,14 @@ ANSWERS: dict[str, str] = {
 """The keys that answer the question, and what they mean."""
 
 
+BROUGHT_ALONG = ("AGENTS.md", ".mcp.json", ".swink/tools", ".swink/commands")
+
+
+def what_is_there(project: Path) -> list[str]:
+    """What the project brings along that would be read; blocking."""
+    return [name for name in BROUGHT_ALONG if os.path.lexists(project / name)]
+
+
 class TrustError(AgentError):
     """What is trusted could not be read or written."""
 

@@ -1,0 +1,69 @@
+"""The question whether a folder is trusted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from swink.assistant.trust import ANSWERS, QUESTION
+from swink.tui.approval.answers import Guard
+from swink.tui.visible import visible
+
+
+class TrustQuestion(ModalScreen[str | None]):
+    """Left with one of the keys of `ANSWERS`, or with None to decide later."""
+
+    DEFAULT_CSS = """
+    TrustQuestion { align: center middle; background: $background 60%; }
+    TrustQuestion > Vertical { width: 90%; max-width: 84; height: auto; max-height: 100%;
+        border: round $warning; background: $surface; padding: 0 1; }
+    TrustQuestion OptionList { height: auto; border: none; background: $surface; padding: 0; margin: 1 0; }
+    TrustQuestion .project { text-style: bold; }
+    TrustQuestion .found, TrustQuestion .hints { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"answer('{key}')", meaning) for key, meaning in ANSWERS.items()),
+        Binding("escape", "answer('')", "decide later"),
+    ]
+
+    def __init__(self, project: Path, found: Sequence[str], guard: Guard) -> None:
+        super().__init__()
+        self._project = project
+        self._found = found
+        self._guard = guard
+
+    def compose(self) -> ComposeResult:
+        """The folder, the question, what is there, the answers."""
+        with Vertical() as box:
+            box.border_title = "trust"
+            yield Static(visible(str(self._project)), classes="project", markup=False)
+            yield Static(QUESTION, markup=False)
+            if self._found:
+                yield Static(f"Here: {', '.join(self._found)}", classes="found", markup=False)
+            yield OptionList(
+                *(Option(Text(f"{key}  {meaning}"), key) for key, meaning in ANSWERS.items()), markup=False
+            )
+            yield Static("Enter takes · Esc decides later", classes="hints", markup=False)
+
+    def on_mount(self) -> None:
+        """Mark the first answer."""
+        options = self.query_one(OptionList)
+        options.highlighted = 0
+        options.focus()
+        self._guard.show()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take what is marked."""
+        self.action_answer(event.option.id or "")
+
+    def action_answer(self, key: str) -> None:
+        """Take an answer, unless the question has only just appeared."""
+        if self._guard.counts:
+            self.dismiss(key or None)
