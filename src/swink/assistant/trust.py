@@ -24,7 +24,10 @@ Standing = Literal["trusted", "refused", "unasked", "never"]
 
 READ_WHEN_TRUSTED = "its instructions, rules, MCP servers, scripts and commands"
 
-QUESTION = f"Do you trust the files in this folder? {READ_WHEN_TRUSTED.capitalize()} are read if you do."
+QUESTION = (
+    "Do you trust the files in this folder? If you do, its instructions, rules, MCP servers, scripts and "
+    "commands are used."
+)
 ANSWERS: dict[str, str] = {
     "y": "yes, trust this project",
     "a": "yes, and every project below it",

@@ -7,7 +7,7 @@ await aclose()                         servers and background commands are ended
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,10 @@ class Workshop:
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
         self.is_coding = has_work(self.directory)
+        self.is_first_run = False
+        """Whether nobody has chosen a model yet, and there is no key."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called, from any thread, when there is a notice to take."""
         self.agent: Agent | None = None
         """The agent whose model decides what is offered; whoever copies it to go on names the copy here."""
         self.background = Background()
@@ -84,6 +88,7 @@ class Workshop:
     def notify(self, text: str) -> None:
         """Keep something that people have to know until it is taken."""
         self._notices.append(text)
+        self.changed()
 
     def take_notices(self) -> list[str]:
         """What people have to know, once."""

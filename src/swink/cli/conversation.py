@@ -40,7 +40,7 @@ def make_agent(
     With an approver every call is put to it, so that its word may change later. A session that goes on keeps
     its model, thinking level and system prompt unless the arguments say otherwise.
     """
-    use_local_models(None if tell is say else tell)
+    use_local_models()
     before = None if session is None else session.model
     choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
     announce(choice, tell)
@@ -101,9 +101,9 @@ def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
     return arguments.approve or load_settings().approve
 
 
-def use_local_models(tell: Callable[[str], None] | None = None) -> None:
-    """Let agents have local models, whose loading is shown; `tell` is told of a download instead."""
-    catalog.register_provider("local", _local if tell is None else lambda: _local_quietly(tell))
+def use_local_models() -> None:
+    """Let agents have local models, whose loading is shown."""
+    catalog.register_provider("local", _local)
 
 
 def announce(choice: Choice, tell: Callable[[str], None] = say) -> None:
@@ -129,23 +129,6 @@ def _local() -> StreamFn:
         show_download(state)
         if loading:
             say_in_passing(f"swink: loading local:{state.model} …")
-
-    return LocalStreamFn(progress=show)
-
-
-def _local_quietly(tell: Callable[[str], None]) -> StreamFn:
-    """The local models, where the terminal belongs to a screen."""
-    from swink.local import Downloading, LocalStreamFn, State, megabytes
-
-    told: set[str] = set()
-
-    def show(state: State) -> None:
-        match state:
-            case Downloading(model, total=total) if model not in told and total:
-                told.add(model)
-                tell(f"fetching local:{model} ({megabytes(total)}), once; it is kept for the next time")
-            case _:
-                pass
 
     return LocalStreamFn(progress=show)
 

@@ -5,7 +5,12 @@ import importlib.util
 import os
 import sys
 
+<<<<<<< HEAD
 from swink.assistant.keeping import Keeper, open_store
+=======
+from swink.assistant.firstrun import is_first_run
+from swink.assistant.keeping import open_store
+>>>>>>> e2bca07 (First steps on the screen: trust, a model to begin with, and commands about the workshop)
 from swink.assistant.permissions import Permissions
 from swink.assistant.settings import load_settings
 from swink.cli.conversation import make_agent
@@ -58,6 +63,8 @@ def show_screen(arguments: argparse.Namespace) -> int:
         workshop,
         tell=workshop.notify,
     )
+    resumed = keeper is not None and keeper.is_resumed
+    workshop.is_first_run = not resumed and is_first_run(settings, arguments.model)
     conductor = Conductor(agent)
     show_loading(conductor)
     if keeper is not None and keeper.is_resumed:

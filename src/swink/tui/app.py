@@ -33,6 +33,7 @@ from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
 from swink.tui.display import Display
 from swink.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text, state_dir
+from swink.tui.firststeps import begin_work
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.screens.whole import Whole
@@ -107,6 +108,8 @@ class SwinkApp(ConversationActions, TerminalApp):
         self._bridge.touch()
         if self.conversations is not None:
             self.run_worker(take_up(self, self.conversations))
+        if self.workshop is not None:
+            self.run_worker(begin_work(self, self.workshop))
 
     # What commands use
 
@@ -169,6 +172,9 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")
+        if name not in COMMANDS and self.workshop and (own := self.workshop.commands.get(name)):
+            self.conductor.send(own.expand(rest.strip()))
+            return
         try:
             await resolve(find_command(name).action(self, rest.strip()))
         except (AgentError, OSError) as error:
@@ -258,6 +264,8 @@ class SwinkApp(ConversationActions, TerminalApp):
         """End the run and save."""
         self._bridge.close()
         await self.conductor.close()
+        if self.workshop is not None:
+            await self.workshop.aclose()
 
     def farewell(self) -> list[str]:
         """The last reply, and how to go on."""

@@ -35,6 +35,7 @@ from swink.events import (
 )
 from swink.messages import AssistantMessage, Input, ModelSpec, Text, ThinkingLevel, UserMessage
 from swink.stream import Delta, ToolCallDelta, ToolCallStart
+from swink.tools.sandbox import Sandbox
 from swink.transcript import Transcript
 from swink.transcript.blocks import Custom, ToolBlock, ToolState
 
@@ -86,6 +87,8 @@ class Conductor:
         self._untold: list[UserMessage] = []
         """What commands of the user's wrote while a run went on."""
         self._numbers = count(1)
+        self.sandbox: Callable[[], Sandbox | None] = lambda: None
+        """What the user's own commands run in, where the folder is not trusted."""
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
         self.adopt(agent)
@@ -276,7 +279,7 @@ class Conductor:
 
         show(block)
         try:
-            outcome = await run_shell(command, os.getcwd(), take)
+            outcome = await run_shell(command, os.getcwd(), take, sandbox=self.sandbox())
         except AgentError as error:
             show(replace(block, state="failed", content=(Text(str(error)),)))
             return

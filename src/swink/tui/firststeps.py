@@ -1,7 +1,8 @@
 """First steps: what is asked once the screen stands, before the assistant's surroundings are read."""
 
+import asyncio
+
 from swink.assistant.choice import parse_model
-from swink.assistant.firstrun import is_first_run
 from swink.assistant.trust import Trust, TrustError, answer, what_is_there
 from swink.assistant.workshop import Workshop
 from swink.errors import AgentError
@@ -12,11 +13,26 @@ from swink.tui.screens.trust import TrustQuestion
 from swink.tui.screens.wizard import Wizard
 
 
-async def take_first_steps(desk: Desk, workshop: Workshop) -> None:
-    """Ask about trust and, on a first run, for a model; then read instructions, commands and servers."""
+async def begin_work(desk: Desk, workshop: Workshop) -> None:
+    """Show what the workshop has to say, ask what it has to know, and open it.
+
+    Trust is asked about and, on a first run, a model; then instructions, commands and servers are read.
+    """
+    loop = asyncio.get_running_loop()
+
+    def tell() -> None:
+        for notice in workshop.take_notices():
+            desk.say(notice)
+
+    def changed() -> None:
+        loop.call_soon_threadsafe(tell)
+
+    workshop.changed = changed
+    desk.conductor.sandbox = workshop.sandbox
+    tell()
     if workshop.trust.standing == "unasked" and workshop.is_coding:
         workshop.trust = await ask_trust(desk, workshop.trust)
-    if workshop.wants_model and is_first_run(workshop.settings, None):
+    if workshop.is_first_run:
         await choose_first_model(desk)
     await workshop.open()
 

@@ -19,6 +19,9 @@ def command_words(desk: Any) -> Iterator[CommandWord]:
     for each in COMMANDS.values():
         choices = None if each.choices is None else partial(_choices, each, desk)
         yield CommandWord(each.name, each.usage, each.help, choices, each.other_names)
+    for own in () if desk.workshop is None else desk.workshop.commands.values():
+        if own.name not in COMMANDS:
+            yield CommandWord(own.name, "", own.help)
 
 
 def _choices(command: Command, desk: Any) -> Iterable[str]:

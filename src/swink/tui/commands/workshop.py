@@ -56,9 +56,11 @@ def agents(desk: Desk, rest: str) -> None:
 
 @command("/background", "[read ID | stop ID]", choices=lambda desk: _job_words(desk), other_names=("/bg",))
 def background(desk: Desk, rest: str) -> None:
-    """commands in the background: list, read, stop (Ctrl+B sends the running one there)"""
+    """send the running command to the background, or list, read and stop those that are there"""
     background = _workshop(desk).background
     match rest.split():
+        case [] if (job := background.send()) is not None:
+            desk.say(f"the command goes on in the background as {job.id}: {job.command}")
         case []:
             if not background.jobs:
                 desk.say("no commands in the background; Ctrl+B sends the running one there")
@@ -116,12 +118,8 @@ async def reload(desk: Desk, rest: str) -> None:
     desk.settings = settings
     await workshop.open(settings=settings, trust=await in_thread(look_up, workshop.directory))
     files = len(workshop.instructions.files) if workshop.instructions else 0
-    found = [
-        f"{files} AGENTS.md",
-        f"{len(workshop.commands)} commands",
-        f"{len(workshop.servers.states)} servers",
-    ]
-    desk.say(f"read again: {', '.join(found)}")
+    commands, servers = len(workshop.commands), len(workshop.servers.states)
+    desk.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")
 
 
 @command("/trust")
@@ -185,10 +183,8 @@ def _providers() -> list[str]:
 def _context_lines(use: ContextUse, model: str) -> list[str]:
     window = use.window
     whole = window or use.used or 1
-    lines = [
-        f"{model}: about {use.used:,} tokens"
-        + (f" of {window:,} ({use.used / window:.0%})" if window else "")
-    ]
+    share = f" of {window:,} ({use.used / window:.0%})" if window else ""
+    lines = [f"{model}: about {use.used:,} tokens{share}"]
     for part in use.parts:
         lines.append(_context_line(part.name, part.tokens, whole))
     if use.free is not None:

@@ -25,6 +25,7 @@ class TrustQuestion(ModalScreen[str | None]):
     TrustQuestion > Vertical { width: 90%; max-width: 84; height: auto; max-height: 100%;
         border: round $warning; background: $surface; padding: 0 1; }
     TrustQuestion OptionList { height: auto; border: none; background: $surface; padding: 0; margin: 1 0; }
+    TrustQuestion OptionList:focus { border: none; }
     TrustQuestion .project { text-style: bold; }
     TrustQuestion .found, TrustQuestion .hints { color: $text-muted; }
     """

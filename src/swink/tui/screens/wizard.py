@@ -1,7 +1,6 @@
 """The first run: a model to begin with."""
 
 import asyncio
-from functools import partial
 from threading import Event
 from typing import ClassVar, Literal
 
@@ -49,6 +48,8 @@ class Wizard(ModalScreen[str | None]):
     Wizard OptionList { height: auto; max-height: 14; border: none; background: $surface; padding: 0; }
     Wizard Input { border: none; height: 1; padding: 0; background: $boost; margin: 1 0 0 0; }
     Wizard .said { margin: 1 0; }
+    Wizard OptionList:focus { border: none; }
+    Wizard Input:focus { border: none; }
     Wizard .hints { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back")]
@@ -136,9 +137,7 @@ class Wizard(ModalScreen[str | None]):
                 )
             case "key":
                 field.value = ""
-                said = (
-                    f"The API key of {provider}. It is kept in your keychain, else in a file of yours alone."
-                )
+                said = f"The API key of {provider}. It goes to your keychain, else to a file of your own."
             case "kept":
                 said = "The key could not be checked. What now?"
                 options.add_options(
@@ -191,7 +190,11 @@ class Wizard(ModalScreen[str | None]):
         self.dismiss(model)
 
     async def _fetch(self) -> None:
-        show = partial(asyncio.get_running_loop().call_soon_threadsafe, self._say, "problem")
+        loop = asyncio.get_running_loop()
+
+        def show(text: str) -> None:
+            loop.call_soon_threadsafe(self._say, "problem", text)
+
         try:
             self.dismiss(await fetch_brighter(show, self._stop))
         except AgentError as error:
