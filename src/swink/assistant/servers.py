@@ -13,17 +13,18 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.engine.waiting import outlast
 from swink.errors import AgentError
-from swink.mcp.client import McpServers
-from swink.mcp.serverconfig import Server, StdioServer, servers_from
 from swink.redact import redact_text
 from swink.tool import Tool
+
+if TYPE_CHECKING:
+    from swink.mcp.serverconfig import Server
 
 PROJECT_FILE = ".mcp.json"
 _USERS_ALONE = ("requires_approval", "trusted")
@@ -44,7 +45,7 @@ class ServerState(Struct, frozen=True):
 class Configured(Struct, frozen=True):
     """Which servers there are, where each was configured, and what was wrong with others."""
 
-    servers: tuple[Server, ...] = ()
+    servers: "tuple[Server, ...]" = ()
     sources: dict[str, str] = {}
     notices: tuple[str, ...] = ()
 
@@ -60,6 +61,10 @@ def find_servers(users: Mapping[str, Any], project: Path | None) -> Configured:
             theirs = _project_servers(project / PROJECT_FILE)
         except (OSError, ValueError) as error:
             notices.append(f"{project / PROJECT_FILE} was not read: {error}")
+    if not theirs and not users:
+        return Configured(notices=tuple(notices))
+    from swink.mcp.serverconfig import StdioServer, servers_from  # most people have no servers
+
     for source, listed in ((PROJECT_FILE, theirs), ("config.toml", users)):
         for name, fields in listed.items():
             try:
@@ -123,8 +128,10 @@ class Servers:
         """Stop every server."""
         await self._stop(list(self._running))
 
-    async def _serve(self, server: Server) -> None:
+    async def _serve(self, server: "Server") -> None:
         """Keep one server open until it is to be closed, in one task from its start to its end."""
+        from swink.mcp.client import McpServers
+
         name = server.name
         try:
             async with McpServers([server]) as opened:

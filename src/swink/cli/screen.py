@@ -5,12 +5,8 @@ import importlib.util
 import os
 import sys
 
-<<<<<<< HEAD
-from swink.assistant.keeping import Keeper, open_store
-=======
 from swink.assistant.firstrun import is_first_run
-from swink.assistant.keeping import open_store
->>>>>>> e2bca07 (First steps on the screen: trust, a model to begin with, and commands about the workshop)
+from swink.assistant.keeping import Keeper, open_store
 from swink.assistant.permissions import Permissions
 from swink.assistant.settings import load_settings
 from swink.cli.conversation import make_agent
