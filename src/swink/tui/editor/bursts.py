@@ -10,7 +10,7 @@ from msgspec import Struct
 
 GAP = 0.010
 """Seconds between two keys of a burst at most."""
-HOLD = 0.060
+HOLD = 0.080
 """Seconds until a burst is over: a slow connection delivers it in pieces."""
 START = 4
 """Characters of a burst that are shown one by one; the rest is collected and shown at once."""

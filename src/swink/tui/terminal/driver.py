@@ -223,11 +223,13 @@ class Driver(LinuxDriver):
                     if not data:
                         self._guard.hang_up()
                         break
-                    undecided_until = time.monotonic() + 2 * ESCAPE_DELAY
+                    read_at = time.monotonic()
+                    undecided_until = read_at + 2 * ESCAPE_DELAY
                     for part in pastes.feed(decode(data)):
                         for event in (
                             [events.Paste(part.text)] if isinstance(part, Pasted) else parser.feed(part)
                         ):
+                            event.time = read_at  # what came at once is a paste, however long we take over it
                             self.process_message(event)
                 for event in parser.tick():
                     self.process_message(event)
