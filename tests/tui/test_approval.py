@@ -10,13 +10,14 @@ from textual.pilot import Pilot
 
 from swink import Agent
 from swink.assistant.permissions import Permissions
+from swink.assistant.questions import Form, Item
 from swink.assistant.rulebook import RuleBook
 from swink.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
 from swink.redact.shown import show_arguments
 from swink.testing import ScriptedModel
 from swink.tools.workspace import Workspace
 from swink.tui import Conductor, SwinkApp
-from swink.tui.approval import ApprovalPanel
+from swink.tui.approval import ApprovalPanel, FormPanel
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
 
@@ -235,3 +236,36 @@ async def test_a_question_that_is_withdrawn_makes_way_for_the_next(scene: Scene)
         scene.now += 0.31
         await scene.pilot.press("y")
         assert await two is True
+
+
+async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):
+    async with scene.app.run_test(size=(80, 30)) as scene.pilot:
+        press = scene.pilot.press
+        panel = scene.app.query_one(FormPanel)
+        items = [Item("Which one?", ("first", "second")), Item("Why [b]so[/b]\x1b[2J?")]
+        reply = asyncio.ensure_future(scene.permissions.forms.ask(Form(items)))
+        await scene.until(lambda: panel.has_focus)
+        assert "Which one?" in scene.text()
+        await press("2")  # within 300 ms: it goes to the editor
+        assert scene.app.editor.text == "2"
+        scene.app.editor.clear()
+        await press("alt+a")
+        scene.now += 0.31
+        await press("escape")
+        assert scene.app.editor.has_focus
+        await press("alt+a")
+        scene.now += 0.31
+        await press("2")
+        await scene.until(lambda: "Why [b]so[/b]␛[2J?" in scene.text())
+        await press("t", *"so", "enter")
+        await scene.until(lambda: "send the answers" in scene.text())
+        assert "→ second" in scene.text()
+        await press("enter")
+        assert await reply == ["second", "so"]
+        await scene.until(lambda: not panel.display and scene.app.editor.has_focus)
+        scene.now += 60
+        reply = asyncio.ensure_future(scene.permissions.forms.ask(Form([Item("Really?")])))
+        await scene.until(lambda: panel.has_focus)
+        scene.now += 0.31
+        await press("x")
+        assert await reply is None

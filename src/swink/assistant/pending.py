@@ -6,11 +6,12 @@ Permissions.ask → Question joins `waiting` → somebody calls `answer` → the
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from swink.assistant.previews import Preview
+from swink.assistant.questions import Form
 from swink.assistant.rulebook import Scope
 from swink.assistant.rules import Rule
 from swink.policy import ApprovalRequest
@@ -73,36 +74,55 @@ class Question:
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
 
-class Questions:
-    """What waits for an answer, in the order it came."""
+R = TypeVar("R")
+
+
+class Asked(Protocol):
+    """Something with a reply to come."""
+
+    @property
+    def reply(self) -> "asyncio.Future[Any]": ...
+
+
+T = TypeVar("T", bound=Asked)
+
+
+class Waiting(Generic[T, R]):
+    """What waits for a person's answer, in the order it came."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.changed = changed
-        self._waiting: list[Question] = []
+        self._waiting: list[T] = []
 
     @property
-    def waiting(self) -> tuple[Question, ...]:
-        """The questions that nobody has answered; the first is the one to show."""
+    def waiting(self) -> tuple[T, ...]:
+        """What nobody has answered; the first is the one to show."""
         return tuple(self._waiting)
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, asked: T) -> R:
         """Wait for the answer; if whoever asks is cancelled, the question is withdrawn."""
-        self._waiting.append(question)
+        self._waiting.append(asked)
         self.changed()
         try:
-            return await question.reply
+            return await asked.reply
         finally:
-            self._remove(question)
+            self._remove(asked)
 
-    def answer(self, question: Question, reply: Reply) -> bool:
-        """Answer a question once; False if it has been answered or withdrawn."""
-        if question not in self._waiting or question.reply.done():
+    def answer(self, asked: T, reply: R) -> bool:
+        """Answer once; False if it has been answered or withdrawn."""
+        if asked not in self._waiting or asked.reply.done():
             return False
-        question.reply.set_result(reply)
-        self._remove(question)
+        asked.reply.set_result(reply)
+        self._remove(asked)
         return True
 
-    def _remove(self, question: Question) -> None:
-        if question in self._waiting:
-            self._waiting.remove(question)
+    def _remove(self, asked: T) -> None:
+        if asked in self._waiting:
+            self._waiting.remove(asked)
             self.changed()
+
+
+Questions = Waiting[Question, Reply]
+"""Calls that wait for a person."""
+Forms = Waiting[Form, list[str] | None]
+"""Questions of the agent that wait for a person."""

@@ -19,7 +19,17 @@ from msgspec import Struct
 from swink.approvals import MEANINGS, ApprovalWord
 from swink.assistant.calls import json_line
 from swink.assistant.commandlines import is_destructive, suggest_prefixes
-from swink.assistant.pending import Always, ByRule, Once, Question, Questions, Reconsider, Refuse, Reply
+from swink.assistant.pending import (
+    Always,
+    ByRule,
+    Forms,
+    Once,
+    Question,
+    Questions,
+    Reconsider,
+    Refuse,
+    Reply,
+)
 from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, preview
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
@@ -89,6 +99,8 @@ class Permissions:
         self.rules = rules or RuleBook(None if workspace is None else workspace.root)
         self.servers: Mapping[str, str] = {} if servers is None else servers  # it may fill later
         self.questions = Questions()
+        self.forms = Forms()
+        """What the agent itself asks the person, with the tool ask_user."""
         self.tell = tell
         self.trusted: dict[Trust, None] = {}
         self._word: ApprovalWord = word
@@ -128,7 +140,7 @@ class Permissions:
 
     @changed.setter
     def changed(self, changed: Callable[[], None]) -> None:
-        self.questions.changed = changed
+        self.questions.changed = self.forms.changed = changed
 
     def why(self, call_id: str) -> Decision | None:
         """What was decided about a call."""

@@ -17,6 +17,7 @@ from swink.agent import Agent
 from swink.assistant.customcommands import CustomCommand, read_commands
 from swink.assistant.instructions import Instructions, read_instructions
 from swink.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
+from swink.assistant.questions import FillIn, question_tools
 from swink.assistant.servers import Servers, find_servers
 from swink.assistant.settings import UserSettings
 from swink.assistant.subagents import PROMPTS, Kind, SubAgents
@@ -74,6 +75,8 @@ class Workshop:
         self.commands: dict[str, CustomCommand] = {}
         """The user's own commands, and those of a trusted project, by name."""
         self.instructions: Instructions | None = None
+        self.fill_in: FillIn | None = None
+        """Puts what the agent asks to the person; without it the agent has no ask_user."""
         self._notices: list[str] = []
         self._said: set[str] = set()
         self._terms = _Terms()
@@ -146,7 +149,8 @@ class Workshop:
         """The tools for the model as it is now; none for one whose window they would fill."""
         if self.agent is not None and is_small(with_limits(self.agent.model)):
             return ()
-        return [*self._own_tools(), *self.sub_agents.tools(), *self.servers.tools()]
+        asking = [] if self.fill_in is None else question_tools(self.fill_in)
+        return [*self._own_tools(), *asking, *self.sub_agents.tools(), *self.servers.tools()]
 
     def sandbox(self) -> Sandbox | None:
         """What the user's own commands run in: nothing in a trusted folder, else the sandbox."""

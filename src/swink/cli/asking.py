@@ -14,31 +14,65 @@ from swink.assistant.calls import json_line
 from swink.assistant.pending import Always, Once, Question, Refuse, Reply
 from swink.assistant.permissions import Permissions
 from swink.assistant.previews import CONTENT
+from swink.assistant.questions import NOBODY, Form, Item
 from swink.cli.terminal import say
 from swink.redact.shown import escape_invisible
+from swink.tool import ToolError
 from swink.tools.workspace import Workspace
 
 _TICK = 0.1
 _TIMES = 3
 
 
-def terminal_permissions(
-    word: ApprovalWord, directory: str | Path = ".", servers: Mapping[str, str] | None = None
-) -> Permissions:
-    """Permissions for a directory that ask on the terminal, one question at a time."""
-    return Permissions(word, workspace=Workspace(directory), servers=servers, ask=Terminal().ask, tell=say)
-
-
 class Terminal:
-    """Asks on the terminal."""
+    """Asks on the terminal, one question at a time."""
 
     def __init__(self) -> None:
         self._alone = asyncio.Lock()
 
+    def permissions(
+        self, word: ApprovalWord, directory: str | Path = ".", servers: Mapping[str, str] | None = None
+    ) -> Permissions:
+        """Permissions for a directory that ask here."""
+        return Permissions(word, workspace=Workspace(directory), servers=servers, ask=self.ask, tell=say)
+
     async def ask(self, question: Question) -> Reply:
-        """What the person says; no, where nobody can."""
+        """What the person says about a call; no, where nobody can."""
         async with self._alone:
             return await _ask(question)
+
+    async def fill_in(self, form: Form) -> list[str] | None:
+        """The answers to what the agent asks, by number or in words; None if one is left empty."""
+        async with self._alone:
+            answers: list[str] = []
+            for item in form.items:
+                answer = await _answer_to(format_item(item))
+                if answer is None:
+                    raise ToolError(NOBODY)
+                if not (answer := _as_choice(item, answer.strip())):
+                    return None
+                answers.append(answer)
+            return answers
+
+
+def format_item(item: Item) -> str:
+    """A question of the agent's with its numbered choices."""
+    lines = [f"  │ {line}" for line in escape_invisible(item.question).split("\n")]
+    for number, choice in enumerate(item.choices, 1):
+        lines.append(f"  {number}  {escape_invisible(choice).replace(chr(10), ' ')}")
+    several = ", or several like 1,3" if item.several else ""
+    how = f"a number{several}, or your own words" if item.choices else "your answer"
+    return "\n".join(["swink: the agent asks", *lines, f"swink: {how}; nothing to leave it unanswered: "])
+
+
+def _as_choice(item: Item, answer: str) -> str:
+    """What is meant by numbers; other words stay as they are."""
+    numbers = [part.strip() for part in answer.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= len(item.choices) for part in numbers):
+        return answer
+    if len(numbers) > 1 and not item.several:
+        return answer
+    return "; ".join(item.choices[int(part) - 1] for part in dict.fromkeys(numbers))
 
 
 def format_question(question: Question) -> str:

@@ -23,7 +23,7 @@ from swink.assistant.shell import parse_shell, run_shell
 from swink.assistant.titles import ask_title
 from swink.assistant.workshop import Workshop
 from swink.cli.answering import answer
-from swink.cli.asking import terminal_permissions
+from swink.cli.asking import Terminal
 from swink.cli.conversation import approval_word, make_agent
 from swink.cli.output import check_output
 from swink.cli.past import show_last
@@ -58,7 +58,9 @@ def chat_command(arguments: argparse.Namespace) -> int:
         say(f"this is the plain chat: {why}", "dim")
     keeper = keeper_of_chat(arguments)
     workshop = open_workshop(load_settings(), ask_trust())
-    approver = terminal_permissions(
+    terminal = Terminal()
+    workshop.fill_in = terminal.fill_in
+    approver = terminal.permissions(
         approval_word(arguments), workshop.directory, servers=workshop.servers.owners
     )
     agent = make_agent(arguments, approver, None if keeper is None else keeper.session, workshop=workshop)

@@ -56,9 +56,10 @@ def make_agent(
     gone = () if session is None else _gone(session, tools)
     if approver is None and (tools or gone or workshop is not None):
         # Here and not at the top: a plain question to a model needs none of it.
-        from swink.cli.asking import terminal_permissions
+        from swink.cli.asking import Terminal
 
-        approver = permissions = terminal_permissions(word, "." if workshop is None else workshop.directory)
+        place = "." if workshop is None else workshop.directory
+        approver = permissions = Terminal().permissions(word, place)
         mode = "enabled" if permissions.has_denials else mode
     if workshop is not None:
         return workshop.make_agent(

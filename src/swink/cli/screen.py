@@ -49,6 +49,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
         servers=workshop.servers.owners,
         tell=workshop.notify,
     )
+    workshop.fill_in = permissions.forms.ask
     limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
     snapshots = None if keeper is None else Snapshots(workshop.directory, keeper, limits=limits)
     agent = make_agent(

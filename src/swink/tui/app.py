@@ -23,7 +23,7 @@ from swink.engine.waiting import resolve
 from swink.errors import AgentError
 from swink.modelspec import THINKING_LEVELS
 from swink.redact import redact_text
-from swink.tui.approval import ApprovalPanel, Guard
+from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands import COMMANDS, find_command
@@ -88,6 +88,7 @@ class SwinkApp(ConversationActions, TerminalApp):
         yield ActiveTools(self.conductor.clock)
         yield TodoPanel()
         yield ApprovalPanel(self.permissions, guard=Guard(self.conductor.clock))
+        yield FormPanel(self.permissions.forms, guard=Guard(self.conductor.clock))
         yield EditorPane(
             None if self.workshop is None else self.workshop.directory,
             state=None if self.guard is None else state_dir(),  # nothing is kept where there is no terminal
@@ -183,9 +184,10 @@ class SwinkApp(ConversationActions, TerminalApp):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Somebody is writing: no question takes the focus now."""
         if event.text_area is self.editor and not self.editor.is_blank:
-            self.query_one(ApprovalPanel).guard.type()
+            for panel in self.query(AskingPanel):
+                panel.guard.type()
 
-    def on_approval_panel_leave(self, event: ApprovalPanel.Leave) -> None:
+    def on_asking_panel_leave(self, event: AskingPanel.Leave) -> None:
         """Back to the editor, with what was meant for it."""
         self.editor.focus()
         if event.typed:
@@ -193,7 +195,7 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     def action_answer(self) -> None:
         """Go to the question that waits."""
-        self.query_one(ApprovalPanel).take_focus()
+        any(panel.take_focus() for panel in self.query(AskingPanel))
 
     def action_stop(self) -> None:
         """Stop the reply; twice when idle: rewind."""

@@ -7,7 +7,7 @@ from textual.app import App
 
 from swink.assistant.permissions import Permissions
 from swink.catalog import with_limits
-from swink.tui.approval import ApprovalPanel
+from swink.tui.approval import AskingPanel
 from swink.tui.conductor import Conductor
 from swink.tui.editor import Editor, QueueList
 from swink.tui.look import Look
@@ -31,7 +31,7 @@ class Display:
         self.view = app.query_one(TranscriptView)
         self.tools = app.query_one(ActiveTools)
         self.todo = app.query_one(TodoPanel)
-        self.panel = app.query_one(ApprovalPanel)
+        self.panels = tuple(app.query(AskingPanel))
         self.queue = app.query_one(QueueList)
         self.editor = app.query_one(Editor)
         self.bar = app.query_one(StatusBar)
@@ -42,7 +42,7 @@ class Display:
 
     def use(self, look: Look) -> None:
         """Take another look."""
-        for widget in (self.view, self.tools, self.todo, self.panel, self.bar):
+        for widget in (self.view, self.tools, self.todo, *self.panels, self.bar):
             widget.look = look
 
     def show(self) -> None:
@@ -88,10 +88,11 @@ class Display:
         self.bar.show(self._status())
         self._attention.show(
             is_running=self._conductor.is_running,
-            waiting=len(self._permissions.waiting),
+            waiting=len(self._permissions.waiting) + len(self._permissions.forms.waiting),
             subject=f"swink · {os.path.basename(os.getcwd())}",
         )
-        self.panel.update_questions(editor_is_blank=self.editor.is_blank)
+        for panel in self.panels:
+            panel.update_questions(editor_is_blank=self.editor.is_blank)
 
     def _status(self) -> Status:
         conductor = self._conductor

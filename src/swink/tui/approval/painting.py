@@ -10,7 +10,7 @@ from textual.strip import Strip
 from swink.assistant.pending import Question
 from swink.assistant.previews import CONTENT
 from swink.tui.look import Look
-from swink.tui.visible import chops, visible
+from swink.tui.visible import chops, visible, wrap
 
 Kind = Literal["name", "text", "bar", "notice", "warning"]
 Row = tuple[tuple[str, Kind], ...] | Strip
@@ -21,10 +21,10 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
     """The call, row by row; without the argument that the diff shows better, unless it is wanted raw."""
     request, preview = question.request, question.preview
     if question.notice:
-        yield from _wrapped(question.notice, width, "warning")
+        yield from text_rows(question.notice, width, "warning")
     has_diff = preview is not None and preview.diff is not None
     if preview is not None and (raw or not has_diff):
-        yield from _wrapped(preview.summary, width, "notice")
+        yield from text_rows(preview.summary, width, "notice")
     hidden = CONTENT.get(request.name) if has_diff and not raw else None
     for name, value in request.shown.items():
         if name == "path" and preview is not None and not raw:
@@ -32,7 +32,7 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
         if name != hidden:
             yield from _argument(name, value, width)
     if not request.arguments:
-        yield from _wrapped("without arguments", width, "notice")
+        yield from text_rows("without arguments", width, "notice")
 
 
 def paint(row: Row, width: int, look: Look) -> Strip:
@@ -47,6 +47,11 @@ def paint(row: Row, width: int, look: Look) -> Strip:
         "warning": look.warning,
     }
     return Strip([Segment(text, styles[kind]) for text, kind in row]).adjust_cell_length(width)
+
+
+def text_rows(text: str, width: int, kind: Kind, *, first: str = "", rest: str = "") -> list[Row]:
+    """A text of our own, or a sentence of the model's, wrapped at words."""
+    return [((line, kind),) for line in wrap(visible(text), max(8, width), first=first, rest=rest)]
 
 
 def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
@@ -66,12 +71,6 @@ def _barred(line: str, width: int) -> Iterable[Row]:
     shown = visible(line)
     for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
         yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
-
-
-def _wrapped(text: str, width: int, kind: Kind) -> Iterator[Row]:
-    for line in visible(text).split("\n"):
-        for start, end in chops(line, max(2, width)):
-            yield ((line[start:end], kind),)
 
 
 def _json(value: Any) -> str:

@@ -8,12 +8,6 @@ choose → y, a, n: answered            Esc: back to the editor, the question st
 from collections.abc import Sequence
 from typing import Literal
 
-from textual import events
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.content import Content
-from textual.message import Message
-
 from swink.assistant.pending import Always, ByRule, Once, Question, Refuse, Reply
 from swink.assistant.permissions import Permissions
 from swink.assistant.reviewing import Review
@@ -23,42 +17,25 @@ from swink.errors import MisuseError
 from swink.threads import in_thread
 from swink.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
 from swink.tui.approval.answers import Guard, choices, editable, edited, first_choice
+from swink.tui.approval.asking import AskingPanel
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
 from swink.tui.approval.painting import Row, rows_of
 from swink.tui.diffs import paint_diff, paint_hunk
-from swink.tui.look import LOOKS, Look
 
 Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
 
 _LONG = 100_000
 """Characters of a call up to which it is laid out at once."""
-_LOW = 24
-"""Rows of a screen below which the answers stand in one row."""
 _SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
 
 
-class ApprovalPanel(Vertical, can_focus=True):
-    """Shows the first question that waits; its keys answer it."""
-
-    DEFAULT_CSS = """
-    ApprovalPanel { height: auto; display: none; border: round $border; padding: 0 1;
-        background: $surface; border-title-color: $warning; border-subtitle-color: $text-muted; }
-    ApprovalPanel.active { border: round $warning; }
-    """
-
-    class Leave(Message):
-        """The person wants to write instead; `typed` was meant for the editor."""
-
-        def __init__(self, typed: str = "") -> None:
-            self.typed = typed
-            super().__init__()
+class ApprovalPanel(AskingPanel):
+    """Shows the first call that waits; its keys answer for it."""
 
     def __init__(self, permissions: Permissions, *, guard: Guard | None = None) -> None:
-        super().__init__()
+        super().__init__(guard)
         self.permissions = permissions
-        self.guard = guard or Guard()
-        self._look: Look = LOOKS["dark"]
         self.question: Question | None = None
         self.stage: Stage = "choose"
         self._marked = "y"
@@ -67,75 +44,32 @@ class ApprovalPanel(Vertical, can_focus=True):
         self._scope: Scope = "project"
         self._review: Review | None = None
         self._hunk = 0
-        self._width = 0
-
-    def compose(self) -> ComposeResult:
-        """The call, a field, the answers."""
-        yield CallView()
-        yield Field()
-        yield Answers()
-
-    # What the app calls
 
     @property
-    def look(self) -> Look:
-        """The styles it is painted in."""
-        return self._look
-
-    @look.setter
-    def look(self, look: Look) -> None:
-        self._look = self.query_one(CallView).look = look
-        if self.question is not None:
-            self._lay_out(keep=True)
+    def is_asking(self) -> bool:
+        """Whether a call waits."""
+        return self.question is not None
 
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
-        """Show the first question that waits, or nothing; the focus comes only if nobody is writing."""
+        """Show the first call that waits, or nothing; the focus comes only if nobody is writing."""
         waiting = self.permissions.waiting
         if not waiting:
             if self.question is not None:
-                self._close()
+                self.question = self._review = None
+                self.close()
             return
         if waiting[0] is not self.question:
-            self._open(waiting[0])
+            self._begin(waiting[0])
         self._show_title()
-        if editor_is_blank and self.guard.is_idle and not self.has_focus_within and self.screen.is_current:
-            self.take_focus()
-
-    def take_focus(self) -> bool:
-        """Let the keys answer; whether there is a question."""
-        if self.question is None:
-            return False
-        if not self.has_focus_within:
-            self.guard.show()
-            (self.query_one(Field) if self.query_one(Field).display else self).focus()
-        return True
-
-    def scroll_call(self, pages: int) -> bool:
-        """Scroll the call by pages; False if all of it is seen."""
-        view = self.query_one(CallView)
-        if not self.has_focus_within or view.max_scroll_y <= 0:
-            return False
-        view.scroll_to(y=view.scroll_offset.y + pages * max(1, view.size.height - 1), animate=False)
-        return True
+        self.take_focus_if(editor_is_blank)
 
     # One question
 
-    def _open(self, question: Question) -> None:
+    def _begin(self, question: Question) -> None:
         self.question = question
         self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
         self._marked, self._scope = first_choice(question), "project"
-        self.query_one(Field).close()
-        self.display = True
-        self.guard.show()
-        self._lay_out()
-
-    def _close(self) -> None:
-        self.question = self._review = None
-        had_focus = self.has_focus_within
-        self.query_one(Field).close()
-        self.display = False
-        if had_focus:
-            self.post_message(self.Leave())
+        self.open()
 
     def _answer(self, reply: Reply) -> None:
         question = self.question
@@ -143,11 +77,11 @@ class ApprovalPanel(Vertical, can_focus=True):
             self.permissions.questions.answer(question, reply)
             waiting = self.permissions.waiting
             if waiting:
-                self._open(waiting[0])
-                self._show_title()
+                self._begin(waiting[0])
                 self.focus()
             else:
-                self._close()
+                self.question = self._review = None
+                self.close()
 
     def _show_title(self) -> None:
         question, count = self.question, len(self.permissions.waiting)
@@ -155,12 +89,9 @@ class ApprovalPanel(Vertical, can_focus=True):
             return
         more = f" · 1 of {count}" if count > 1 else ""
         ends = " · this may destroy something" if question.is_destructive else ""
-        self.border_title = Content(f"Run {question.request.name}?{ends}{more}")
-        self.border_subtitle = Content(self._hint())
+        self.show_title(f"Run {question.request.name}?{ends}{more}", self._hint())
 
     def _hint(self) -> str:
-        if not self.has_focus_within:
-            return "Alt+A answers"
         match self.stage:
             case "choose":
                 return "Enter takes the marked answer · Esc back to the editor"
@@ -178,40 +109,9 @@ class ApprovalPanel(Vertical, can_focus=True):
 
     # Keys
 
-    def on_key(self, event: events.Key) -> None:
-        """A key that is an answer, or that was meant for the editor."""
-        if self.focused_field or self.question is None:
-            return
-        if not self.guard.counts:
-            # Whoever pressed it has not seen the question: it belongs to what they were writing.
-            if event.is_printable or event.key in ("enter", "backspace"):
-                event.stop()
-                event.prevent_default()
-                self.post_message(
-                    self.Leave(event.character if event.is_printable and event.character else "")
-                )
-            return
-        if self._review is not None and self.stage == "review":
-            taken = self._review_key(event.key)
-        else:
-            taken = self._choose_key(event.key)
-        if taken:
-            event.stop()
-            event.prevent_default()
-
-    @property
-    def focused_field(self) -> bool:
-        """Whether a person is writing in the panel's own field."""
-        return self.query_one(Field).has_focus
-
-    def on_answers_chosen(self, event: Answers.Chosen) -> None:
-        """A click is a key."""
-        event.stop()
-        if self.guard.counts and not self.focused_field:
-            if self.stage == "review":
-                self._review_key(event.key)
-            else:
-                self._choose_key(event.key)
+    def take_key(self, key: str) -> bool:
+        """Answer, or go where an answer can be written."""
+        return self._review_key(key) if self._review is not None else self._choose_key(key)
 
     def _choose_key(self, key: str) -> bool:
         question = self.question
@@ -222,7 +122,7 @@ class ApprovalPanel(Vertical, can_focus=True):
             case "up" | "down" | "k" | "j":
                 step = 1 if key in ("down", "j") else -1
                 self._marked = keys[(keys.index(self._marked) + step) % len(keys)]
-                self._show_answers()
+                self.show_answers()
             case "enter":
                 return self._choose_key(self._marked)
             case "escape":
@@ -241,10 +141,10 @@ class ApprovalPanel(Vertical, can_focus=True):
                 self._write("rule", " ; ".join(map(str, question.suggested)))
             case "d" if question.preview is not None and question.preview.can_review:
                 self._review, self._hunk, self.stage = Review(question.preview), 0, "review"
-                self._lay_out()
+                self.lay_out()
             case "d" if question.preview is not None:
                 self._raw = not self._raw
-                self._lay_out()
+                self.lay_out()
             case _:
                 return False
         return True
@@ -275,7 +175,7 @@ class ApprovalPanel(Vertical, can_focus=True):
                 self._review, self.stage = None, "choose"
             case _:
                 return False
-        self._lay_out()
+        self.lay_out()
         return True
 
     # The field
@@ -283,7 +183,7 @@ class ApprovalPanel(Vertical, can_focus=True):
     def _write(self, stage: Stage, text: str, placeholder: str = "") -> None:
         self.stage, self._trouble = stage, ""
         self.query_one(Field).open(text, placeholder)
-        self._show_answers()
+        self.show_answers()
 
     def on_field_left(self, event: Field.Left) -> None:
         """Back to the answers."""
@@ -320,50 +220,25 @@ class ApprovalPanel(Vertical, can_focus=True):
                     self._back()
         except (MisuseError, ValueError) as error:
             self._trouble = str(error)
-            self._show_answers()
+            self.show_answers()
 
     def _back(self) -> None:
         self.stage = "review" if self.stage == "hunk" else "choose"
         self._trouble = ""
         self.query_one(Field).close()
         self.focus()
-        self._lay_out(keep=True)
+        self.lay_out(keep=True)
 
     # What is shown
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Lay out anew for another width."""
-        if self.question is not None and self.content_size.width != self._width:
-            self._lay_out(keep=True)
-
-    def on_descendant_focus(self) -> None:
-        """The keys answer."""
-        self._show_focus()
-
-    def on_descendant_blur(self) -> None:
-        """They do no longer."""
-        self._show_focus()
-
-    def on_focus(self) -> None:
-        """The keys answer."""
-        self._show_focus()
-
-    def on_blur(self) -> None:
-        """They do no longer."""
-        self._show_focus()
-
-    def _show_focus(self) -> None:
-        self.set_class(self.has_focus_within, "active")
-        if self.question is not None:
-            self._show_answers()
-
-    def _lay_out(self, *, keep: bool = False) -> None:
+    def lay_out(self, *, keep: bool = False) -> None:
+        """Show the call; a long one is laid out beside the event loop."""
         question = self.question
         if question is None:
             return
-        self._width = width = max(20, self.content_size.width or self.screen.size.width - 4)
+        width = self.width
         size = sum(len(value) for value in question.request.shown.values() if isinstance(value, str))
-        self._show_answers()
+        self.show_answers()
         if size <= _LONG:
             self.query_one(CallView).show(self._rows(width), self._room, keep=keep)
         else:
@@ -374,7 +249,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         rows = await in_thread(self._rows, width)
         if question is self.question:
             self.query_one(CallView).show(rows, self._room)
-            self._show_answers()
+            self.show_answers()
 
     def _rows(self, width: int) -> Sequence[Row]:
         question, review = self.question, self._review
@@ -392,26 +267,23 @@ class ApprovalPanel(Vertical, can_focus=True):
     @property
     def _room(self) -> int:
         """Rows for the call: the conversation, the editor and the answers stay on the screen."""
-        return max(3, self.screen.size.height - 11 - len(self._answer_lines())) if not self._is_low else 4
+        return max(3, self.screen.size.height - 11 - len(self._answer_lines())) if not self.is_low else 4
 
-    @property
-    def _is_low(self) -> bool:
-        return self.screen.size.height < _LOW
-
-    def _show_answers(self) -> None:
+    def show_answers(self) -> None:
+        """Show what can be answered now."""
         if self.question is not None:
             self.query_one(Answers).show(self._answer_lines())
             self._show_title()
 
     def _answer_lines(self) -> Lines:
-        width = max(20, self._width)
+        width = self.width
         lines = trouble_lines(self._trouble, width, self.look) if self._trouble else []
         if self.query_one(Field).display or self.question is None:
             return lines
         if self._review is not None:
             return [*lines, *review_lines(self._review, self._hunk, self.look)]
         marked = self._marked if self.has_focus_within else ""
-        return [*lines, *answer_lines(choices(self.question), marked, width, self.look, low=self._is_low)]
+        return [*lines, *answer_lines(choices(self.question), marked, width, self.look, low=self.is_low)]
 
 
 def _other(scope: Scope) -> Scope:
