@@ -1,5 +1,7 @@
 """Markdown as strips: at once, or while it arrives with only its end painted anew."""
 
+from typing import NamedTuple
+
 from textual.strip import Strip
 
 from swink.tui.look import Look
@@ -10,9 +12,18 @@ from swink.tui.markdown.sections import Open, Rows, Section, next_section
 from swink.tui.strips import strip
 
 _NARROWEST = 10
-_Key = tuple[int, int, Open, Carry, str]
-"""A section that may still change, with what was before it and its source."""
+_Key = tuple[Open, Carry, str]
+"""What was before a section, and its source."""
 _BLANK = Strip([], 0)
+
+
+class _Part(NamedTuple):
+    """A section that may still change, as it was painted."""
+
+    key: _Key
+    rows: list[Row]
+    strips: list[Strip]
+    leaves: Carry
 
 
 def paint_markdown(text: str, width: int, look: Look) -> list[Strip]:
@@ -48,10 +59,11 @@ class StreamedMarkdown:
         kept, self._tail = self._tail, {}
         while (section := next_section(text, at, leaves)) is not None:
             source = text[section.start : section.body_end]
-            key = section.start, section.end, section.continues, carry, source
-            painted, carry = kept.get(key) or self._paint(section, source, carry)
+            key = section.continues, carry, source
+            part = self._part(section, kept.get(section.start), key)
             if not section.is_settled:
-                self._tail[key] = painted, carry
+                self._tail[section.start] = part
+            painted, carry = part.strips, part.leaves
             if painted and (self._strips or strips) and section.continues is None:
                 painted = [_BLANK, *painted]
             at, leaves = section.end, section.leaves
@@ -61,7 +73,7 @@ class StreamedMarkdown:
                 self._at, self._leaves, self._carry = at, leaves, carry
             else:
                 strips += painted
-        self._source = text[: self._at]
+        self._source = text[: max(self._at, self._searched)]
         return self._strips + strips
 
     def _start_over(self) -> None:
@@ -70,7 +82,7 @@ class StreamedMarkdown:
         self._at = 0
         self._leaves: Open = None
         self._carry = Carry()
-        self._tail: dict[_Key, tuple[list[Strip], Carry]] = {}
+        self._tail: dict[int, _Part] = {}
 
     def _look_for_definitions(self, text: str) -> None:
         """What links refer to may stand below them: a new definition has all of it painted again."""
@@ -81,11 +93,21 @@ class StreamedMarkdown:
             self._known |= found
             self._start_over()
 
-    def _paint(self, section: Section, source: str, carry: Carry) -> tuple[list[Strip], Carry]:
-        rows, carry = self._rows(section, source, carry)
-        return [strip(*row) if row else _BLANK for row in rows], carry
+    def _part(self, section: Section, last: _Part | None, key: _Key) -> _Part:
+        """A section as strips; lines that are as they were keep theirs."""
+        if last is not None and last.key == key:
+            return last
+        rows, leaves = self._rows(section, *key[1:])
+        before = [] if last is None else last.rows
+        strips = [
+            (last.strips[number] if last and number < len(before) and before[number] == row else strip(*row))
+            if row
+            else _BLANK
+            for number, row in enumerate(rows)
+        ]
+        return _Part(key, rows, strips, leaves)
 
-    def _rows(self, section: Section, source: str, carry: Carry) -> tuple[list[Row], Carry]:
+    def _rows(self, section: Section, carry: Carry, source: str) -> tuple[list[Row], Carry]:
         if section.fence is not None:
             lines = source.removesuffix("\n").split("\n") if source or section.continues is None else []
             lines = [_dedent(line, section.fence.indent) for line in lines]

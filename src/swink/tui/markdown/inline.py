@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
@@ -127,6 +128,7 @@ def _addresses(text: str, look: Look, style: Style) -> list[Piece]:
     return [*pieces, (text[at:], style)]
 
 
+@lru_cache(maxsize=256)
 def _link_to(address: str) -> Style:
     """A terminal's own link: to pages of the web alone, and of characters that cannot end the sequence."""
     return Style(link=address) if _SAFE_LINK.fullmatch(address) else Style()

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 MOST = 8_000
 """Characters of a section; what stays within one paragraph for longer is shown as it is."""
-_ITEMS = 40
+_ITEMS = 20
 """Lines of a list after which it is cut at an item."""
-_ROWS = 100
+_ROWS = 50
 """Lines of a table after which it is cut; the rest keeps the columns."""
-_CODE_SOFT = 40
+_CODE_SOFT = 15
 """Lines of code after which it is cut at a blank line before one that is not indented…"""
-_CODE_HARD = 100
+_CODE_HARD = 60
 """…or anywhere: colours start anew there."""
 
 _BLANK = re.compile(r"(?:[ \t\r]*\n)*")

@@ -223,7 +223,7 @@ class _Stream:
         self._placed: list[Strip] = []
 
     def paint(self, canvas: Canvas, text: str, room: int, gutter: tuple[str, Style]) -> None:
-        given = self._markdown.paint(text, room)
+        given = self._markdown.paint(text, room, is_complete=False)
         placed = canvas.place(given, text, gutter=gutter, known=(self._given, self._placed))
         self._given, self._placed = given, placed
         _paint_cursor(canvas, gutter)
