@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,8 +14,6 @@ from textual.widgets import Static
 from swink.tui.commands import COMMANDS
 from swink.tui.editor.keys import EDITOR_KEYS
 from swink.tui.keys import GROUPS
-
-_WIDTH = 20
 
 
 class Help(ModalScreen[None]):
@@ -38,16 +37,17 @@ class Help(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
 
-def help_text() -> Text:
+def help_text() -> Table:
     """Keys by what they are for, then commands."""
-    text = Text()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
     for title, rows in sections():
-        text.append(f"{title}\n", "bold underline")
+        table.add_row(Text(title, "bold underline"))
         for name, help in rows:
-            text.append(f"  {name:{_WIDTH}} ", "bold")
-            text.append(f"{help}\n")
-        text.append("\n")
-    return text
+            table.add_row(Text(f"  {name}", "bold"), Text(help))
+        table.add_row()
+    return table
 
 
 def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
