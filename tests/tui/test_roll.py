@@ -245,6 +245,37 @@ def test_far_blocks_keep_no_lines():
     assert roll.kept_lines < 1_500
 
 
+def test_a_reply_that_grows_below_the_window_is_counted():
+    roll = a_roll(height=4)
+    blocks = told(*[prompt(n) for n in range(10)], ReplyBlock("99", "start", is_complete=False))
+    roll.take(blocks.since(0))
+    texts(roll)
+    roll.move_to(2)
+    reading = texts(roll)
+    for count in (2, 10):
+        version = blocks.version
+        blocks.put(10, ReplyBlock("99", "line\n\n" * count, is_complete=False))
+        roll.take(blocks.since(version))
+        assert texts(roll) == reading
+    assert roll.unseen >= 15
+
+
+def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
+    roll = a_roll()
+    blocks = told(prompt(1), call(2, "running", "", output="x", started=99.0))
+    roll.take(blocks.since(0))
+    version = blocks.version
+    blocks.cut(1)
+    roll.take(blocks.since(version))
+    assert not roll.is_moving
+    assert not roll.running
+    version = blocks.version
+    blocks.append(call(2))
+    roll.take(blocks.since(version))
+    assert texts(roll)[-1] == "✓ bash  ls  one"
+    assert not roll.is_moving
+
+
 def test_a_retry_counts_down_and_then_says_that_it_was_tried():
     clock = Clock()
     roll = a_roll(width=60, clock=clock)

@@ -51,7 +51,10 @@ class Scene(App[None]):
 
     @property
     def lines(self) -> list[str]:
-        return [self.view.render_line(y).text.rstrip() for y in range(self.view.size.height)]
+        """What is on the screen: lines that the view did not report as changed are old."""
+        region = self.view.region
+        strips = self.screen._compositor.render_strips()[region.y : region.bottom]
+        return [strip.text[: region.width - 1].rstrip() for strip in strips]
 
 
 async def until(condition: Callable[[], bool]) -> None:

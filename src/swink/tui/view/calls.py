@@ -220,7 +220,7 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
     arguments = shown_arguments(block)
     about = one_line(block)
     is_told = list(arguments.values()) == [about] and cell_len(about) < canvas.width // 2
-    if block.diff is not None or is_told:  # the diff shows the rest, or the heading everything
+    if block.diff is not None or (is_told and (block.is_settled or block.output)):  # told already
         return
     for name, value in arguments.items():
         text = visible(value if isinstance(value, str) else json_of(value))

@@ -55,7 +55,7 @@ class Folds:
         over = [id for id, when in self._ending.items() if when <= now]
         for id in over:
             del self._ending[id]
-        return [id for id in over if id not in self._touched]
+        return over
 
     @property
     def waits(self) -> bool:
