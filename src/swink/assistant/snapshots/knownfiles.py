@@ -19,7 +19,7 @@ def load_known(vault: Vault, root: str) -> Known:
             generation, lines = _decoder.decode(file.read())
     except (OSError, msgspec.MsgspecError):
         return Known()
-    return Known(generation, {os.fsdecode(path): (signature, hash) for path, signature, hash in lines})
+    return Known(generation, files={os.fsdecode(path): (signature, hash) for path, signature, hash in lines})
 
 
 def save_known(vault: Vault, root: str, known: Known) -> None:

@@ -27,6 +27,7 @@ from swink.errors import SessionError
 from swink.messages import ToolCall
 from swink.policy import Answer, ApprovalRequest, Approve, Approved, Ending, Policy, PolicyContext, Turn
 from swink.records import FilesChanged
+from swink.stream import ToolSpec
 from swink.threads import Serial, in_thread, start_thread
 from swink.transcript import Diff
 
@@ -87,13 +88,14 @@ class Snapshots(Policy):
     # ── around what tools do ──
 
     async def pre_turn(self, ctx: PolicyContext) -> None:
-        """End what a run that was cut short left open."""
+        """End what a run that was cut short left open; read the files while the model is asked."""
         await self._end()
+        if self._known is None and self.keeper is not None and not all(map(_only_reads, ctx.tools)):
+            start_thread(self._warm)
 
     async def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
         """Take a snapshot before the first call of a turn that may write."""
-        tool = next((tool for tool in ctx.tools if tool.name == call.name), None)
-        if self.keeper is None or getattr(tool, "read_only", False):
+        if self.keeper is None or any(_only_reads(tool) for tool in ctx.tools if tool.name == call.name):
             return
         path = self._name(call)
         if self._open is None or (path is not None and path not in self._open[0].tree and self._exists(path)):
@@ -239,6 +241,10 @@ class Snapshots(Policy):
             start_thread(self._prune)
         return snapshot
 
+    def _warm(self) -> None:
+        with suppress(OSError):
+            self._take(None)
+
     def _after_a_kill(self, before: str) -> Snapshot:
         snapshot = self._vault.load(before)
         after = self._take(snapshot)
@@ -320,3 +326,7 @@ class Snapshots(Policy):
         if (about or text) not in self._told:
             self._told.add(about or text)
             self._notices.append(text)
+
+
+def _only_reads(tool: ToolSpec) -> bool:
+    return getattr(tool, "read_only", False) is True

@@ -48,6 +48,8 @@ class Known(Struct):
     """The hashes of files by their paths and signatures, as far as the vault has the content."""
 
     generation: int = 0
+    last: Snapshot | None = None
+    """The last snapshot that was taken with this knowledge."""
     files: dict[str, tuple[Signature, str]] = field(default_factory=dict[str, tuple[Signature, str]])
 
 
@@ -217,7 +219,7 @@ def take(
     with vault.holding():
         if known.generation != vault.generation:
             known.files.clear()
-            known.generation = vault.generation
+            known.generation, known.last = vault.generation, None
         survey = Survey(root, known, vault.put, limits)
         complete = whole if before is None else before.complete
         if complete:
@@ -231,7 +233,10 @@ def take(
             survey.look(() if before is None else before.tree, before)
         survey.look([path for path in named if path not in survey.tree], before)
         known.files.update(survey.known)
-        return vault.save(survey.tree, complete=complete)
+        last = known.last
+        if last is None or last.complete != complete or last.tree != survey.tree:
+            known.last = last = vault.save(survey.tree, complete=complete)
+        return last
 
 
 def _rules_of(vault: Vault, before: Snapshot) -> Callable[[str], bytes]:
