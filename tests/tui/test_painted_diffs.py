@@ -105,7 +105,7 @@ def test_long_lines_wrap_and_nothing_in_them_acts_on_the_terminal():
 texts = st.lists(st.text("ab \t日é\x1b\r👩\u200d💻", max_size=12), max_size=12).map("\n".join)
 
 
-@tried(60, 2000)
+@tried(30, 2000)
 @given(
     texts, texts, st.integers(20, 200), st.sampled_from([True, False, None]), st.sampled_from(sorted(LOOKS))
 )
