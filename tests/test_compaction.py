@@ -395,10 +395,12 @@ async def test_a_session_on_disk_goes_on_from_its_summary(tmp_path: Path):
     agent, _ = agent_on(*["a"] * 3, session=session)
     for _ in range(3):
         await agent.run("word " * 2_000)
-    script = ScriptedModel(["Task: count", "b", "c"])
+    script, paid = ScriptedModel(["Task: count", "b", "c"]), session.meta.cost
     agent = Agent(PRICED, stream_fn=script, transform_context="summary", session=await store.open(session.id))
-    await agent.run("word " * 2_000)
+    result = await agent.run("word " * 2_000)
     opened = await store.open(session.id)
+    assert result.cost is not None
+    assert opened.meta.cost - paid == pytest.approx(result.cost.total), "of the reply and of the summary"
     agent = Agent(PRICED, stream_fn=script, transform_context="summary", session=opened)
     await agent.run("and now?")
     assert len(script.calls) == 3, "one summary, two replies"
@@ -530,10 +532,20 @@ async def test_a_session_has_what_compact_has_made_of_it_at_once():
     agent, _ = agent_on(*["word " * 200] * 5, "Task: count", session=session)
     for _ in range(5):
         await agent.run("word " * 200)
-    assert (await agent.compact()).dropped
-    assert [message.text for message in (await store.open(session.id)).messages] == [
-        message.text for message in agent.messages
-    ]
+    before, paid = len(agent.messages), session.meta.cost
+    live = Transcript()
+    agent.subscribe(live.take)
+    report = await agent.compact()
+    assert report.dropped == before - (len(agent.messages) - 1), "the summary is one more"
+    opened = await store.open(session.id)
+    assert [message.text for message in opened.messages] == [message.text for message in agent.messages]
+    assert report.cost is not None
+    assert opened.meta.cost == pytest.approx(paid + report.cost.total)
+    assert live.totals.cost == report.cost
+    assert str(live.blocks[0].notice).endswith("tokens)")
+    assert "the summary cost $0.0002" in str(live.blocks[0].notice)
+    saved = Transcript.of(store.sync.read(session.id).records)
+    assert saved.totals.cost.total == pytest.approx(opened.meta.cost)
 
 
 async def test_a_pruned_window_is_announced_with_what_was_cut():

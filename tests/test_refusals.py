@@ -22,8 +22,12 @@ from swink import (
     Text,
     UserMessage,
 )
+from swink.compaction import Summary
 from swink.config import AgentContext, AgentLoopConfig
+from swink.context import SlidingWindow
 from swink.errors import InvalidInput, MisuseError
+from swink.memory import JsonlStore
+from swink.memory.exports.document import read_export
 from swink.testing import EventCollector, ScriptedModel
 
 NAN, INF = float("nan"), float("inf")
@@ -257,6 +261,11 @@ def test_run_sync_refuses_the_same(options: dict[str, Any], words: str):
         (lambda: Approved("yes"), r"Approved\(arguments\) takes dict or None"),
         (lambda: Approved(note=5), r"Approved\(note\) takes str"),
         (lambda: Rejected(5), r"Rejected\(reason\) takes str or None"),
+        (lambda: Summary(budget="x"), "budget takes int or None, not str"),
+        (lambda: Summary(length="x"), "length takes int, not str"),
+        (lambda: SlidingWindow(anchor="x"), "anchor takes int, not str"),
+        (lambda: JsonlStore(3), r"JsonlStore\(\) takes str or PathLike or None, not int"),
+        (lambda: read_export(3), r"read_export\(\) takes str or bytes, not int"),
         (lambda: ModelSpec("x", "y", thinking_level="very"), "'extra_high', not 'very'"),
         (lambda: ExponentialBackoff(max_attempts=0), "1 for no retries"),
         (lambda: ExponentialBackoff(base_delay=NAN), "number of seconds, 0 or more"),

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from swink import catalog
-from swink.checks import check_word
+from swink.checks import check_type, check_word
 from swink.context import (
     Kept,
     Request,
@@ -84,6 +84,7 @@ class Summary:
         prune: bool = True,
     ) -> None:
         self.model = None if model is None else catalog.parse_model(model)
+        check_type("length", length, int)
         self.length = length
         self._window = SlidingWindow(budget, overflow_budget, anchor, prune=prune)
 

@@ -1,9 +1,11 @@
 """Context: what turns a history into what is sent, and the window that keeps it within the model's."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from types import NoneType
 from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
+from swink.checks import check_type
 from swink.engine.history import History, Snapshot
 from swink.engine.waiting import is_async
 from swink.errors import InvalidInput
@@ -85,6 +87,9 @@ class SlidingWindow:
         *,
         prune: bool = False,
     ) -> None:
+        check_type("budget", budget, (int, NoneType))
+        check_type("overflow_budget", overflow_budget, (int, NoneType))
+        check_type("anchor", anchor, int)
         self.room = Room(budget, overflow_budget)
         self.anchor = anchor
         self.prune = prune

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from swink.jsondata import decode_with, encode, encode_lines
 from swink.messages import (
     AssistantMessage,
+    Cost,
     CustomMessage,
     LlmMessage,
     Message,
@@ -22,6 +23,7 @@ from swink.messages import (
     ThinkingLevel,
     ToolResult,
     ToolResultMessage,
+    Usage,
 )
 
 
@@ -80,12 +82,15 @@ class Compaction(_Record, frozen=True, tag="compaction"):
     """The context from here on: messages of the session by their number, and new ones.
 
     What is left out stays in the session. `reason` is "compacted", or "replaced" if somebody set the history.
+    `usage` and `cost` are those of a summary; None: unknown.
     """
 
     kept: list[int | Message]
     reason: str = "compacted"
     tokens_before: int = 0
     tokens_after: int = 0
+    usage: Usage = Usage()
+    cost: Cost | None = Cost()
 
 
 class Label(_Record, frozen=True, tag="label"):

@@ -148,7 +148,10 @@ def test_a_fork_is_in_the_family_of_its_parent(store: SyncStore, capsys: pytest.
     assert len(lines) == 2
     assert lines[0].startswith("First  ")
     assert lines[1].startswith("└─ First  ")
-    assert lines[1].endswith("(1 messages, forked after message 1) ←")
+    assert lines[1].endswith("(1 message, forked after message 1) ←")
+    assert call("sessions", "tree", fork, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["depth"], one["id"], one["parent"]) for one in told] == [(0, id, None), (1, fork, id)]
     assert call("sessions", "tree") == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
     store.delete(id)

@@ -12,6 +12,7 @@ from swink.messages import ToolResultMessage, UserMessage
 from swink.records import Conversation
 from swink.redact import redact_text
 from swink.redact.shown import escape_invisible
+from swink.transcript.blocks import counted
 
 _SHORT = 6
 """Characters of an id that are shown, if no other id has them."""
@@ -55,7 +56,7 @@ def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterato
         indent = "   " * (branch.depth - 1) + "└─ " if branch.depth else ""
         place = "" if meta.parent is None else f", forked after message {meta.forked_at}"
         gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
-        facts = f"({meta.messages} messages{place}{gone}){' ←' if meta.id == marked else ''}"
+        facts = f"({counted(meta.messages, 'message')}{place}{gone}){' ←' if meta.id == marked else ''}"
         yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
 
 

@@ -182,6 +182,7 @@ def _add_sessions(commands: Any) -> None:
     fork.add_argument("--at", metavar="N", type=_number, help="with the first N messages (default: all)")
     tree = _command(actions, "tree", f"{module}:tree_command", "which session was forked from which")
     tree.add_argument("id", nargs="?", metavar="ID", help="the family of one session only")
+    tree.add_argument("--json", action="store_true", help="one JSON document instead")
     export = _with_id(actions, "export", "swink.cli.exporting:export_command", "a conversation as a document")
     export.add_argument(
         "--format", choices=("json", "md", "html"), help="by default what FILE ends with, else md (Markdown)"

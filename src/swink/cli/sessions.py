@@ -92,6 +92,8 @@ def tree_command(arguments: argparse.Namespace) -> int:
     store = open_store()
     root = None if arguments.id is None else store.find(arguments.id)
     branches = store.tree(root)
+    if arguments.json:
+        return _print_json([{"depth": branch.depth, **describe(branch.meta)} for branch in branches])
     if not branches:
         say("no sessions yet; swink begins one")
     for line in tree_lines(branches, root):

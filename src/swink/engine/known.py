@@ -282,7 +282,9 @@ class Known:
         kept: list[int | Message] = [*items[: now.upto]]
         if self.report is None:
             return fresh, Compaction(kept, "replaced")
-        return fresh, Compaction(kept, "compacted", self.report.tokens_before, self.report.tokens_after)
+        report = self.report
+        about = report.tokens_before, report.tokens_after, report.usage, report.cost
+        return fresh, Compaction(kept, "compacted", *about)
 
     def _model(self, records: list[Record]) -> ModelSpec:
         model, known = self._config.spec, self._known.model

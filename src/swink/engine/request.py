@@ -65,8 +65,12 @@ class Outgoing:
         return any(item.name == tool for item in self._tools)
 
     def note(self, message: CustomMessage) -> None:
-        """Add a message to the history at the end of the turn."""
+        """Add a message to the history at the end of the turn, with the cost of what was asked for it."""
         if self._append is not None:
+            if self.spent and isinstance(data := message.data, dict):
+                _, cost = _total(self.spent)
+                told = {**cast("dict[str, Any]", data), "cost": None if cost is None else cost.total}
+                message = replace(message, data=told)
             self._append([message])
 
     def warn(self, text: str) -> None:
@@ -253,12 +257,8 @@ def _announce(
 def _report(
     before: Sequence[Message], after: Sequence[Message], overflow: bool, request: Outgoing
 ) -> CompactionReport:
-    spent = [*request.spent]
+    usage, cost = _total(request.spent)
     request.spent.clear()
-    usage, cost = Usage(), None if any(cost is None for _, cost in spent) else Cost()
-    for used, price in spent:
-        usage += used
-        cost = None if cost is None or price is None else cost + price
     return CompactionReport(
         _dropped(before, after),
         _tokens(before),
@@ -270,11 +270,18 @@ def _report(
     )
 
 
+def _total(spent: Sequence[Spent]) -> Spent:
+    usage, cost = Usage(), None if any(cost is None for _, cost in spent) else Cost()
+    for used, price in spent:
+        usage += used
+        cost = None if cost is None or price is None else cost + price
+    return usage, cost
+
+
 def _dropped(before: Sequence[Message], after: Sequence[Message]) -> int:
-    if isinstance(before, Snapshot) and isinstance(after, Snapshot):
-        return len(before) - len(after)
-    kept = {id(message) for message in after}
-    return sum(id(message) not in kept for message in before)
+    """How many messages are gone; one that was cut short is not, and a summary takes nobody's place."""
+    there = {id(message) for message in before}
+    return max(0, len(before) - sum(id(message) in there or is_pruned(message) for message in after))
 
 
 def _tokens(messages: Sequence[Message]) -> int:

@@ -9,10 +9,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from types import NoneType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.checks import check_type
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.filelock import free, take
 from swink.memory.backend import Check, Hit, Query, Repair, Stored
@@ -38,6 +40,7 @@ class JsonlStore(Store):
     """Sessions in files of a directory, `sessions_dir()` if none is given; only their owner can read them."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        check_type("JsonlStore()", directory, (str, os.PathLike, NoneType))
         super().__init__(JsonlBackend(sessions_dir() if directory is None else Path(directory)))
 
 

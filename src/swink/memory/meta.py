@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.checks import check_type
+from swink.compaction import SUMMARY
 from swink.errors import InvalidInput
-from swink.messages import AssistantMessage, UserMessage
-from swink.records import CustomSaved, MessageSaved, ModelChange, Record
+from swink.messages import AssistantMessage, CustomMessage, UserMessage
+from swink.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
 
 VERSION = 1
 _TITLE = 60
@@ -43,7 +44,7 @@ class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: int = 0
     """Prompts of the user."""
     cost: float = 0.0
-    """Of its own replies: what a fork shares with its parent was paid there."""
+    """Of its own replies and summaries: what a fork shares with its parent was paid there."""
     unpriced: bool = False
     """Whether some reply's cost is unknown, so that there is more than `cost`."""
 
@@ -96,6 +97,13 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
                 elif isinstance(message, AssistantMessage) and messages > (meta.forked_at or 0):
                     cost += 0.0 if message.cost is None else message.cost.total
                     unpriced = unpriced or (message.cost is None and bool(message.usage.total))
+                elif isinstance(message, CustomMessage) and messages > (meta.forked_at or 0):
+                    spent = _cost_of(message)
+                    cost += spent or 0.0
+                    unpriced = unpriced or spent is None
+            case Compaction(cost=spent) if messages > (meta.forked_at or 0):
+                cost += 0.0 if spent is None else spent.total
+                unpriced = unpriced or spent is None
             case ModelChange(changed):
                 model = str(changed)
             case _:
@@ -112,6 +120,15 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
         sequence=meta.sequence + 1,
         updated=time.time() if now is None else now,
     )
+
+
+def _cost_of(message: CustomMessage) -> float | None:
+    """What a summary that was made in a run has cost; None: unknown."""
+    match message:
+        case CustomMessage(kind=kind, data={"cost": int() | float() | None as cost}) if kind == SUMMARY:
+            return cost
+        case _:
+            return 0.0
 
 
 def title_of(prompt: str) -> str:

@@ -93,6 +93,7 @@ def _owner(scope: Scope, owner: str | os.PathLike[str] | None) -> str:
     if scope == "user":
         check_type("owner", owner, (str, type(None)))
         return str(owner or "")
+    check_type("owner", owner, (str, os.PathLike, type(None)))
     return str(Path.cwd() if owner is None else Path(owner).resolve())
 
 

@@ -151,7 +151,8 @@ class Spent(Struct, frozen=True):
         return self.usage.output / self.seconds if self.seconds and self.usage.output else None
 
     def __str__(self) -> str:
-        told = [f"{self.usage.input + self.usage.cache_read + self.usage.cache_write:,} tokens in"]
+        read = self.usage.input + self.usage.cache_read + self.usage.cache_write
+        told = [f"{counted(read, 'token')} in"]
         told += [f"{self.usage.cache_read:,} of them cached"] if self.usage.cache_read else []
         told += [f"{self.usage.output:,} out"]
         told += [f"${self.cost.total:.4f}"] if self.cost is not None else []
@@ -185,10 +186,14 @@ class Compacted(Struct, frozen=True):
     tokens_after: int = 0
     summary: str = ""
     pruned: int = 0
+    cost: Cost | None = Cost()
+    """Of the summary; None: unknown."""
 
     def __str__(self) -> str:
-        told = [f"{_count(self.dropped, 'older message')} left the context"] if self.dropped else []
-        told += [f"{_count(self.pruned, 'older result')} cut short"] if self.pruned else []
+        told = [f"{counted(self.dropped, 'older message')} left the context"] if self.dropped else []
+        told += [f"{counted(self.pruned, 'older result')} cut short"] if self.pruned else []
+        if self.cost is not None and self.cost.total:
+            told.append(f"the summary cost ${self.cost.total:.4f}")
         what = ", ".join(told) or "the context was compacted"
         if not self.tokens_before:
             return what
@@ -299,7 +304,8 @@ def _without_watching(block: ToolBlock) -> ToolBlock:
     return replace(block, ran_with=None, output="", progress=None, started=None, duration=None)
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """A number of things in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

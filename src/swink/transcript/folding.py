@@ -28,10 +28,12 @@ from swink.events import (
 )
 from swink.messages import (
     AssistantMessage,
+    Cost,
     CustomMessage,
     Message,
     ToolResult,
     ToolResultMessage,
+    Usage,
     UserMessage,
 )
 from swink.pruning import is_pruned
@@ -241,7 +243,8 @@ class Transcript:
         dropped = max(0, self._in_context - len(kept) - pruned)
         self._compactions += 1
         self._in_context = len(record.kept)
-        about = Compacted(dropped, record.tokens_before, record.tokens_after, summary, pruned)
+        about = Compacted(dropped, record.tokens_before, record.tokens_after, summary, pruned, record.cost)
+        self._pay(record.usage, record.cost)
         self._blocks.append(NoticeBlock(f"c{self._compactions}", about))
 
     # The reply that streams, or whose tools run
@@ -400,6 +403,17 @@ class Transcript:
         else:
             self._blocks.put(place, block)
 
+    def _take_report(self, event: ContextCompacted) -> None:
+        report = event.report
+        tokens = report.tokens_before, report.tokens_after
+        self.note(Compacted(report.dropped, *tokens, pruned=report.pruned, cost=report.cost))
+        self._pay(report.usage, report.cost)
+
+    def _pay(self, usage: Usage, cost: Cost | None) -> None:
+        """Add what a summary used and cost."""
+        self._before = self._before.plus_summary(usage, cost)
+        self._totals = self._totals.plus_summary(usage, cost)
+
     def note(self, notice: Notice) -> None:
         """Add a notice of something that no session has."""
         self._passing += 1
@@ -410,7 +424,7 @@ class Transcript:
         MessageDiscarded: _discard,
         RetryScheduled: lambda self, event: self.note(Retrying(event.attempt, event.delay, event.error)),
         ModelFallback: lambda self, event: self.note(Fallback(event.from_model, event.to_model)),
-        ContextCompacted: lambda self, event: self.note(_compacted(event)),
+        ContextCompacted: _take_report,
         ApprovalRequested: lambda self, event: self._change(event.call_id, state="approval"),
         ApprovalResolved: lambda self, event: self._change(event.call_id, state="waiting"),
         ToolExecutionStart: _start,
@@ -430,8 +444,3 @@ def _state_of(result: ToolResult | ToolResultMessage) -> ToolState:
         if text.startswith(beginning):
             return state
     return "failed"
-
-
-def _compacted(event: ContextCompacted) -> Compacted:
-    report = event.report
-    return Compacted(report.dropped, report.tokens_before, report.tokens_after, pruned=report.pruned)

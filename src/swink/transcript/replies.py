@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.messages import AssistantMessage, Cost, Extension, Image, Text, Thinking, ToolCall, Usage
 from swink.transcript.blocks import (
@@ -41,6 +42,15 @@ class Totals(Struct, frozen=True):
             self.is_priced and (reply.cost is not None or not usage.total),
             usage.input + usage.cache_read + usage.cache_write + usage.output or self.context,
             _model_of(reply) or self.model,
+        )
+
+    def plus_summary(self, usage: Usage, cost: Cost | None) -> "Totals":
+        """With what a summary used and cost."""
+        return replace(
+            self,
+            usage=self.usage + usage,
+            cost=self.cost if cost is None else self.cost + cost,
+            is_priced=self.is_priced and (cost is not None or not usage.total),
         )
 
 

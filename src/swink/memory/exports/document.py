@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from swink.checks import check_type
 from swink.errors import InvalidInput
 from swink.jsondata import encode
 from swink.memory.backend import Stored
@@ -37,6 +38,7 @@ def write_document(meta: SessionMeta, records: Iterable[Record]) -> str:
 
 def read_export(text: str | bytes) -> Stored:
     """A session as it was exported; `store.backend.create(stored.meta, stored.records)` keeps it."""
+    check_type("read_export()", text, (str, bytes))
     try:
         data: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -17,7 +17,7 @@ from swink.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
-from swink.transcript.blocks import json_of
+from swink.transcript.blocks import counted, json_of
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -31,8 +31,8 @@ _LONGEST_LINE = 5_000
 def write_markdown(facts: Facts, blocks: Iterable[Block]) -> Iterator[str]:
     """The parts of the page."""
     yield f"# {_plain(facts.title)}\n\n"
-    figures = [facts.date, facts.model, f"{len(facts.prompts)} prompts"]
-    figures += [f"{facts.tokens:,} tokens" if facts.tokens else "", facts.cost]
+    figures = [facts.date, facts.model, counted(len(facts.prompts), "prompt")]
+    figures += [counted(facts.tokens, "token") if facts.tokens else "", facts.cost]
     yield " · ".join(_plain(figure) for figure in figures if figure) + "\n\n"
     if len(facts.prompts) >= _LONG:
         for prompt in facts.prompts:
