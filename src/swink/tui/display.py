@@ -1,5 +1,6 @@
 """The display: what the conductor has, put on the widgets."""
 
+import gc
 import os
 from collections.abc import Callable
 
@@ -49,7 +50,8 @@ class Display:
         """Bring everything up to date."""
         conductor = self._conductor
         transcript = conductor.transcript
-        if transcript is not self._shown:
+        is_other = transcript is not self._shown
+        if is_other:
             self._shown, self._version = transcript, 0
             self.view.begin(transcript.inside)
             self.todo.begin()
@@ -57,6 +59,8 @@ class Display:
         self._version = changes.version
         self.view.plan = conductor.is_planning
         self.view.take(changes)
+        if is_other:
+            gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
         self.tools.take(self.view.running)
         self.todo.take(changes)
         self.queue.show(conductor.agent.steering, conductor.agent.follow_ups)
