@@ -269,3 +269,17 @@ async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):
         scene.now += 0.31
         await press("x")
         assert await reply is None
+
+
+async def test_permissions_are_listed_with_their_reasons_and_removed_by_one_key(scene: Scene):
+    async with scene.app.run_test(size=(100, 30)) as scene.pilot:
+        scene.app.obey("/permissions allow bash(git status *)")
+        await scene.until(lambda: bool(scene.permissions.rules.rules))
+        assert await scene.call("bash", command="git status '[/x]'") is True
+        scene.app.obey("/permissions")
+        await scene.until(lambda: "saved rules" in scene.text() and "[/x]" in scene.text())
+        await scene.pilot.press("down", "d")
+        await scene.until(lambda: not scene.permissions.rules.rules)
+        await scene.until(lambda: "no rules yet" in scene.text())
+        await scene.pilot.press("escape")
+        await scene.until(lambda: scene.app.editor.has_focus)

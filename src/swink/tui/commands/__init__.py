@@ -4,6 +4,7 @@ from swink.tui.commands import basic as basic  # they register their commands
 from swink.tui.commands import conversations as conversations
 from swink.tui.commands import editing as editing
 from swink.tui.commands import models as models
+from swink.tui.commands import permissions as permissions
 from swink.tui.commands import talking as talking
 from swink.tui.commands import workshop as workshop
 from swink.tui.commands.registry import COMMANDS, Command, Desk, command, find_command
