@@ -160,8 +160,10 @@ class Screen:
         *arguments: str,
         env: Mapping[str, str] | None = None,
         command: Sequence[str] = (sys.executable, "-m", "swink"),
+        trusts: bool = True,
     ) -> None:
-        place.trust()
+        if trusts:
+            place.trust()
         self.text = ""
         self._read_up_to = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -100,7 +100,7 @@ def usage(desk: Desk, rest: str) -> None:
     lines = [
         f"{totals.prompts} prompts, {totals.replies} replies",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
-        f"${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
+        f"cost ${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
     ]
     spent = sum(one.cost or 0.0 for one in desk.workshop.sub_agents.listed) if desk.workshop else 0.0
     if spent:
@@ -188,7 +188,7 @@ def _context_lines(use: ContextUse, model: str) -> list[str]:
     for part in use.parts:
         lines.append(_context_line(part.name, part.tokens, whole))
     if use.free is not None:
-        lines.append(_context_line("free", use.free, whole))
+        lines.append(f"{'free':<13} {'':{_BAR}} {use.free:>9,}")
     return lines
 
 

@@ -26,7 +26,11 @@ class TrustQuestion(ModalScreen[str | None]):
         border: round $warning; background: $surface; padding: 0 1; }
     TrustQuestion OptionList { height: auto; border: none; background: $surface; padding: 0; margin: 1 0; }
     TrustQuestion OptionList:focus { border: none; }
-    TrustQuestion .project { text-style: bold; }
+    TrustQuestion OptionList:focus > .option-list--option-highlighted { color: $text;
+        background: $primary 30%; text-style: bold; }
+    TrustQuestion OptionList:ansi > .option-list--option-highlighted { text-style: reverse; }
+    TrustQuestion .project { text-style: bold; margin: 0 0 1 0; }
+    TrustQuestion .found { margin: 1 0 0 0; }
     TrustQuestion .found, TrustQuestion .hints { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

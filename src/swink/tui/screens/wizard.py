@@ -45,10 +45,14 @@ class Wizard(ModalScreen[str | None]):
     Wizard { align: center middle; background: $background 60%; }
     Wizard > Vertical { width: 90%; max-width: 84; height: auto; max-height: 100%; border: round $primary;
         background: $surface; padding: 0 1; }
-    Wizard OptionList { height: auto; max-height: 14; border: none; background: $surface; padding: 0; }
-    Wizard Input { border: none; height: 1; padding: 0; background: $boost; margin: 1 0 0 0; }
-    Wizard .said { margin: 1 0; }
+    Wizard OptionList { height: auto; max-height: 14; border: none; background: $surface; padding: 0;
+        margin: 0 0 1 0; }
+    Wizard Input { border: none; height: 1; padding: 0; background: $boost; margin: 0 0 1 0; }
+    Wizard .said { margin: 0 0 1 0; }
     Wizard OptionList:focus { border: none; }
+    Wizard OptionList:focus > .option-list--option-highlighted { color: $text; background: $primary 30%;
+        text-style: bold; }
+    Wizard OptionList:ansi > .option-list--option-highlighted { text-style: reverse; }
     Wizard Input:focus { border: none; }
     Wizard .hints { color: $text-muted; }
     """

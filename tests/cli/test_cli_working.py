@@ -1,0 +1,87 @@
+"""Where a command works: -C, the tools of a directory, trust, and commands of the user's own."""
+
+import json
+
+import pytest
+from command_line import Call, Place, Provider, Screen
+
+from swink.cli.arguments import parse_arguments
+from swink.cli.screen import why_plain
+
+
+def test_a_coding_run_has_the_tools_of_the_directory_that_is_named(place: Place, provider: Provider):
+    project = place.here / "project"
+    project.mkdir()
+    (project / "main.py").write_text("print(42)\n")
+    (project / "AGENTS.md").write_text("Speak like a pirate.")
+    provider.replies = [[Call("read_file", path="main.py")], ["It prints 42."], ["Hi."]]
+    done = place.swink("run", "--coding", "-C", "project", "-m", "openai:m", "What is it?", env=provider.env)
+    assert (done.code, done.out) == (0, "It prints 42.\n")
+    system, *_, result = provider.requests[1]["messages"]
+    assert "print(42)" in result["content"]
+    assert f"Directory: {project}" in system["content"]
+    assert "pirate" not in system["content"]  # nobody has trusted it, and a run does not ask
+    place.swink("run", "-m", "openai:m", "Hi", env=provider.env)
+    assert "tools" not in provider.requests[2]
+
+
+def test_a_directory_that_is_not_there_is_refused(place: Place):
+    done = place.swink("run", "-C", "nowhere", "Hi")
+    assert done.code == 2
+    assert "-C nowhere: No such file or directory" in done.err
+
+
+def test_the_plain_chat_asks_for_trust_once_and_runs_commands_of_the_users_own(
+    place: Place, provider: Provider
+):
+    place.write("AGENTS.md", "Speak like a pirate.")
+    (place.here / ".swink" / "commands").mkdir(parents=True)
+    (place.here / ".swink" / "commands" / "ship.md").write_text("Ship $ARGUMENTS now.")
+    provider.replies = [["Aye."], ["Aye aye."]]
+    screen = Screen(place, "-m", "openai:m", env=provider.env, trusts=False)
+    screen.wait_for("Do you trust the files in this folder?")
+    screen.wait_for("trust it? [y/a/N] ")
+    screen.type("y\n")
+    screen.wait_for("> ")
+    screen.type("!echo from-the-$((40+2))\n")
+    screen.wait_for("from-the-42")
+    screen.wait_for("> ")
+    screen.type("!!echo secret-$((40+2)); exit 3\n")
+    screen.wait_for("exit code 3")
+    screen.wait_for("> ")
+    screen.type("/ship it\n")
+    screen.wait_for("Aye.")
+    screen.wait_for("> ")
+    screen.type("/quit\n")
+    assert screen.end() == 0
+    system, output, ship = provider.requests[0]["messages"]
+    assert "pirate" in system["content"]
+    assert '<output exit_code="0">\nfrom-the-42\n</output>' in output["content"]
+    assert ship["content"] == "Ship it now."
+    assert "secret-42" not in json.dumps(provider.requests)
+    screen = Screen(place, "-m", "openai:m", env=provider.env, trusts=False)
+    screen.wait_for("> ")
+    screen.type("/quit\n")
+    assert screen.end() == 0
+    assert "Do you trust" not in screen.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "why"),
+    [
+        (["--plain"], {"TERM": "xterm"}, ""),
+        ([], {"TERM": "xterm", "SWINK_PLAIN": "1"}, ""),
+        ([], {"TERM": "dumb"}, "TERM=dumb cannot show it"),
+        ([], {"TERM": "xterm"}, "standard output is no terminal"),
+    ],
+)
+def test_the_plain_chat_says_why_it_is_one(
+    arguments: list[str], environ: dict[str, str], why: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("SWINK_PLAIN", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    has_terminal = "dumb" in environ["TERM"]
+    monkeypatch.setattr("sys.stdin.isatty", lambda: has_terminal, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: has_terminal, raising=False)
+    assert why_plain(parse_arguments(arguments)) == why
