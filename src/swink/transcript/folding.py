@@ -19,7 +19,6 @@ from swink.events import (
     MessageEnd,
     MessageUpdate,
     ModelFallback,
-    NestedEvent,
     RetryScheduled,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -31,7 +30,6 @@ from swink.messages import (
     Cost,
     CustomMessage,
     Message,
-    ToolResult,
     ToolResultMessage,
     Usage,
     UserMessage,
@@ -67,18 +65,9 @@ from swink.transcript.blocks import (
     Retrying,
     ThinkingBlock,
     ToolBlock,
-    ToolState,
 )
+from swink.transcript.calls import Calls
 from swink.transcript.replies import Totals, blocks_of
-
-_OUTPUT = 20_000
-"""Characters of a running tool's output that are kept, the last ones."""
-_ENDINGS: tuple[tuple[str, ToolState], ...] = (
-    ("tool call cancelled", "cancelled"),
-    ("tool call rejected", "rejected"),
-    ("tool call not run", "rejected"),
-)
-"""How the results of calls begin that never ran, or not to their end."""
 
 
 class _Growing:
@@ -121,6 +110,7 @@ class Transcript:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._blocks = BlockList()
+        self._calls = Calls(self._blocks, clock, lambda: Transcript(clock=clock))
         self._count = 0
         """Of the messages so far: the number of the next one."""
         self._passing = 0
@@ -129,7 +119,6 @@ class Transcript:
         self._before = self._totals = Totals()
         self._begin_reply()
         self._is_open = False
-        self._inside: dict[str, dict[str, Transcript]] = {}
 
     @classmethod
     def of(cls, source: Conversation | Iterable[Record]) -> "Transcript":
@@ -170,7 +159,7 @@ class Transcript:
 
     def inside(self, block: ToolBlock) -> "Mapping[str, Transcript]":
         """The agents that a call runs, by their names; only of a run one watched."""
-        return self._inside.get(block.id, {})
+        return self._calls.inside.get(block.id, {})
 
     def take(self, event: AgentEvent) -> None:
         """Add what happened next in a run."""
@@ -200,11 +189,11 @@ class Transcript:
             case TurnDropped():
                 self._drop_reply()
             case CallStarted(call_id):
-                self._change(call_id, state="running")
+                self._calls.change(call_id, state="running")
             case CallEnded(call_id, result):
-                self._settle(call_id, result)
+                self._calls.settle(call_id, result)
             case PendingApproval(call_id):
-                self._change(call_id, state="approval")
+                self._calls.change(call_id, state="approval")
             case Compaction():
                 self._compact(record)
             case _:
@@ -218,7 +207,7 @@ class Transcript:
             case CustomMessage(kind, data, timestamp):
                 self._blocks.append(NoticeBlock(str(self._count), Custom(kind, data), timestamp))
             case ToolResultMessage():
-                self._take_result(message)
+                self._calls.take_result(message, self._count)
             case AssistantMessage():
                 self._take_reply(message)
                 self._is_open = False
@@ -229,11 +218,11 @@ class Transcript:
     def _take_open(self, turn: OpenTurn) -> None:
         self._take_reply(turn.reply)
         for call_id in turn.started:
-            self._change(call_id, state="running")
+            self._calls.change(call_id, state="running")
         for call_id in turn.pending:
-            self._change(call_id, state="approval")
+            self._calls.change(call_id, state="approval")
         for call_id, result in turn.results.items():
-            self._settle(call_id, result)
+            self._calls.settle(call_id, result)
 
     def _compact(self, record: Compaction) -> None:
         kept = [item for item in record.kept if isinstance(item, int)]
@@ -259,7 +248,7 @@ class Transcript:
         """Until its message is there; what is shown of it before is replaced then."""
         self._growing: dict[int, _Growing] = {}
         self._unseen: list[_Growing] = []
-        self._calls: dict[str, int] = {}
+        self._calls.forget()
         self._since: float | None = None
 
     def _begin_block(self, delta: Delta | ToolCallStart) -> _Growing:
@@ -301,11 +290,12 @@ class Transcript:
         shown = self._blocks.items[self._place :]
         known = {block.call_id: block for block in shown if isinstance(block, ToolBlock)}
         others = [block for block in shown if not block.id.startswith(own)]
-        self._growing, self._unseen, self._calls = {}, [], {}
+        self._growing, self._unseen = {}, []
+        self._calls.forget()
         self._blocks.cut(self._place)
         for block in blocks:
             if isinstance(block, ToolBlock):
-                self._calls[block.call_id] = len(self._blocks)
+                self._calls.places[block.call_id] = len(self._blocks)
                 if (before := known.get(block.call_id)) is not None and before.is_settled:
                     block = replace(before, id=block.id, timestamp=block.timestamp)
             self._blocks.append(block)
@@ -320,8 +310,7 @@ class Transcript:
             self._replace(blocks_of(event.message, self._number, None))
 
     def _end_run(self, event: AgentEnd) -> None:
-        calls = [self._call(call_id) for call_id in self._calls]
-        has_output = any(call and call.name == FINAL_OUTPUT and call.state == "done" for call in calls)
+        has_output = any(call.name == FINAL_OUTPUT and call.state == "done" for call in self._calls)
         is_told = self._reply is not None and self._reply.error_message == event.reason
         if event.reason is not None and not has_output and not is_told:
             self.note(AgentStopped(event.reason))
@@ -330,69 +319,6 @@ class Transcript:
         texts = [growing.text for growing in self._growing.values() if isinstance(growing.begun, TextDelta)]
         self._drop_reply()
         self.note(Discarded(event.attempt, event.reason, "".join(texts)))
-
-    # Its calls
-
-    def _start(self, event: ToolExecutionStart) -> None:
-        asked = self._call(event.call_id)
-        if asked is not None:
-            ran_with = None if asked.arguments == event.arguments else event.arguments
-            self._change(event.call_id, state="running", ran_with=ran_with, started=self._clock())
-
-    def _report(self, event: ToolExecutionUpdate) -> None:
-        block, update = self._call(event.call_id), event.update
-        if isinstance(update, NestedEvent):
-            self._enter("" if block is None else block.id, update)
-            self._change(event.call_id)
-        elif isinstance(update, str) and block is not None:
-            self._change(event.call_id, output=(block.output + update)[-_OUTPUT:])
-        else:
-            self._change(event.call_id, progress=update)
-
-    def _enter(self, id: str, nested: NestedEvent) -> None:
-        """Let the transcript of the agent take its event, or hand it on to the agent further in."""
-        name, *further = nested.path
-        inner = self._inside.setdefault(id, {}).setdefault(name, Transcript(clock=self._clock))
-        if not further:
-            inner.take(nested.event)
-            return
-        calls = nested.calls[1:]
-        event = NestedEvent(tuple(further), nested.event, calls)
-        inner.take(ToolExecutionUpdate(calls[0] if calls else "", further[0], event))
-
-    def _settle(self, call_id: str, result: ToolResult | ToolResultMessage) -> None:
-        block = self._call(call_id)
-        if block is None:
-            return
-        duration = None if block.started is None else self._clock() - block.started
-        self._change(
-            call_id,
-            content=result.content,
-            details=result.details,
-            state=_state_of(result),
-            duration=duration if block.duration is None else block.duration,
-        )
-
-    def _take_result(self, message: ToolResultMessage) -> None:
-        if message.tool_call_id in self._calls:
-            self._settle(message.tool_call_id, message)
-            return
-        block = ToolBlock(str(self._count), message.tool_call_id, message.tool_name)
-        self._calls[block.call_id] = len(self._blocks)
-        self._blocks.append(block)
-        self._settle(block.call_id, message)
-
-    def _call(self, call_id: str) -> ToolBlock | None:
-        place = self._calls.get(call_id)
-        block = None if place is None else self._blocks.items[place]
-        return block if isinstance(block, ToolBlock) else None
-
-    def _change(self, call_id: str, **fields: Any) -> None:
-        block = self._call(call_id)
-        if block is not None:
-            changed = replace(block, **fields)
-            if not fields or changed != block:
-                self._blocks.put(self._calls[call_id], changed)
 
     def show(self, block: Block) -> None:
         """Add a block of something that no session has, or put it in the place of the one with its id."""
@@ -425,22 +351,12 @@ class Transcript:
         RetryScheduled: lambda self, event: self.note(Retrying(event.attempt, event.delay, event.error)),
         ModelFallback: lambda self, event: self.note(Fallback(event.from_model, event.to_model)),
         ContextCompacted: _take_report,
-        ApprovalRequested: lambda self, event: self._change(event.call_id, state="approval"),
-        ApprovalResolved: lambda self, event: self._change(event.call_id, state="waiting"),
-        ToolExecutionStart: _start,
-        ToolExecutionUpdate: _report,
-        ToolExecutionEnd: lambda self, event: self._settle(event.call_id, event.result),
+        ApprovalRequested: lambda self, event: self._calls.change(event.call_id, state="approval"),
+        ApprovalResolved: lambda self, event: self._calls.change(event.call_id, state="waiting"),
+        ToolExecutionStart: lambda self, event: self._calls.start(event),
+        ToolExecutionUpdate: lambda self, event: self._calls.report(event),
+        ToolExecutionEnd: lambda self, event: self._calls.settle(event.call_id, event.result),
         TurnEnd: _end_turn,
         AgentEnd: _end_run,
     }
     """A table, because it is faster than a `match`."""
-
-
-def _state_of(result: ToolResult | ToolResultMessage) -> ToolState:
-    if not result.is_error:
-        return "done"
-    text = result.text
-    for beginning, state in _ENDINGS:
-        if text.startswith(beginning):
-            return state
-    return "failed"
