@@ -160,7 +160,7 @@ async def test_arrows_walk_through_history_and_ctrl_r_searches_it(tmp_path: Path
     ):
         append(state / "history.jsonl", Said(Typed(text), 1.0, str(tmp_path / directory)))
     async with scene(tmp_path / "here", state) as it:
-        await it.until(lambda: len(it.editor._history.all) == 3)
+        await it.until(lambda: len(it.editor._recall.history.all) == 3)
         await it.type("half", "up")
         assert it.editor.text == "second\nprompt"
         await it.type("up")
@@ -173,6 +173,9 @@ async def test_arrows_walk_through_history_and_ctrl_r_searches_it(tmp_path: Path
         await it.type("ctrl+r", "stag")
         await it.until(lambda: it.labels == ["deploy to staging"])
         await it.type("escape")
+        assert it.editor.text == "half"
+        await it.type("ctrl+r", "zzz")
+        it.editor.clear_to_history()  # Ctrl+C leaves a search
         assert it.editor.text == "half"
         await it.type("ctrl+r", "dep", "enter")
         assert it.editor.text == "deploy to staging"
@@ -252,16 +255,17 @@ async def test_keys_that_come_at_once_are_a_paste(tmp_path: Path):
 
         def burst(keys: str, at: float) -> None:
             for char in keys:
-                key = events.Key("enter" if char == "\n" else char, "\r" if char == "\n" else char)
+                name = {"\n": "enter", "\t": "tab"}.get(char, char)
+                key = events.Key(name, "\r" if char == "\n" else char)
                 key.time = at
                 it.editor.post_message(key)
 
         burst("one\ntwo\n", 1.0)
         await it.until(lambda: it.editor.text == "one\ntwo\n")
         assert not it.app.said
-        burst("x\n" * 30 + "y", 5.0)
+        burst("x\t\n" * 30 + "y", 5.0)
         await it.until(lambda: "[pasted #1" in it.editor.text)
-        assert it.editor.typed.whole() == "one\ntwo\n" + "x\n" * 30 + "y"
+        assert it.editor.typed.whole() == "one\ntwo\n" + "x\t\n" * 30 + "y"
         it.editor.clear_to_history()
         burst("fix it\n", 9.0)  # a program that types
         await it.until(lambda: it.sent == [("fix it", "send")])

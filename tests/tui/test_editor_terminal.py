@@ -6,6 +6,7 @@ from terminal import Terminal
 
 def test_what_is_pasted_queued_and_half_typed_is_never_lost(place: Place, provider: Provider):
     place.write("notes.md", "the sea is blue\n")
+    place.trust()
     provider.replies = [["Once ", STALL]]
     env = {**provider.env, "XDG_STATE_HOME": str(place.home / "state")}
     with Terminal(place, "--model", "openai:m", env=env) as terminal:

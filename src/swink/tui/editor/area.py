@@ -9,6 +9,7 @@ from rich.text import Text as RichText
 from textual.widgets import TextArea
 
 from swink.tui.editor.typed import (
+    LONGEST_OPEN,
     Typed,
     folds,
     image_name,
@@ -21,9 +22,6 @@ from swink.tui.editor.typed import (
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location, Selection
     from textual.document._edit import Edit
-
-LONGEST_OPEN = 200_000
-"""Characters of a paste that can be opened where it stands."""
 
 
 class FoldedArea(TextArea):

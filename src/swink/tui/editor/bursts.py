@@ -42,6 +42,10 @@ class Burst:
         """Whether a key that comes now does not belong to the burst any more."""
         return at - self._last > HOLD
 
+    def is_rapid(self, at: float) -> bool:
+        """Whether a key that comes now follows another one faster than anybody types."""
+        return at - self._last <= (HOLD if self.is_waiting or self._has_lines else GAP)
+
     def take_character(self, character: str, at: float) -> str:
         """What to insert now; the rest is kept back until the burst is over."""
         self._note(at)
@@ -71,6 +75,5 @@ class Burst:
         return Settled(text, sends)
 
     def _note(self, at: float) -> None:
-        within = HOLD if self.is_waiting or self._has_lines else GAP
-        self._rapid = self._rapid + 1 if at - self._last <= within else 0
+        self._rapid = self._rapid + 1 if self.is_rapid(at) else 0
         self._last = at

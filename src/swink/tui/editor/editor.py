@@ -9,72 +9,45 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, cast
 
 from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
-from textual.message import Message
 from textual.widgets import TextArea
 
 from swink.errors import AgentError
 from swink.messages import Input
 from swink.threads import in_thread
 from swink.tui.editor import external
-from swink.tui.editor.area import LONGEST_OPEN, FoldedArea
+from swink.tui.editor.area import FoldedArea
 from swink.tui.editor.attaching import compose, needs_files, pasted_images, read_image
 from swink.tui.editor.bursts import HOLD, Burst, Settled
 from swink.tui.editor.choices import Choices
 from swink.tui.editor.clipboard import save_clipboard_image
 from swink.tui.editor.completer import Commands, Completer
-from swink.tui.editor.completion import CommandWord, Completion, Offer, is_command
+from swink.tui.editor.completion import CommandWord, Completion, is_command
 from swink.tui.editor.drafts import Drafts
-from swink.tui.editor.history import History, Said, Walk
+from swink.tui.editor.history import History
 from swink.tui.editor.keys import SPELLINGS, teach_keys
 from swink.tui.editor.mentions import Index
-from swink.tui.editor.typed import Typed, join, make_harmless, paste_name
-
-How = Literal["send", "queue"]
-Kind = Literal["prompt", "command", "shell", "private shell"]
+from swink.tui.editor.recall import Recall
+from swink.tui.editor.submitted import How, Submitted, TakeBack, kind_of
+from swink.tui.editor.typed import Typed, fold, join, make_harmless
 
 DRAFT_AFTER = 0.5
 """Seconds from a change until the draft is saved."""
-MOST_SENT = 50
+MOST_SENT = 20
 """Prompts that can be put back with their pastes and images."""
 PLACEHOLDER = "Ask anything   / commands   @ files   ! shell"
 _TITLES = {
     "shell": "shell: the model sees the output",
     "private shell": "shell: the model does not see the output",
+    "search": "search earlier prompts",
 }
 
 teach_keys()
-
-
-class Submitted(Message):
-    """The user said something: `text` as it was typed, pastes included; `input` for the model."""
-
-    def __init__(self, text: str, input: Input, how: How) -> None:
-        self.text = text
-        self.input = input
-        self.how = how
-        super().__init__()
-
-    @property
-    def kind(self) -> Kind:
-        """What is to be done with it."""
-        return kind_of(self.text)
-
-
-class TakeBack(Message):
-    """The user wants the last queued message back in the editor."""
-
-
-def kind_of(text: str) -> Kind:
-    """What a text is to the program."""
-    if text.startswith("!"):
-        return "private shell" if text.startswith("!!") else "shell"
-    return "command" if is_command(text) else "prompt"
 
 
 class Editor(FoldedArea):
@@ -123,16 +96,12 @@ class Editor(FoldedArea):
         """Whether keys that come at once are a paste; by default where there is a terminal."""
         self._directory = directory or Path.cwd()
         self._state = state
-        self._history = History(state and state / "history.jsonl", str(self._directory))
+        self._recall = Recall(History(state and state / "history.jsonl", str(self._directory)))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
         self._completer = Completer(choices, commands, Index(self._directory), self._line_to_cursor)
         self._burst = Burst()
         self._burst_grew = False
         self._sent: dict[str, Typed] = {}
-        self._walk: Walk | None = None
-        self._recalled: str | None = None
-        self._before_search: Typed | None = None
-        self._found: list[Said] = []
         self._mode = ""
         self._draft_waits = False
 
@@ -151,13 +120,14 @@ class Editor(FoldedArea):
         self.run_worker(self._remember, exclusive=False, exit_on_error=False)
 
     async def _remember(self) -> None:
-        await self._history.load()
+        await self._recall.history.load()
         if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
             self.put_before(draft)
 
     def put_back(self, *texts: str) -> None:
         """Put prompts that were sent before what is written, with their pastes and images."""
-        self.put_before(join([self._sent.get(text.strip(), Typed(text)) for text in texts]))
+        self._end_search(None)
+        self.put_before(join([self._sent.get(text.strip()) or fold(text) for text in texts]))
 
     def show_mode(self, name: str) -> None:
         """Say in the border that the agent is in a mode of its own; without a name it is not."""
@@ -167,13 +137,14 @@ class Editor(FoldedArea):
             self._show_kind()
 
     def clear_to_history(self) -> None:
-        """Empty it; ↑ brings back what stood in it."""
-        self._history.add(self.typed)
-        self._start_over()
+        """Empty it; ↑ brings back what stood in it. A search is only left."""
+        if not self._end_search(None):
+            self._recall.history.add(self.typed)
+            self._start_over()
 
     def _start_over(self) -> None:
         self._completer.close()
-        self._walk = self._recalled = None
+        self._recall.start_over()
         self.empty()
         if self._drafts is not None:
             self._drafts.save(Typed(""))
@@ -203,7 +174,7 @@ class Editor(FoldedArea):
             for notice in composed.notices:
                 self._warn(notice)
         self._sent = dict([*self._sent.items(), (text, typed)][-MOST_SENT:])
-        self._history.add(typed)
+        self._recall.history.add(typed)
         self._start_over()
         self.post_message(Submitted(text, input, how))
 
@@ -212,7 +183,7 @@ class Editor(FoldedArea):
     async def _on_key(self, event: events.Key) -> None:
         key = SPELLINGS.get(event.key, event.key)
         if self._burst.is_waiting and (
-            not (event.is_printable or key == "enter") or self._burst.is_over(event.time)
+            not (event.is_printable or key in ("enter", "tab")) or self._burst.is_over(event.time)
         ):
             await self._settle(self._burst.settle())
         if await self._take_key(key, event) or await self._run_binding(key):
@@ -227,10 +198,12 @@ class Editor(FoldedArea):
                     self._wait_for_burst()
                 else:
                     await self._enter()
-            case "alt+enter" if self.is_busy:
+            case "alt+enter" if self.is_busy and not self._recall.is_searching:
                 await self._submit("queue")
             case "shift+enter" | "ctrl+j" | "ctrl+enter" | "alt+enter":
                 self.put_text("\n")
+            case "tab" if self._is_pasted(event) and not (self._completer.is_open or self.suggestion):
+                self._put_character("\t", event.time)
             case "tab":
                 return self.take_choice() or self._take_suggestion() or self._open_paste()
             case "escape":
@@ -239,13 +212,19 @@ class Editor(FoldedArea):
                 event.prevent_default()  # Textual would insert it; it is a binding's
                 return False
             case _ if event.is_printable and event.character and self.detects_bursts:
-                if text := self._burst.take_character(event.character, event.time):
-                    self.put_text(text)
-                else:
-                    self._wait_for_burst()
+                self._put_character(event.character, event.time)
             case _:
                 return False
         return True
+
+    def _is_pasted(self, event: events.Key) -> bool:
+        return bool(self.detects_bursts) and self._burst.is_rapid(event.time)
+
+    def _put_character(self, character: str, at: float) -> None:
+        if text := self._burst.take_character(character, at):
+            self.put_text(text)
+        else:
+            self._wait_for_burst()
 
     async def _run_binding(self, key: str) -> bool:
         """Do what a key of ours does at once: Textual would do it after keys that came later."""
@@ -256,7 +235,7 @@ class Editor(FoldedArea):
         return False
 
     async def _enter(self) -> None:
-        if self._before_search is not None:
+        if self._recall.is_searching:
             self._take_choice()
             return
         if self._completer.is_open and not self._completer.is_done:
@@ -317,7 +296,7 @@ class Editor(FoldedArea):
         self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
 
     def _put_pasted(self, text: str) -> None:
-        if self._before_search is not None:
+        if self._recall.is_searching:
             self.put_text(text[:200].partition("\n")[0])
         elif text:
             self.put_paste(text)
@@ -348,7 +327,7 @@ class Editor(FoldedArea):
             return
         if select or self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
             super().action_cursor_up(select)
-        elif self.is_blank and self.has_queue:
+        elif self.is_blank and self.has_queue and not self._recall.is_searching:
             self.post_message(TakeBack())
         else:
             self._go_through_history(older=True)
@@ -364,16 +343,11 @@ class Editor(FoldedArea):
             self._go_through_history(older=False)
 
     def _go_through_history(self, *, older: bool) -> None:
-        if self._before_search is not None:
+        if self._recall.is_searching or (found := self._recall.go(self.typed, older=older)) is None:
             return
-        if self._walk is None or (self._walk.is_home and older):
-            self._walk = Walk(self._history.here(), self.typed)
-        found = self._walk.older(self.typed) if older else self._walk.newer(self.typed)
-        if found is not None:
-            self._recalled = found.text
-            self.put(found)
-            if older:
-                self.move_cursor((0, len(self.document.get_line(0))))
+        self.put(found)
+        if older:
+            self.move_cursor((0, len(self.document.get_line(0))))
 
     def action_cursor_left(self, select: bool = False) -> None:
         """Left; with nothing to select the key is not the editor's."""
@@ -389,8 +363,7 @@ class Editor(FoldedArea):
 
     def update_suggestion(self) -> None:
         """After every change, before the next key: what it offers belongs to what stands there."""
-        if self.text != self._recalled:
-            self._recalled = None
+        self._recall.note(self.text)
         self._show_kind()
         self._complete()
 
@@ -403,33 +376,27 @@ class Editor(FoldedArea):
     @on(TextArea.SelectionChanged)
     def _after_move(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        if self._before_search is None and self._completer.is_open:
+        if not self._recall.is_searching and self._completer.is_open:
             self._complete()
         self._suggest()
 
     def _show_kind(self) -> None:
-        kind = "prompt" if self._before_search is not None else kind_of(self.text)
+        kind = "search" if self._recall.is_searching else kind_of(self.text)
         self.set_class(kind.endswith("shell"), "-shell")
-        title = "search earlier prompts" if self._before_search is not None else _TITLES.get(kind, self._mode)
+        title = _TITLES.get(kind, self._mode)
         if self.border_title != title:
             self.border_title = title
-            self.placeholder = "words of it" if self._before_search is not None else PLACEHOLDER
+            self.placeholder = "words of it" if kind == "search" else PLACEHOLDER
 
     def _complete(self) -> None:
-        if self._before_search is not None:
-            self._found = self._history.search(self.text)
-            items = tuple(self._recalled_completion(*item) for item in enumerate(self._found))
-            self._completer.show(Offer(0, self.text, items))
-        elif self._recalled is not None:
+        if self._recall.is_searching:
+            self._completer.show(self._recall.search(self.text))
+        elif self._recall.is_untouched:
             self._completer.close()
         elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
             find = partial(self._find, *mention)
             self.run_worker(find, group="mentions", exclusive=True, exit_on_error=False)
         self._suggest()
-
-    def _recalled_completion(self, number: int, said: Said) -> Completion:
-        first_line = said.typed.text.strip().partition("\n")[0]
-        return Completion(str(number), first_line, self._history.describe(said))
 
     async def _find(self, start: int, query: str) -> None:
         await self._completer.find(start, query)
@@ -440,8 +407,7 @@ class Editor(FoldedArea):
         completer, choices = self._completer, self._completer.choices
         if choices is None or completer.offer is None or (marked := choices.marked) is None:
             return None
-        if self._before_search is not None:
-            self._end_search(self._found[int(marked.text)].typed)
+        if self._end_search(marked):
             return marked
         row, line = self._line_to_cursor()
         start = (row, completer.offer.start)
@@ -456,8 +422,7 @@ class Editor(FoldedArea):
 
     def _dismiss(self) -> bool:
         """Close what is open; whether something was. Nothing that was typed is lost."""
-        if self._before_search is not None:
-            self._end_search(self._before_search)
+        if self._end_search(None):
             return True
         dismissed = self._completer.dismiss()
         self._suggest()
@@ -472,7 +437,7 @@ class Editor(FoldedArea):
 
     def _hint(self) -> str:
         """What can be done here and is not obvious."""
-        if self._before_search is not None:
+        if self._recall.is_searching:
             return "Enter takes it, Esc goes back"
         if self._completer.is_open:
             return "Tab takes it, Esc closes the list"
@@ -480,9 +445,9 @@ class Editor(FoldedArea):
 
     def _suggested(self) -> str:
         text = self.text
-        if self._before_search is not None or self._recalled is not None or len(text) < 2 or "\n" in text:
+        if self._recall.is_searching or self._recall.is_untouched or len(text) < 2 or "\n" in text:
             return ""
-        return self._completer.rest() if self._completer.is_open else self._history.suggest(text)
+        return self._completer.rest() if self._completer.is_open else self._recall.history.suggest(text)
 
     def _take_suggestion(self) -> bool:
         if self.suggestion:
@@ -494,16 +459,18 @@ class Editor(FoldedArea):
 
     def action_search_history(self) -> None:
         """Search earlier prompts; once more: mark the next one."""
-        if self._before_search is not None:
+        if self._recall.is_searching:
             self._completer.mark(1)
         elif self._completer.choices is not None:
-            self._before_search = self.typed
+            self._recall.before_search = self.typed
             self.replace("", (0, 0), self.document.end)
 
-    def _end_search(self, typed: Typed) -> None:
-        self._before_search = None
-        self._recalled = typed.text
-        self.put(typed)
+    def _end_search(self, chosen: Completion | None) -> bool:
+        """Leave a search with a choice, or with what stood there before; whether there was one."""
+        if not self._recall.is_searching:
+            return False
+        self.put(self._recall.end_search(chosen))
+        return True
 
     # Elsewhere
 
@@ -513,6 +480,7 @@ class Editor(FoldedArea):
 
     async def write_outside(self) -> None:
         """Let the user write in their own editor; if they empty it, or it fails, what stands here stays."""
+        self._end_search(None)
         typed = self.typed
         try:
             text = await external.edit_outside(cast("Any", self).app, typed.whole())
@@ -523,16 +491,13 @@ class Editor(FoldedArea):
             return
         for name, paste in typed.pastes.items():
             text = text.replace(paste, name, 1)
-        if len(text) > LONGEST_OPEN:
-            name = paste_name(text, "", typed.pastes)
-            self.put(Typed(name, {name: text}))
-        else:
-            self.put(Typed(text))
+        self.put(fold(text))
 
     def _save_draft(self) -> None:
         self._draft_waits = False
         if self._drafts is not None:
-            self._drafts.save(self._before_search or self.typed)
+            before = self._recall.before_search
+            self._drafts.save(self.typed if before is None else before)
 
     async def on_unmount(self) -> None:
         """Save the draft: who leaves with something half typed finds it again."""

@@ -9,6 +9,8 @@ MOST_LINES = 10
 """Lines of a paste that are shown; longer ones fold."""
 MOST_CHARACTERS = 5_000
 """Characters of a paste that are shown: a single line may be long too."""
+LONGEST_OPEN = 200_000
+"""Characters of a paste that can be opened where it stands."""
 PLACEHOLDER = re.compile(r"\[(?:pasted|image) #\d{1,6}[^\[\]\n]*\]")
 
 _NUMBERED = re.compile(r"\[\w+ #(\d+)")
@@ -66,6 +68,14 @@ class Typed(Struct, frozen=True, omit_defaults=True):
         """The paths of the images, in the order in which the text names them."""
         found = (self.images.get(found[0]) for found in PLACEHOLDER.finditer(self.text))
         return [path for path in dict.fromkeys(found) if path is not None]
+
+
+def fold(text: str) -> Typed:
+    """A text to be edited; one that is too long for that is a paste."""
+    if len(text) <= LONGEST_OPEN:
+        return Typed(text)
+    name = paste_name(text, "", ())
+    return Typed(name, {name: text})
 
 
 def join(parts: list[Typed]) -> Typed:
