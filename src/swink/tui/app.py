@@ -26,7 +26,7 @@ from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
-from swink.tui.commands import COMMANDS, find_command
+from swink.tui.commands import COMMANDS, find_command, listed
 from swink.tui.commands.conversations import take_up
 from swink.tui.commands.editing import command_words
 from swink.tui.conductor import Conductor
@@ -249,7 +249,7 @@ class SwinkApp(ConversationActions, TerminalApp):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The command palette: every command of ours."""
-        for each in COMMANDS.values():
+        for each in listed():
             yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, self._in_palette(each.name))
 
     def _in_palette(self, name: str) -> Callable[[], None]:

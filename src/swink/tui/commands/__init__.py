@@ -7,6 +7,6 @@ from swink.tui.commands import models as models
 from swink.tui.commands import permissions as permissions
 from swink.tui.commands import talking as talking
 from swink.tui.commands import workshop as workshop
-from swink.tui.commands.registry import COMMANDS, Command, Desk, command, find_command
+from swink.tui.commands.registry import COMMANDS, Command, Desk, command, find_command, listed
 
-__all__ = ["COMMANDS", "Command", "Desk", "command", "find_command"]
+__all__ = ["COMMANDS", "Command", "Desk", "command", "find_command", "listed"]

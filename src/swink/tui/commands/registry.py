@@ -80,7 +80,12 @@ class Command(Struct, frozen=True):
 
 
 COMMANDS: dict[str, Command] = {}
-"""By name, in the order in which they are shown."""
+"""By name."""
+
+
+def listed() -> list[Command]:
+    """The commands as people are shown them."""
+    return sorted(COMMANDS.values(), key=lambda each: each.name.lstrip("/#"))
 
 
 def command(

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from swink.tui.commands import COMMANDS
+from swink.tui.commands import listed
 from swink.tui.editor.keys import EDITOR_KEYS
 from swink.tui.keys import GROUPS
 
@@ -55,7 +55,7 @@ def sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     for group, keys in GROUPS.items():
         rows = [(key_name(key.keys), key.help) for key in keys]
         yield f"Keys: {group}", [*EDITOR_KEYS, *rows] if group == "the editor" else rows
-    yield "Commands", [(f"{each.name} {each.usage}".strip(), each.help) for each in COMMANDS.values()]
+    yield "Commands", [(f"{each.name} {each.usage}".strip(), each.help) for each in listed()]
 
 
 def key_name(keys: str) -> str:

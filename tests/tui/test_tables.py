@@ -1,0 +1,114 @@
+"""Keys and commands: tables from which the program, the help and the pages are made."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swink.errors import MisuseError
+from swink.tui import SwinkApp
+from swink.tui.commands import COMMANDS, find_command, listed
+from swink.tui.editor.keys import EDITOR_KEYS
+from swink.tui.keys import GROUPS, KEYS, keymap
+from swink.tui.screens.help import key_name, sections
+
+
+def test_every_key_has_an_action_of_the_app():
+    missing = [
+        key.name for key in KEYS if not hasattr(SwinkApp, f"action_{key.binding().action.partition('(')[0]}")
+    ]
+    assert missing == []
+
+
+def test_no_key_does_two_things():
+    keys = [each for key in KEYS for each in key.keys.split(",")]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def test_settings_name_actions_and_a_wrong_name_is_told_with_the_right_ones():
+    assert keymap({"leave": "ctrl+x"}) == {"leave": "ctrl+x"}
+    with pytest.raises(MisuseError, match=r"exit.*leave"):
+        keymap({"exit": "ctrl+x"})
+    assert len({key.name for key in KEYS}) == len(KEYS)
+
+
+def test_the_help_has_every_key_and_every_command():
+    rows = {name: help for _, rows in sections() for name, help in rows}
+    assert all(key_name(key.keys) in rows for key in KEYS)
+    assert all(f"{each.name} {each.usage}".strip() in rows for each in COMMANDS.values())
+    assert all(each.help for each in COMMANDS.values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/help",
+        "/model",
+        "/thinking",
+        "/system",
+        "/plan",
+        "/compact",
+        "/usage",
+        "/reset",
+        "/new",
+        "/sessions",
+        "/resume",
+        "/fork",
+        "/rewind",
+        "/export",
+        "/editor",
+        "/permissions",
+        "/theme",
+        "/copy",
+        "/quit",
+        "/context",
+        "/diff",
+        "/mcp",
+        "/agents",
+        "/reload",
+        "/btw",
+        "#approve",
+        "#keys",
+        "#key",
+    ],
+)
+def test_there_is_a_command(name: str):
+    assert find_command(name).name
+
+
+def test_a_mistyped_command_names_the_nearest():
+    with pytest.raises(MisuseError, match="did you mean /model"):
+        find_command("/modle")
+    with pytest.raises(MisuseError, match="/help"):
+        find_command("/zzzzzz")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "tui.md"
+
+
+def spelled(usage: str) -> str:
+    return f" {usage}".replace("|", "\\|") if usage else ""
+
+
+def tables() -> dict[str, str]:
+    """The tables of the page, as the program knows them."""
+    keys = ["| name | key | what it does |", "|---|---|---|"]
+    for group in GROUPS.values():
+        keys += [f"| `{key.name}` | {key_name(key.keys)} | {key.help} |" for key in group]
+    keys += [f"| | {name} | {help} |" for name, help in EDITOR_KEYS]
+    commands = ["| command | what it does |", "|---|---|"]
+    commands += [f"| `{each.name}{spelled(each.usage)}` | {each.help} |" for each in listed()]
+    return {"keys": "\n".join(keys), "commands": "\n".join(commands)}
+
+
+def test_the_page_shows_the_keys_and_commands_that_there_are():
+    """With UPDATE_PAGES=1 it writes them there."""
+    before = page = PAGE.read_text("utf-8")
+    for name, table in tables().items():
+        start, end = f"<!-- {name} -->\n", "<!-- end -->"
+        head, _, rest = page.partition(start)
+        page = f"{head}{start}\n{table}\n\n{end}{rest.partition(end)[2]}"
+    if os.environ.get("UPDATE_PAGES"):
+        PAGE.write_text(page, "utf-8")
+    else:
+        assert page == before, "UPDATE_PAGES=1 pytest tests/tui/test_tables.py writes them anew"
