@@ -214,6 +214,9 @@ async def test_hostile_and_huge_calls_neither_leave_the_panel_nor_hide_the_answe
         assert "\u202e" not in scene.text()
         view = scene.app.query_one(CallView)
         await scene.until(lambda: len(view.rows) > 6_000 and view.size.height < 8)
+        await scene.until(lambda: "PgDn" in scene.text())
+        await scene.pilot.press("pagedown")
+        await scene.until(lambda: view.scroll_offset.y > 0)
         await scene.pilot.resize_terminal(120, 40)
         await scene.until(lambda: "Yes, this once" in scene.text())
         call.cancel()
@@ -278,7 +281,7 @@ async def test_permissions_are_listed_with_their_reasons_and_removed_by_one_key(
         assert await scene.call("bash", command="git status '[/x]'") is True
         scene.app.obey("/permissions")
         await scene.until(lambda: "saved rules" in scene.text() and "[/x]" in scene.text())
-        await scene.pilot.press("down", "d")
+        await scene.pilot.press("d")
         await scene.until(lambda: not scene.permissions.rules.rules)
         await scene.until(lambda: "no rules yet" in scene.text())
         await scene.pilot.press("escape")

@@ -2,7 +2,7 @@
 
 permissions         allow bash(git status *)          everywhere
                     # a comment
-                    [/home/me/project]
+                    [/projects/app]
                     deny bash(git push *)             in that project
 permissions.uses    how often each rule was used, and when last
 

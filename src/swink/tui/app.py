@@ -193,6 +193,11 @@ class SwinkApp(ConversationActions, TerminalApp):
         if event.typed:
             self.editor.insert(event.typed)
 
+    def action_scroll_page(self, step: int) -> None:
+        """A page of the question that has the focus, else of the conversation."""
+        if not any(panel.scroll_pages(step) for panel in self.query(AskingPanel)):
+            super().action_scroll_page(step)
+
     def action_answer(self) -> None:
         """Go to the question that waits."""
         any(panel.take_focus() for panel in self.query(AskingPanel))

@@ -121,8 +121,9 @@ class AskingPanel(Vertical, can_focus=True):
 
     def show_title(self, title: str, hint: str) -> None:
         """Say in the border what is asked, and which keys there are."""
+        more = "PgDn shows the rest · " if self.query_one(CallView).is_cut else ""
         self.border_title = Content(title)
-        self.border_subtitle = Content(hint if self.has_focus_within else "Alt+A answers")
+        self.border_subtitle = Content(more + hint if self.has_focus_within else "Alt+A answers")
 
     @property
     def width(self) -> int:

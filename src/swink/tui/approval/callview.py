@@ -25,6 +25,12 @@ class CallView(ScrollView, can_focus=False):
         """What it shows."""
         return self._rows
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are more rows than there is room for."""
+        height = self.styles.height
+        return height is not None and len(self._rows) > height.value
+
     def show(self, rows: Sequence[Row], most: int, *, keep: bool = False) -> None:
         """Show rows, at most so many at a time; from the beginning unless the place is kept."""
         self._rows = rows

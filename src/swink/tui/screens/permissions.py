@@ -37,7 +37,8 @@ class PermissionsScreen(ModalScreen[None]):
         border: round $primary; background: $surface; padding: 0 1; }
     PermissionsScreen OptionList { height: auto; max-height: 30; border: none; padding: 0;
         background: $surface; }
-    PermissionsScreen Static { height: auto; max-height: 6; color: $text-muted; }
+    PermissionsScreen OptionList:focus > .option-list--option-highlighted { background: $primary 30%; }
+    PermissionsScreen Static { margin: 1 0 0 0; height: auto; max-height: 6; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "leave"),
@@ -100,7 +101,10 @@ class PermissionsScreen(ModalScreen[None]):
         if not any(entry.kind in ("trust", "rule") for entry in self._entries):
             text = "no rules yet: p at a question saves one, as does /permissions allow bash(git status *)"
             options.add_option(Option(Text(text, self._look.dim), disabled=True))
-        options.highlighted = min(at, options.option_count - 1) if at is not None else 1
+        first = next((at for at, entry in enumerate(self._entries) if entry.target is not None), 0)
+        options.highlighted = (
+            min(at, options.option_count - 1) if at is not None else options.get_option_index(str(first))
+        )
 
     def _line(self, entry: Entry) -> Text:
         look = self._look
