@@ -30,6 +30,8 @@ def test_a_fresh_machine_has_warnings_but_no_problem(file: Path, capsys: pytest.
     assert found["local model"][0] in ("warning", "ok")
     assert found["model"][1].startswith("local:smollm2-135m unless --model says otherwise")
     assert found["sandbox"][0] in ("ok", "warning")
+    assert found["screen"][0] in ("ok", "warning")
+    assert found["trust"] == ("ok", f"{Path.cwd()}: swink will ask about it")
 
 
 def test_a_reachable_provider_is_well_and_its_key_stays_at_home(

@@ -43,7 +43,8 @@ def make_agent(
     use_local_models()
     before = None if session is None else session.model
     choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
-    announce(choice, tell)
+    # On a first run a model is about to be chosen.
+    announce(Choice(choice.model) if workshop is not None and workshop.is_first_run else choice, tell)
     word = approval_word(arguments)
     thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
     model = replace(choice.model, thinking_level=thinking)

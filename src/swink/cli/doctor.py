@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import hashlib
+import importlib.metadata
 import os
 import platform
 import sys
@@ -16,6 +17,7 @@ from swink import __version__
 from swink.assistant.choice import choose_model
 from swink.assistant.oneline import strip_controls
 from swink.assistant.settings import load_settings
+from swink.assistant.trust import TrustError, look_up
 from swink.cli.terminal import Style, add_style
 from swink.errors import AgentError, MisuseError, NetworkError
 from swink.extras import install_command
@@ -53,12 +55,14 @@ async def _findings() -> list[Finding]:
     return [
         _python(),
         *_terminal(),
+        _screen(),
         *_settings(),
         *_sessions(),
         *key_findings,
         *reached,
         *_local(any_key=bool(configured)),
         _choice(),
+        _trust(),
         await _sandbox(),
     ]
 
@@ -87,6 +91,20 @@ def _terminal() -> Iterator[Finding]:
     else:
         colours = ", no colours (NO_COLOR)" if os.environ.get("NO_COLOR") else ""
         yield Finding("ok", "terminal", f"{os.environ.get('TERM', 'console')}{colours}")
+
+
+def _screen() -> Finding:
+    """Whether the terminal interface can be shown, whatever terminal this is."""
+    try:
+        version = importlib.metadata.version("textual")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(
+            "warning",
+            "screen",
+            f"without Textual swink chats line by line; install it with: {install_command('tui')}",
+        )
+    keys = "; in tmux: Shift+Enter needs `set -s extended-keys on`" if os.environ.get("TMUX") else ""
+    return Finding("ok", "screen", f"Textual {version}{keys}")
 
 
 def _settings() -> Iterator[Finding]:
@@ -245,6 +263,16 @@ def _choice() -> Finding:
     except AgentError as error:
         return Finding("problem", "model", str(error))
     return Finding("ok", "model", f"{choice.model} unless --model says otherwise ({choice.why})")
+
+
+def _trust() -> Finding:
+    """Whether the instructions and servers of this directory are used."""
+    try:
+        trust = look_up(Path.cwd())
+    except (TrustError, OSError) as error:
+        return Finding("problem", "trust", str(error))
+    said = {"trusted": f"{trust.project} is trusted", "unasked": f"{trust.project}: swink will ask about it"}
+    return Finding("ok", "trust", said.get(trust.standing) or trust.notice or "")
 
 
 async def _sandbox() -> Finding:

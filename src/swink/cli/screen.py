@@ -43,6 +43,8 @@ def show_screen(arguments: argparse.Namespace) -> int:
     is_choosing = arguments.resume == ""
     keeper = Keeper(open_store()) if is_choosing else keeper_of_chat(arguments)
     workshop = open_workshop(settings)
+    resumed = keeper is not None and keeper.is_resumed
+    workshop.is_first_run = not resumed and is_first_run(settings, arguments.model)
     permissions = Permissions(
         arguments.approve or settings.approve,
         workspace=Workspace(workshop.directory),
@@ -60,8 +62,6 @@ def show_screen(arguments: argparse.Namespace) -> int:
         workshop,
         tell=workshop.notify,
     )
-    resumed = keeper is not None and keeper.is_resumed
-    workshop.is_first_run = not resumed and is_first_run(settings, arguments.model)
     conductor = Conductor(agent)
     show_loading(conductor)
     if keeper is not None and keeper.is_resumed:
