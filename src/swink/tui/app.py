@@ -4,14 +4,11 @@ What is typed goes to the conductor or to a command; what changes is shown by th
 times a second. Neither knows the other.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from textual.app import ComposeResult, SystemCommand
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import TextArea
 
 from swink.assistant.oneline import strip_controls
@@ -19,16 +16,14 @@ from swink.assistant.permissions import Permissions
 from swink.assistant.settings import UserSettings
 from swink.assistant.shell import parse_shell
 from swink.assistant.workshop import Workshop
-from swink.engine.waiting import resolve
-from swink.errors import AgentError
 from swink.modelspec import THINKING_LEVELS
 from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, Guard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
-from swink.tui.commands import COMMANDS, find_command, listed
 from swink.tui.commands.conversations import take_up
 from swink.tui.commands.editing import command_words
+from swink.tui.commands.obeying import CommandApp
 from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
 from swink.tui.display import Display
@@ -38,7 +33,7 @@ from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.screens.whole import Whole
 from swink.tui.status import StatusBar
-from swink.tui.terminal import Attention, TerminalApp
+from swink.tui.terminal import Attention
 from swink.tui.terminal.farewell import farewell
 from swink.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
 
@@ -53,7 +48,7 @@ class Changed(Message):
     """There is something new to show."""
 
 
-class SwinkApp(ConversationActions, TerminalApp):
+class SwinkApp(ConversationActions, CommandApp):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
@@ -133,17 +128,6 @@ class SwinkApp(ConversationActions, TerminalApp):
         """Show something among the blocks."""
         self.conductor.say(text, kind)
 
-    async def ask(self, screen: Screen[Any]) -> Any:
-        """Show a screen until it is left; what it was left with."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def left(result: Any) -> None:
-            if not answer.done():
-                answer.set_result(result)
-
-        await self.push_screen(screen, left)
-        return await answer
-
     def use_look(self, name: str) -> None:
         """Show everything in another look."""
         self.look = LOOKS[name]
@@ -166,20 +150,6 @@ class SwinkApp(ConversationActions, TerminalApp):
             self.conductor.queue(event.input)
         else:
             self.conductor.send(event.input)
-
-    def obey(self, line: str) -> None:
-        """Carry out a command."""
-        self.run_worker(self._obey(line), exclusive=False)
-
-    async def _obey(self, line: str) -> None:
-        name, _, rest = line.partition(" ")
-        if name not in COMMANDS and self.workshop and (own := self.workshop.commands.get(name)):
-            self.conductor.send(own.expand(rest.strip()))
-            return
-        try:
-            await resolve(find_command(name).action(self, rest.strip()))
-        except (AgentError, OSError) as error:
-            self.say(str(error), "error")
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Somebody is writing: no question takes the focus now."""
@@ -234,14 +204,6 @@ class SwinkApp(ConversationActions, TerminalApp):
         """Leave."""
         self.leave()
 
-    def action_obey(self, line: str) -> None:
-        """A key that stands for a command."""
-        self.obey(line)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the conversation and the editor are not those of another screen above them."""
-        return len(self.screen_stack) == 1 or action in _EVERYWHERE or action not in _KEY_ACTIONS
-
     def action_whole(self) -> None:
         """The whole conversation."""
         self.push_screen(Whole(self.conductor.transcript, self.look))
@@ -251,14 +213,6 @@ class SwinkApp(ConversationActions, TerminalApp):
         levels = [*THINKING_LEVELS]
         level = self.conductor.agent.thinking_level
         self.conductor.think(levels[(levels.index(level) + 1) % len(levels)])
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The command palette: every command of ours."""
-        for each in listed():
-            yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, self._in_palette(each.name))
-
-    def _in_palette(self, name: str) -> Callable[[], None]:
-        return lambda: self.obey(name)
 
     def _is_second(self, key: str) -> bool:
         now = self.conductor.clock()
