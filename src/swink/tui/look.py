@@ -368,7 +368,7 @@ def _terminal_theme(look: Look) -> Theme:
         variables={
             "ansi-background": "ansi_default",
             "ansi-foreground": "ansi_default",
-            "border-blurred": "ansi_default",
+            "border-blurred": colour("bright_black"),
             "block-cursor-foreground": "ansi_default",
             "block-cursor-background": "ansi_default",
             "block-cursor-text-style": "reverse",

@@ -30,6 +30,8 @@ class FoldedArea(TextArea):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"area--folded"}
     DEFAULT_CSS = """
     FoldedArea .area--folded { color: $accent; }
+    FoldedArea .text-area--placeholder { color: $text-muted; }
+    FoldedArea:ansi .text-area--placeholder { color: ansi_default; text-style: dim; }
     """
 
     def __init__(self, *, placeholder: str = "") -> None:

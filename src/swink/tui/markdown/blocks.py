@@ -19,6 +19,8 @@ _DEEPEST = 24
 """Levels of nesting; what is deeper is shown as it was written."""
 _LEAST = 8
 """Columns that a block keeps, however deep it is."""
+_WIDEST = 120
+"""Columns of prose: the eye does not find back over longer lines. Code and tables take what they need."""
 _BULLETS = "•◦▪"
 _APART = ("fence", "code_block", "table_open", "hr")
 
@@ -116,7 +118,7 @@ class Blocks:
     def _text(self, node: _Node, width: int, style: Style) -> list[Row]:
         content = "".join(child.token.content for child in node.children)
         lines = paint_inline(content, self._look, style, self._known)
-        return [row for line in lines for row in wrap_pieces(line, width)]
+        return [row for line in lines for row in wrap_pieces(line, min(width, _WIDEST))]
 
     def _list(self, node: _Node, width: int, style: Style, depth: int, start: int | None = None) -> list[Row]:
         rows: list[Row] = []
