@@ -9,6 +9,7 @@ MODEL = ["--model", "openai:gpt-4.1", "--approve", "off"]
 
 
 def test_after_a_kill_the_conversation_is_resumed_and_its_files_rewound(place: Place, provider: Provider):
+    place.trust()
     work = place.here
     (work / "kept.txt").write_text("kept\n")
     (work / "old.txt").write_text("old\n")
