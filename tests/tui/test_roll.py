@@ -186,7 +186,7 @@ def test_a_call_opens_while_it_runs_and_folds_three_seconds_after_its_end():
     roll.take(blocks.since(0))
     assert len(texts(roll)) == 2
     assert roll.is_moving
-    blocks.put(0, call(1, "done", duration=1.0))
+    blocks.put(0, call(1, "done", started=100.0, duration=1.0))
     roll.take(blocks.since(1))
     assert len(texts(roll)) == 4
     clock.now += 2.9
@@ -198,6 +198,22 @@ def test_a_call_opens_while_it_runs_and_folds_three_seconds_after_its_end():
     assert not roll.is_moving
 
 
+def test_a_call_that_ended_before_it_was_seen_is_open_for_as_long_once():
+    clock = Clock()
+    roll = a_roll(clock=clock)
+    blocks = told(prompt(1))
+    roll.take(blocks.since(0))
+    blocks.append(call(2, started=100.0, duration=0.0))
+    roll.take(blocks.since(1))
+    assert texts(roll)[-2:] == ["  │ two", "  │ three"]
+    clock.now += 3.1
+    roll.fold_due()
+    assert texts(roll)[-1].startswith("✓ bash")
+    blocks.put(1, call(2, started=100.0, duration=0.0, text="one\ntwo"))
+    roll.take(blocks.since(2))
+    assert texts(roll)[-1].startswith("✓ bash")
+
+
 def test_a_call_that_was_touched_stays_as_it_was_left():
     clock = Clock()
     roll = a_roll(clock=clock)
@@ -206,7 +222,7 @@ def test_a_call_that_was_touched_stays_as_it_was_left():
     roll.toggle(0)
     assert len(texts(roll)) == 1
     roll.toggle(0)
-    blocks.put(0, call(1, "done", duration=1.0))
+    blocks.put(0, call(1, "done", started=100.0, duration=1.0))
     roll.take(blocks.since(1))
     clock.now += 10
     roll.fold_due()

@@ -150,7 +150,7 @@ async def test_calls_open_by_key_and_click_and_running_ones_are_listed():
         panel = app.query_one(ActiveTools)
         assert panel.display
         assert panel.render_line(0).text.rstrip().endswith("bash  2.0 s  ls  step 2")
-        app.kept.put(3, call(4, "done", "fine", duration=2.0))
+        app.kept.put(3, call(4, "done", "fine", started=98.0, duration=2.0))
         app.flush()
         await pilot.pause()
         assert not panel.display

@@ -22,6 +22,8 @@ FRAME = 0.1
 """Seconds that the spinner shows one of them."""
 _SOME = 8
 """Lines of what a call printed that are shown while it runs."""
+_FEW = 5
+"""Lines of its result, until it folds."""
 _ALL = 400
 """Lines of an opened call; the screen of the whole transcript shows more."""
 _SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
@@ -63,7 +65,7 @@ def paint_call(
     if fold == "line":
         return
     gutter = (f"  {_BAR}", look.border)
-    limit = _SOME if fold == "some" else most
+    limit = most if fold == "all" else _FEW if block.is_settled else _SOME
     if fold == "all":
         _paint_arguments(canvas, block, gutter)
     if (diff := block.diff) is not None:

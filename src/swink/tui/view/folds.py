@@ -2,6 +2,8 @@
 
 one line ──runs──→ some (its output as it comes) ──ends, 3 s──→ one line
    └─────────── a person opens or closes it: it stays so ───────────┘
+
+One that ended before anybody saw it run is open for as long, so that what is shown depends on no race.
 """
 
 from collections.abc import Callable
@@ -10,6 +12,8 @@ from typing import Literal
 from swink.transcript import Block, ToolBlock
 
 Fold = Literal["line", "some", "all"]
+OWN = "!"
+"""The name of a command that the user ran: they want to see what it wrote."""
 LINGER = 3.0
 """Seconds that a call stays open after its end."""
 
@@ -23,6 +27,7 @@ class Folds:
         """What a block is that nobody touched and that does not run."""
         self._touched: dict[str, Fold] = {}
         self._running: set[str] = set()
+        self._ended: set[str] = set()
         self._ending: dict[str, float] = {}
         """When each call is folded that ended a moment ago."""
 
@@ -31,6 +36,8 @@ class Folds:
         touched = self._touched.get(block.id)
         if touched is not None:
             return touched
+        if isinstance(block, ToolBlock) and block.name == OWN:
+            return "all"
         if self.usual == "line" and (block.id in self._running or block.id in self._ending):
             return "some"
         return self.usual
@@ -39,15 +46,17 @@ class Folds:
         """Open what is folded, fold what is open; from now on only a person changes it."""
         self._touched[block.id] = "all" if self.of(block) == "line" else "line"
 
-    def watch(self, block: Block) -> None:
-        """Notice that a call runs, or that it ended."""
+    def watch(self, block: Block, *, is_new: bool = True) -> None:
+        """Notice that a call runs, or that it ended; one that is not new ended long ago."""
         if not isinstance(block, ToolBlock):
             return
         if block.state == "running":
             self._running.add(block.id)
-        elif block.id in self._running:
+        elif block.is_settled and block.started is not None and block.id not in self._ended:
             self._running.discard(block.id)
-            self._ending[block.id] = self._clock() + LINGER
+            self._ended.add(block.id)
+            if is_new:
+                self._ending[block.id] = self._clock() + LINGER
 
     def due(self) -> list[str]:
         """The ids of what is folded now because its time is over."""
@@ -65,10 +74,12 @@ class Folds:
     def forget(self, id: str) -> None:
         """A block is gone: what ran in it does not any more."""
         self._running.discard(id)
+        self._ended.discard(id)
         self._ending.pop(id, None)
 
     def clear(self) -> None:
         """Forget everything: another conversation is shown."""
         self._touched.clear()
         self._running.clear()
+        self._ended.clear()
         self._ending.clear()

@@ -25,6 +25,8 @@ _HINTS = {
     "model_retired": "Choose another model with /model.",
 }
 _AGAIN = "Send it again, or choose another model with /model."
+_SOON = 0.5
+"""Seconds before a rate says something."""
 _LEAST_SUMMARY = 12
 """Lines of the summary of a compaction that are shown at once."""
 
@@ -34,7 +36,8 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
     look = canvas.look
     match block.notice:
         case Spent() as spent:
-            rate = f", {spent.rate:.0f} tokens/s" if spent.rate else ""
+            is_known = spent.rate and (spent.seconds or 0) >= _SOON
+            rate = f", {spent.rate:.0f} tokens/s" if is_known else ""
             canvas.line([(" " * MARGIN, look.dim), (f"{spent}{rate}", look.dim)], copied=f"{spent}{rate}")
         case Ended(stop_reason="error") as ended:
             _paint_error(canvas, str(ended), _HINTS.get(ended.error_kind, _AGAIN))

@@ -30,7 +30,7 @@ from swink.tui.editor.attaching import attached_name
 from swink.tui.look import Look
 from swink.tui.markdown import StreamedMarkdown, paint_markdown
 from swink.tui.view.calls import Moment, image_label, paint_call
-from swink.tui.view.folds import Fold
+from swink.tui.view.folds import OWN, Fold
 from swink.tui.view.notices import paint_notice
 from swink.tui.view.painted import MARGIN, Canvas, Painted, Words
 from swink.tui.visible import printed, visible
@@ -83,7 +83,7 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
         case ReplyBlock():
             return not block.text.strip() and not block.images
         case PromptBlock():  # a command of the user's that stands above with its output
-            return isinstance(before, ToolBlock) and before.name == "!" and _own_command(block) is not None
+            return isinstance(before, ToolBlock) and before.name == OWN and _own_command(block) is not None
         case NoticeBlock(notice=Spent()):
             return isinstance(before, ToolBlock)
         case _:

@@ -107,6 +107,7 @@ class Roll:
         if changes.length < len(self.blocks):
             self.cut(changes.length)
         for place, block in changes.blocks.items():
+            self.folds.watch(block, is_new=not is_first)
             self._put(place, block)
             if self.is_planning and not is_first and isinstance(block, ReplyBlock):
                 self._plans.add(block.id)
@@ -246,7 +247,6 @@ class Roll:
         return bool(self.folds.waits or self._due or self._running)
 
     def _put(self, place: int, block: Block) -> None:
-        self.folds.watch(block)
         if isinstance(block, ToolBlock) and block.state == "running":
             self._running[place] = block
         else:
