@@ -30,6 +30,7 @@ from swink.tui.editor.bursts import HOLD
 from swink.tui.editor.drafts import Drafts
 from swink.tui.editor.external import editor_command
 from swink.tui.editor.history import Said, append
+from swink.tui.editor.keys import SPELLINGS
 from swink.tui.terminal import TerminalApp
 
 WORDS = [
@@ -381,3 +382,6 @@ def test_alt_enter_is_known_as_terminals_send_it():
         [key] = XTermParser().feed(sequence)
         assert isinstance(key, events.Key)
         assert key.key == "alt+enter"
+    [key] = XTermParser().feed("\x1b[27;2;13~")  # tmux, with extended keys in xterm's way
+    assert isinstance(key, events.Key)
+    assert SPELLINGS[key.key] == "shift+enter"

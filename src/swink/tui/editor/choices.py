@@ -17,6 +17,8 @@ from swink.tui.editor.fuzzy import positions
 from swink.tui.editor.typed import make_harmless
 
 ROWS = 8
+WIDEST = 32
+"""Cells of a choice that is explained."""
 
 
 class Taken(Message):
@@ -40,7 +42,7 @@ class Choices(Widget):
         & .choices--found { color: $accent; text-style: bold; }
         & .choices--marked { background: $panel; text-style: bold; }
     }
-    Choices:ansi .choices--marked { text-style: reverse; }
+    Choices:ansi { .choices--marked { text-style: reverse; } .choices--help { text-style: dim; } }
     """
 
     def __init__(self) -> None:
@@ -95,7 +97,7 @@ class Choices(Widget):
         base = self.rich_style
         if number == self._marked:
             base += self.get_component_rich_style("choices--marked", partial=True)
-        room = max(12, min(self._label_width(), width - 4))
+        room = max(12, min(self._label_width(), WIDEST, width - 4))
         helped = make_harmless(item.help).replace("\n", " ")
         segments = [Segment("› " if number == self._marked else "  ", base)]
         segments += self._label(item.label, room if item.help else width - 2, base)
@@ -107,7 +109,7 @@ class Choices(Widget):
     def _label(self, label: str, room: int, base: Style) -> list[Segment]:
         label = make_harmless(label).replace("\n", " ")
         style = base + self.get_component_rich_style("choices--label", partial=True)
-        found = base + self.get_component_rich_style("choices--found", partial=True)
+        found = base if base.reverse else base + self.get_component_rich_style("choices--found", partial=True)
         spots = set(positions(self._query, label) or ()) if self._query else set[int]()
         if cell_len(label) > room:
             label = set_cell_size(label, room - 1) + "…"

@@ -53,8 +53,9 @@ def complete_command(line: str, commands: Iterable[CommandWord]) -> Offer | None
         return None
     known = list(commands)
     if not space:
-        found = best(name, known, lambda word: word.name, MOST)
+        found = [word for word in known if word.name.startswith(name)]
         found = found or [word for word in known if any(other.startswith(name) for other in word.other_names)]
+        found = found or best(name, known, lambda word: word.name, MOST)
         return Offer(0, name, tuple(_command_completion(word) for word in found))
     command = next((word for word in known if name in (word.name, *word.other_names)), None)
     if command is None or command.choices is None or " " in rest:

@@ -67,6 +67,11 @@ class Editor(FoldedArea):
         &.-plan, &.-plan:focus { border: round $secondary; border-title-color: $secondary; }
         &.-shell, &.-shell:focus { border: round $warning; border-title-color: $warning; }
     }
+    Editor:ansi {
+        border-subtitle-style: dim;
+        .text-area--suggestion { text-style: dim; }
+        .text-area--placeholder { text-style: dim; }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "search_history", "search earlier prompts", show=False),

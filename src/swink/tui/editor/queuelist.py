@@ -27,6 +27,7 @@ class QueueList(Widget):
         & .queue--text { color: $foreground; }
         & .queue--hint { color: $text-muted; }
     }
+    QueueList:ansi .queue--hint { text-style: dim; }
     """
 
     def __init__(self) -> None:
@@ -68,12 +69,12 @@ class QueueList(Widget):
         kind, text = self._lines[y]
         mark = self.rich_style + self.get_component_rich_style("queue--mark", partial=True)
         style = self.rich_style + self.get_component_rich_style("queue--text", partial=True)
-        said = f"  {'↑ edits it, Esc takes all back' if y == 0 else ''}"
+        said = "  ↑ edits it, Esc takes all back"
         room = width - cell_len(kind) - 5
         if cell_len(text) > room:
             text = set_cell_size(text, max(0, room - 1)) + "…"
         segments = [Segment(f"◦ {kind}  ", mark), Segment(text, style)]
-        if y == 0 and cell_len(text) + cell_len(said) <= room:
+        if y == last and cell_len(text) + cell_len(said) <= room:
             segments.append(Segment(said, hint))
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
