@@ -89,6 +89,8 @@ class Terminal:
         self.modes: set[str] = set()
         """What is on, in the words of `MODES`; `no cursor`, `no wrap` and `kitty keys` too."""
         self._pushed = 0
+        self.is_stalled = False
+        """Whether the terminal takes nothing, like one whose connection hangs."""
         self._rest = ""
         self._is_open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -243,6 +245,8 @@ class Terminal:
 
     def _read(self) -> None:
         while True:
+            while self.is_stalled:
+                time.sleep(0.02)
             try:
                 data = os.read(self.fd, 65536)
             except OSError:

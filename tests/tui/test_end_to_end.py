@@ -1,7 +1,10 @@
 """The whole program in a terminal, from the first key to the last, against a scripted provider."""
 
 import random
+import signal
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -152,7 +155,7 @@ def test_rewinding_restores_the_conversation_and_the_files(project: Place, provi
         terminal.press("escape")
         terminal.wait_for("first", "second", "+one")
         terminal.press("enter")
-        terminal.wait_for("the conversation alone")
+        terminal.wait_for("what to take back?")
         terminal.press("enter")
         terminal.wait_until_gone("Written.")
         terminal.wait_for("Hi.", "second", "idle")
@@ -218,3 +221,71 @@ def test_an_idle_program_takes_no_time(project: Place, provider: Provider, size:
         terminal.pause(10)
         assert terminal.cpu_seconds() - before < 0.5, "of ten seconds"
         leave(terminal)
+
+
+@only_more
+def test_nothing_of_a_command_is_left_after_kill_9(project: Place, provider: Provider):
+    provider.replies = [[Call("bash", command="sleep 1000 & sleep 1001")], ["Done."]]
+    with begin(project, provider, "--approve", "off") as terminal:
+        terminal.type("hi\r")
+        terminal.wait_for("bash", "running")
+        terminal.wait_until(lambda: len(sleepers(project)) >= 2, "the command")
+        terminal.process.kill()
+        terminal.wait_for_end()
+        terminal.assert_is_as_before()
+        terminal.wait_until(lambda: not sleepers(project), "the end of the command")
+
+
+def sleepers(place: Place) -> list[str]:
+    """The processes that sleep in a directory."""
+    found: list[str] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"sleep" in (entry / "cmdline").read_bytes() and (entry / "cwd").readlink() == place.here:
+                found.append(entry.name)
+    return found
+
+
+@only_more
+def test_an_editor_that_is_killed_leaves_the_program_as_it_was(project: Place, provider: Provider):
+    editor = project.write(
+        "editor.py",
+        "import os, pathlib, signal, sys, tty\ntty.setraw(0)\n"
+        "pathlib.Path('seen').write_text(pathlib.Path(sys.argv[1]).read_text())\n"
+        "os.write(1, b'\\x1b[?1049h\\x1b[?1000h\\x1b[?25lan editor')\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    )
+    with Terminal(
+        project,
+        "--model",
+        "openai:m",
+        env={**provider.env, "EDITOR": f"{sys.executable} {editor}"},
+    ) as terminal:
+        terminal.wait_for("idle")
+        terminal.type("half a prompt")
+        terminal.wait_for("half a prompt")
+        terminal.press("ctrl+g")
+        terminal.wait_until((project.here / "seen").exists)
+        terminal.wait_until(lambda: terminal.text.count("\x1b[?1049h") > 3)
+        terminal.wait_for("half a prompt", "idle")
+        assert (project.here / "seen").read_text().strip() == "half a prompt"
+        terminal.press("enter")
+        terminal.wait_for("Hello there.")
+        leave(terminal)
+
+
+@only_more
+def test_a_terminal_that_takes_nothing_holds_up_neither_the_reply_nor_the_end(
+    project: Place, provider: Provider
+):
+    provider.replies = [["many words " * 50] * 2000, ["Fine."]]
+    with begin(project, provider) as terminal:
+        terminal.is_stalled = True
+        terminal.type("hi\r")
+        terminal.wait_until(lambda: len(provider.requests) == 1, "the request")
+        sessions = project.sessions
+        terminal.wait_until(lambda: any("assistant" in path.read_text() for path in sessions.glob("*.jsonl")))
+        terminal.process.send_signal(signal.SIGTERM)
+        terminal.wait_until(lambda: terminal.process.poll() is not None, "its end")
+        terminal.is_stalled = False
+        assert terminal.wait_for_end() == 143
+        terminal.assert_is_as_before()

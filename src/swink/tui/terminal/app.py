@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -14,6 +14,8 @@ from swink.threads import run_to_end
 from swink.tui.terminal.clipboard import copy_sequences
 from swink.tui.terminal.driver import Driver
 from swink.tui.terminal.guard import Guard
+from swink.tui.terminal.streams import Streams
+from swink.tui.terminal.tty import PATIENCE as PATIENCE_OF_TTY
 
 PATIENCE = 10.0
 """Seconds that a conversation gets to end and to be saved when the program ends."""
@@ -97,18 +99,8 @@ class TerminalApp(App[int]):
         """Run to the end; the exit code."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._report)
-        told = 0
-
-        def tell() -> None:
-            nonlocal told
-            new, told = guard.streams.count - told, guard.streams.count
-            if new and self.is_running:
-                self.take_stray([*guard.streams.lines][-new:])
-
-        def tell_soon() -> None:
-            loop.call_soon_threadsafe(tell)
-
-        guard.streams.told = tell_soon
+        stray = Stray(guard.streams, self.take_stray)
+        guard.streams.told = lambda: stray.tell_soon(loop)
         with interruptible(self.leave) as interruption:
             guard.listen(interruption)
             await self.run_async()
@@ -175,6 +167,33 @@ class TerminalApp(App[int]):
             driver.resume_application_mode()
 
 
+class Stray:
+    """Tells of lines that were written past the screen, ever more seldom the more there are."""
+
+    def __init__(self, streams: Streams, take: Callable[[list[str]], None]) -> None:
+        self._streams = streams
+        self._take = take
+        self._told = 0
+        self._pause = 0.25
+        self._is_due = False
+
+    def tell_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """There are new lines; in any thread."""
+        loop.call_soon_threadsafe(self._schedule, loop)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._is_due:
+            self._is_due = True
+            loop.call_later(self._pause, self._tell)
+            self._pause = min(60.0, self._pause * 2)
+
+    def _tell(self) -> None:
+        self._is_due = False
+        new, self._told = self._streams.count - self._told, self._streams.count
+        if new:
+            self._take([*self._streams.lines][-new:])
+
+
 def run_app(app: TerminalApp) -> int:
     """Run an app until it ends; its exit code. An error that ended it is raised when all is as it was."""
     app.driver_class = cast(Any, Driver)
@@ -182,10 +201,9 @@ def run_app(app: TerminalApp) -> int:
     guard.take()
     try:
         code = run_to_end(app.live(guard))
+        guard.tty.write("".join(f"{line}\n" for line in app.farewell()), PATIENCE_OF_TTY)
     finally:
         guard.give_back()
-    if not guard.tty.is_gone and (lines := [*app.farewell()]):
-        print(*lines, sep="\n", flush=True)
     if app.failure is not None:
         raise app.failure
     return code

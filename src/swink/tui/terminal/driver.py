@@ -89,12 +89,12 @@ class Driver(LinuxDriver):
             return
         self.disable_input()
         self._is_on = False
-        if self._writer is not None:
-            self._writer.end(modes.END)
-            self._writer = None
+        writer, self._writer = self._writer, None
+        is_done = writer is None or writer.end(modes.END)
         self._tty.drop_input()
         self._tty.set(self._tty.before)
-        self._guard.watcher.rest()
+        if is_done:  # else the watcher goes on trying when we are gone
+            self._guard.watcher.rest()
 
     def disable_input(self) -> None:
         """Read no more keys."""
@@ -284,12 +284,13 @@ class Writer:
             self._size += len(data)
             self._changed.notify()
 
-    def end(self, last: str) -> None:
-        """Write the last thing; a terminal that takes nothing is waited for a moment only."""
+    def end(self, last: str) -> bool:
+        """Write the last thing; whether the terminal took it within a moment."""
         with self._changed:
             self._last = last
             self._changed.notify()
         self._thread.join(PATIENCE)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while True:

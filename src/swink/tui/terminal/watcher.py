@@ -52,8 +52,7 @@ class Watcher:
         self._tell(b"w", text.encode()[:_WORDS])
 
     def end(self) -> None:
-        """Nothing is left to watch."""
-        self.rest()
+        """The program ends."""
         os.close(self._pipe)
 
     def _tell(self, letter: bytes, rest: bytes = b"") -> None:

@@ -20,7 +20,7 @@ import sys
 import termios
 
 PIPE, TTY = 0, 1
-PATIENCE = 5
+PATIENCE = 60
 """Seconds to wait for a terminal that takes nothing."""
 
 
