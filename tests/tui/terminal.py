@@ -81,7 +81,10 @@ class Terminal:
         size: tuple[int, int] = (80, 24),
         env: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
+        is_trusted: bool = True,
     ) -> None:
+        if is_trusted:
+            place.trust()
         self.screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self.screen)
         self.text = ""
@@ -303,6 +306,7 @@ class Tmux:
         size: tuple[int, int] = (80, 24),
         env: Mapping[str, str] | None = None,
     ) -> None:
+        place.trust()
         program = shutil.which("tmux")
         if program is None:
             pytest.skip("tmux is not installed")

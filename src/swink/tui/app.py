@@ -240,7 +240,7 @@ class SwinkApp(ConversationActions, CommandApp):
 
     def take_stray(self, lines: list[str]) -> None:
         """Show the first line of what something printed; all of it is kept."""
-        more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+        more = f" (and {len(lines) - 1} more lines: /debug)" if len(lines) > 1 else ""
         self.say(f"{strip_controls(redact_text(lines[0]))}{more}")
 
     def mouse_released(self, is_released: bool) -> None:

@@ -46,6 +46,15 @@ def approve(desk: Desk, rest: str) -> None:
     desk.say(f"approvals: {word} ({MEANINGS[word]})")
 
 
+@command("/debug")
+def debug(desk: Desk, rest: str) -> None:
+    """what tools and libraries printed past the screen"""
+    desk.say("\n".join(desk.stray[-_STRAY:]) or "nothing was printed past the screen")
+
+
+_STRAY = 100
+
+
 @command("/quit", other_names=("/exit", "/q"))
 def leave(desk: Desk, rest: str) -> None:
     """leave; so do Ctrl+Q, and Ctrl+C twice"""

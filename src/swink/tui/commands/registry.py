@@ -1,7 +1,7 @@
 """Commands by name; each is a function that is given the desk and the rest of the line."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,6 +40,11 @@ class Desk(Protocol):
     @property
     def view(self) -> "TranscriptView":
         """The conversation."""
+        ...
+
+    @property
+    def stray(self) -> Sequence[str]:
+        """The last lines that were printed past the screen."""
         ...
 
     def say(self, text: str, kind: str = "notice") -> None:

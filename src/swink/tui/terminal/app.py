@@ -2,14 +2,16 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 from textual.app import App
 from textual.worker import WorkerFailed
 
+from swink.assistant.oneline import strip_controls
 from swink.interrupts import interruptible
+from swink.redact import redact_text
 from swink.threads import run_to_end
 from swink.tui.terminal.clipboard import copy_sequences
 from swink.tui.terminal.driver import Driver
@@ -45,6 +47,12 @@ class TerminalApp(App[int]):
 
     def take_stray(self, lines: list[str]) -> None:
         """Lines that a tool or a library wrote to where the terminal was."""
+
+    @property
+    def stray(self) -> Sequence[str]:
+        """The last lines that were written there."""
+        lines = [] if self.guard is None else [*self.guard.streams.lines]
+        return [strip_controls(redact_text(line)) for line in lines]
 
     def update_last_words(self) -> None:
         """Let the watcher know what to tell a user who finds the app killed."""
