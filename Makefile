@@ -33,6 +33,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/window.py
 	$(BIN)/python benchmarks/guards.py
 	$(BIN)/python benchmarks/sessions.py
+	$(BIN)/python benchmarks/snapshots.py
 	$(BIN)/python benchmarks/tui.py
 
 clean:

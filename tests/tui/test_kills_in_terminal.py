@@ -36,25 +36,34 @@ def typing(terminal: Terminal, provider: Provider) -> None:
     terminal.wait_for("half a sent")
 
 
+def is_kept(place: Place, text: str) -> bool:
+    files = [path for path in place.here.parent.rglob("*") if path.is_file()]
+    return any(text.encode() in path.read_bytes() for path in files)
+
+
 @only_more
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "kept", "told"),
     [
-        (streaming, ("tell me", "has no answer yet")),
-        (asking, ("tell me", "waits for your approval")),
-        (queueing, ("tell me", "1 message is still queued")),
-        (typing, ("tell me", "Once.", "half a sent")),
+        (streaming, "tell me", ("tell me", "has no answer yet")),
+        (asking, '"type":"approval"', ("tell me", "waits for your approval")),
+        (queueing, "and then", ("tell me", "1 message is still queued")),
+        (typing, "half a sent", ("tell me", "Once.", "half a sent")),
     ],
 )
 def test_after_a_kill_nothing_is_lost(
-    place: Place, provider: Provider, state: Callable[[Terminal, Provider], None], told: tuple[str, ...]
+    place: Place,
+    provider: Provider,
+    state: Callable[[Terminal, Provider], None],
+    kept: str,
+    told: tuple[str, ...],
 ):
     place.trust()
     (place.here / "file").write_text("so that this is a project\n")
     with Terminal(place, *MODEL, env=provider.env, size=(100, 30)) as terminal:
         terminal.wait_for("idle")
         state(terminal, provider)
-        terminal.pause(1.0)
+        terminal.wait_until(lambda: is_kept(place, kept), "what has to be kept")
         terminal.process.send_signal(signal.SIGKILL)
         terminal.wait_for_end(with_others=False)
     with Terminal(place, *MODEL, "--continue", env=provider.env, size=(100, 30)) as terminal:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from swink.assistant.snapshots.rewinding import FileChange
+from swink.threads import in_thread
 from swink.transcript import Diff
 from swink.tui.look import Look
 from swink.tui.screens.excerpts import diffs_text
@@ -47,7 +48,7 @@ class Changed(Listing[None]):
     async def preview(self, id: str) -> Text:
         """The diff of a file, or of all."""
         shown = self._diffs.items() if id == _ALL else [(id, self._diffs[id])]
-        return diffs_text(shown, self.look)
+        return await in_thread(diffs_text, shown, self.width, self.look)
 
     def take(self, id: str) -> None:
         """There is nothing to take."""

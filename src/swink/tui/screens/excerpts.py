@@ -1,21 +1,23 @@
-"""Excerpts for previews: the end of a conversation, and what changes in files, as text with styles."""
+"""Excerpts for previews: the end of a conversation, and what changes in files, painted as everywhere."""
 
 from collections.abc import Iterable, Sequence
 
 from rich.style import Style
 from rich.text import Text
+from textual.strip import Strip
 
 from swink.assistant.snapshots.rewinding import FileChange
 from swink.transcript import Block, Diff, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
+from swink.tui.diffs import paint_diff
 from swink.tui.look import Look
+from swink.tui.markdown import paint_markdown
 from swink.tui.visible import visible
 
 _BLOCKS = 12
-_LINES = 15
-"""Lines of one block."""
-_DIFF_LINES = 400
-_LONGEST = 2_000
-"""Characters of a line."""
+_CHARACTERS = 2_000
+"""Of a prompt or a reply."""
+_LINES = 400
+"""Of all diffs."""
 _STATES = {"done": "✓", "failed": "✗", "rejected": "✗", "cancelled": "✗"}
 _MARKS = {"created": "+", "deleted": "−", "changed": "~", "mode": "~"}
 _WORDS = {
@@ -26,20 +28,27 @@ _WORDS = {
 }
 
 
-def last_blocks(blocks: Sequence[Block], look: Look) -> Text:
+def last_blocks(blocks: Sequence[Block], width: int, look: Look) -> Text:
     """The end of a conversation."""
     told = [block for block in blocks if not isinstance(block, ThinkingBlock | NoticeBlock)]
     text = Text().append("…\n\n" if len(told) > _BLOCKS else "", look.dim)
+    was_call = False
     for block in told[-_BLOCKS:]:
+        if not isinstance(block, ToolBlock) and was_call:
+            text.append("\n")
+        was_call = isinstance(block, ToolBlock)
         match block:
             case PromptBlock():
-                text.append_text(_lines(f"> {block.text}", look.prompt))
+                text.append(f"> {visible(_cut(block.text))}", look.prompt).append("\n\n")
             case ReplyBlock():
-                text.append_text(_lines(block.text or "(an image)", look.text))
+                said = _cut(block.text) or "*an image*"
+                text.append_text(painted(paint_markdown(said, width, look))).append("\n")
             case ToolBlock():
                 mark = _STATES.get(block.state, "…")
-                text.append(f"{mark} {visible(block.name)}\n", look.ok if mark == "✓" else look.dim)
-        text.append("\n")
+                style: Style = look.ok if mark == "✓" else look.failed if mark == "✗" else look.dim
+                text.append(f"{mark} ", style).append(f"{visible(block.name)}\n", look.dim)
+            case _:
+                pass
     return text if text.plain else Text("nothing was said yet", look.dim)
 
 
@@ -54,32 +63,31 @@ def changes_text(changes: Sequence[FileChange], look: Look) -> Text:
     return text
 
 
-def diffs_text(diffs: Iterable[tuple[str, Diff | None]], look: Look) -> Text:
+def diffs_text(diffs: Iterable[tuple[str, Diff | None]], width: int, look: Look) -> Text:
     """Diffs one after the other."""
     text = Text()
-    left = _DIFF_LINES
+    left = _LINES
     for path, diff in diffs:
-        text.append(f"{visible(path)}\n", look.strong)
         if diff is None:
-            text.append("no text to show\n\n", look.dim)
+            text.append(f"{visible(path)}", look.strong).append("  no text to show\n\n", look.dim)
             continue
-        for hunk in diff.hunks:
-            text.append(f"{hunk.header}\n", look.dim)
-            for line in hunk.lines:
-                if (left := left - 1) < 0:
-                    return text.append("…\n", look.dim)
-                mark, style = {
-                    "same": (" ", look.text),
-                    "added": ("+", look.added),
-                    "removed": ("-", look.removed),
-                }[line.kind]
-                text.append(f"{mark}{visible(line.text[:_LONGEST])}\n", style)
+        strips = paint_diff(diff, width, look)
+        text.append_text(painted(strips[:left])).append("\n")
+        if (left := left - len(strips)) <= 0:
+            return text.append("…\n", look.dim)
+    return text
+
+
+def painted(strips: Iterable[Strip]) -> Text:
+    """Lines that were painted, as one text."""
+    text = Text()
+    for strip in strips:
+        for segment in strip:
+            text.append(segment.text, segment.style)
         text.append("\n")
     return text
 
 
-def _lines(source: str, style: Style) -> Text:
-    lines = source.strip("\n").split("\n")
-    shown = "\n".join(visible(line[:_LONGEST]) for line in lines[:_LINES])
-    more = f"\n… {len(lines) - _LINES} more lines" if len(lines) > _LINES else ""
-    return Text().append(f"{shown}{more}", style).append("\n")
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} …"

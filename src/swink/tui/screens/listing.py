@@ -137,9 +137,14 @@ class Listing(ModalScreen[T]):
         at = self.list.highlighted
         return None if at is None else self.list.get_option_at_index(at).id
 
+    @property
+    def width(self) -> int:
+        """Columns of the preview."""
+        return max(20, self._pane.size.width - self._pane.scrollbar_size_vertical - 2)
+
     def hint(self, text: str | None = None) -> None:
         """Say something below the list; nothing: what the keys do."""
-        self._hints.update(text or self.hints)
+        self._hints.update(visible(text or self.hints))
 
     def refresh_rows(self, typed: str = "", mark: str | None = None) -> None:
         """List what there is now."""

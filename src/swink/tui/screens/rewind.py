@@ -14,6 +14,7 @@ from swink.assistant.oneline import shorten
 from swink.assistant.sessionfacts import format_age
 from swink.assistant.snapshots.rewinding import FileChange
 from swink.errors import AgentError
+from swink.threads import in_thread
 from swink.tui.conversations import Conversations
 from swink.tui.look import Look
 from swink.tui.screens.excerpts import changes_text, diffs_text
@@ -84,7 +85,7 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
         text.append_text(changes_text(changes, self.look)).append("\n")
         shown = [change for change in changes if change.possible][:_PREVIEWED]
         diffs = [(change.path, await self._conversations.diff(change)) for change in shown]
-        return text.append_text(diffs_text(diffs, self.look))
+        return text.append_text(await in_thread(diffs_text, diffs, self.width, self.look))
 
     def take(self, id: str) -> None:
         """First the prompt, then what to take back."""

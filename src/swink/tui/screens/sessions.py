@@ -93,7 +93,7 @@ class Sessions(Listing[Chosen | None]):
         text.append(f"{visible(meta.directory or '')}\n\n", self.look.dim)
         if snippet := self._metas[id].snippet:
             text.append(f"… {visible(snippet)} …\n\n", self.look.found)
-        return text.append_text(last_blocks(blocks, self.look))
+        return text.append_text(await in_thread(last_blocks, blocks, self.width, self.look))
 
     def take(self, id: str) -> None:
         """Resume it."""

@@ -58,7 +58,7 @@ class FamilyTree(Listing[str | None]):
             blocks = await in_thread(lambda: Transcript.of(stored.records).blocks)
         except AgentError as error:
             return Text(str(error), self.look.failed)
-        return last_blocks(blocks, self.look)
+        return await in_thread(last_blocks, blocks, self.width, self.look)
 
     def take(self, id: str) -> None:
         """Go on with it."""
