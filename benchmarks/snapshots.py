@@ -1,4 +1,4 @@
-"""What a snapshot of 10,000 files costs: the first one, one of an unchanged tree, one after a change, a rewind.
+"""What snapshots of 10,000 files cost: the first, one of an unchanged tree, one after a change, a rewind.
 
 python benchmarks/snapshots.py [--quick]
 """
