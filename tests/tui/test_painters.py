@@ -76,6 +76,25 @@ def test_an_opened_call_shows_arguments_output_images_and_how_much_is_left_out()
     assert lines(pictured, Case("all"))[-1] == "  │ [image 1]"
 
 
+def test_what_was_read_is_shown_as_a_program_in_colour():
+    block = call(
+        name="read_file",
+        arguments={"path": "a.py"},
+        text="9\tdef f():\n10\t\treturn 1\n[lines 9 to 10 of 20]",
+    )
+    assert lines(block, Case("all"))[1:] == [
+        "  │  9  def f():",
+        "  │ 10      return 1",
+        "  │     [lines 9 to 10 of 20]",
+    ]
+    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, Case("all"), Moment(0.0))
+    colours = {segment.text: segment.style for segment in painted.strips[1]}
+    assert colours["def"].color == LOOKS["dark"].syntax.keyword.color
+    assert "def f():\n    return 1\n" in painted.text
+    plain = call(name="read_file", arguments={"path": "notes"}, text="just\n\ntext")
+    assert lines(plain, Case("all"))[1:] == ["  │ just", "  │", "  │ text"]
+
+
 def test_a_changed_file_shows_how_many_lines_and_opened_its_diff():
     details = {"path": "a.py", "is_new_file": False, "old_content": "a\nb\n", "new_content": "a\nc\nd\n"}
     block = call(name="edit_file", arguments={"path": "a.py"}, details=details)

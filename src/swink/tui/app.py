@@ -204,6 +204,10 @@ class SwinkApp(ConversationActions, CommandApp):
         """Leave."""
         self.leave()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the conversation and the editor are not those of another screen above them."""
+        return len(self.screen_stack) == 1 or action in _EVERYWHERE or action not in _KEY_ACTIONS
+
     def action_whole(self) -> None:
         """The whole conversation."""
         self.push_screen(Whole(self.conductor.transcript, self.look))

@@ -15,6 +15,7 @@ from swink.transcript.blocks import json_of
 from swink.tui.diffs import WIDE, paint_diff
 from swink.tui.view.folds import Fold
 from swink.tui.view.painted import Canvas, Words
+from swink.tui.view.results import paint_result, say_more
 from swink.tui.visible import printed, visible
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -76,9 +77,10 @@ def paint_call(
             strips = strips[1:]  # its title, which the heading says already
         shown = strips if fold == "all" else strips[: 2 * _SOME]
         canvas.place(shown, diff.unified, gutter=gutter)
-        _say_more(canvas, gutter, len(strips) - len(shown))
+        say_more(canvas, gutter, len(strips) - len(shown))
     elif block.is_settled:
-        _paint_text(canvas, block.text, gutter, look.failed if block.state == "failed" else look.dim, limit)
+        style = look.failed if block.state == "failed" else look.dim
+        paint_result(canvas, block, gutter, style, limit)
     elif block.output:
         lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
         canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
@@ -237,24 +239,6 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
             canvas.line([gutter, (label, look.accent), (text, look.text)], copied=label + text)
     if arguments and (block.text or block.output):
         canvas.line([(gutter[0].rstrip() + "╌" * 12, gutter[1])])
-
-
-def _paint_text(canvas: Canvas, text: str, gutter: Words, style: Style, limit: int) -> None:
-    text = text.rstrip()
-    if not text:
-        canvas.line([gutter, ("no output", canvas.look.dim)])
-        return
-    lines = text.count("\n") + 1
-    if lines > limit:
-        text = "\n".join(text.split("\n", limit)[:limit])
-    text = text[: 2 * limit * canvas.width]
-    canvas.text(printed(text), style, gutter=gutter, most=2 * limit, is_exact=True)
-    _say_more(canvas, gutter, lines - limit)
-
-
-def _say_more(canvas: Canvas, gutter: Words, count: int) -> None:
-    if count > 0:
-        canvas.line([gutter, (f"… {count:,} more lines", canvas.look.dim)])
 
 
 def _fitted(text: str, room: int) -> str:
