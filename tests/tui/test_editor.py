@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from swink.tui.editor import (
 )
 from swink.tui.editor.bursts import HOLD
 from swink.tui.editor.drafts import Drafts
-from swink.tui.editor.external import editor_command
+from swink.tui.editor.external import editor_command, remove_left
 from swink.tui.editor.history import Said, append
 from swink.tui.editor.keys import SPELLINGS
 from swink.tui.terminal import TerminalApp
@@ -290,6 +291,9 @@ async def test_commands_and_mentions_are_completed(tmp_path: Path):
         assert it.labels == []  # dismissed until something else is typed
         await it.type("ctrl+u", "/m", "down", "tab")
         assert it.editor.text == "/mcp"
+        await it.type("ctrl+u", "/m")
+        await it.pilot.click(it.app.pane.choices, offset=(4, 1))
+        await it.until(lambda: it.editor.text == "/mcp" and it.editor.has_focus)
         await it.type("ctrl+u", "/model ")
         await it.until(lambda: it.labels == ["local:one", "local:two"])
         await it.type("tw", "enter")
@@ -362,6 +366,16 @@ async def test_a_prompt_is_written_in_the_users_own_editor(tmp_path: Path, monke
         assert (tmp_path / "seen").read_text() == "see " + "x\n" * 11 + "added"
         await it.until(lambda: it.app.warnings)
         assert "exit code 3" in it.app.warnings[0]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = [tmp_path / f"swink-prompt-{process}-x.md" for process in (999_999_999, os.getpid(), os.getppid())]
+    for path in left:
+        path.touch()
+    remove_left()
+    assert [path.exists() for path in left] == [
+        False,
+        True,
+        True,
+    ]  # of a killed process, ours, and one that runs
 
 
 def test_the_users_editor_is_found_or_said_to_be_missing():

@@ -81,7 +81,7 @@ class Drafts:
         with suppress(OSError):
             for path in self._folder.glob(f"{self._place}-*.json"):
                 process = path.stem.rpartition("-")[2]
-                if process.isdecimal() and not _runs(int(process)):
+                if process.isdecimal() and is_left(int(process)):
                     yield path
 
 
@@ -92,16 +92,16 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _runs(process: int) -> bool:
-    """Whether a process runs; a draft of our own number was left by a process before us."""
+def is_left(process: int) -> bool:
+    """Whether a process that left a file does not run any more; one of our own number is one before us."""
     if process == os.getpid():
-        return False
+        return True
     if sys.platform == "win32":
-        return True  # os.kill would end it there
+        return False  # os.kill would end it there
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
         return True
-    return True
+    except (OSError, OverflowError):
+        return False
+    return False

@@ -122,12 +122,14 @@ class Editor(FoldedArea):
         """Remember what was said, and what was not."""
         if self.detects_bursts is None:
             self.detects_bursts = not cast("Any", self).app.is_headless
-        self.run_worker(self._remember, exclusive=False, exit_on_error=False)
+        self.run_worker(self._remember, exclusive=False)
 
     async def _remember(self) -> None:
         await self._recall.history.load()
         if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
             self.put_before(draft)
+        if self._state is not None:
+            await in_thread(external.remove_left)
 
     def put_back(self, *texts: str) -> None:
         """Put prompts that were sent before what is written, with their pastes and images."""
@@ -160,6 +162,11 @@ class Editor(FoldedArea):
 
     def _warn(self, text: str) -> None:
         self.notify(text, severity="warning", markup=False)
+
+    def on_blur(self) -> None:
+        """Something else has the keys; when it is another window, the list waits."""
+        if cast("Any", self).app.app_focus:
+            self._completer.close()
 
     # Sending
 
@@ -400,7 +407,7 @@ class Editor(FoldedArea):
             self._completer.close()
         elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
             find = partial(self._find, *mention)
-            self.run_worker(find, group="mentions", exclusive=True, exit_on_error=False)
+            self.run_worker(find, group="mentions", exclusive=True)
         self._suggest()
 
     async def _find(self, start: int, query: str) -> None:
@@ -481,7 +488,7 @@ class Editor(FoldedArea):
 
     def action_write_outside(self) -> None:
         """Write in the user's own editor."""
-        self.run_worker(self.write_outside, exclusive=True, group="outside", exit_on_error=False)
+        self.run_worker(self.write_outside, exclusive=True, group="outside")
 
     async def write_outside(self) -> None:
         """Let the user write in their own editor; if they empty it, or it fails, what stands here stays."""
@@ -489,7 +496,7 @@ class Editor(FoldedArea):
         typed = self.typed
         try:
             text = await external.edit_outside(cast("Any", self).app, typed.whole())
-        except AgentError as error:
+        except (AgentError, OSError) as error:
             self._warn(str(error))
             return
         if text is None:

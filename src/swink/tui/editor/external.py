@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swink.errors import MisuseError
+from swink.tui.editor.drafts import is_left
 from swink.tui.terminal import TerminalApp
 
+_PREFIX = "swink-prompt-"
 _SET_IT = "set EDITOR to one, as in: export EDITOR=nano"
 
 
@@ -42,6 +44,15 @@ async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] |
         return _read(path)
 
 
+def remove_left() -> None:
+    """Remove the files of processes that were killed while an editor was open; blocking."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*.md"):
+        process = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if process.isdecimal() and int(process) != os.getpid() and is_left(int(process)):
+            with suppress(OSError):
+                path.unlink()
+
+
 async def _run(command: list[str]) -> int:
     """Run a program in the foreground of the terminal; cancelled, it is ended."""
     process = await asyncio.create_subprocess_exec(*command)
@@ -56,7 +67,7 @@ async def _run(command: list[str]) -> int:
 @contextmanager
 def _temporary(text: str) -> Generator[Path]:
     """A file for the user alone, which is removed in any case."""
-    handle, name = tempfile.mkstemp(prefix="swink-prompt-", suffix=".md")
+    handle, name = tempfile.mkstemp(prefix=f"{_PREFIX}{os.getpid()}-", suffix=".md")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(text)
