@@ -1,5 +1,6 @@
 """First steps on the screen: trust, and a model to begin with."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from swink.assistant.workshop import Workshop
 from swink.errors import AuthError
 from swink.keys.store import stored_key
 from swink.messages import ModelSpec
-from swink.testing import ScriptedModel
+from swink.testing import Pause, ScriptedModel
 from swink.tui import Conductor, SwinkApp
+from swink.tui.screens.help import Help
 from swink.tui.screens.trust import TrustQuestion
 from swink.tui.screens.wizard import Wizard
 
@@ -146,4 +148,35 @@ async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tm
         await until(pilot, lambda: workshop.instructions is not None)
         assert str(app.conductor.agent.model) == "local:smollm2-135m"
         assert load_settings().default_model == "local:smollm2-135m"
+        app.leave()
+
+
+async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("EDITOR", "vi")
+    file = tmp_path / "config" / "swink" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        'thinking = "shown"\nbusy_enter = "queue"\neditor = "nano -w"\n[keys]\nhelp = "ctrl+y"\n', "utf-8"
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, workshop, _ = app_in(empty, [["slow", Pause(600)]])
+    app.settings = workshop.settings
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: workshop.instructions is not None)
+        assert app.view.thinking == "shown"
+        assert os.environ["EDITOR"] == "nano -w"
+        await pilot.press(*"one", "enter")
+        await until(pilot, lambda: app.conductor.is_running)
+        await pilot.press(*"two", "enter")
+        await until(pilot, lambda: bool(app.conductor.queued))
+        assert [message.text for message in app.conductor.agent.follow_ups] == ["two"]
+        await pilot.press("ctrl+y")
+        await until(pilot, lambda: isinstance(app.screen, Help))
+        await pilot.press("escape")
+        file.write_text('[keys]\nhlep = "ctrl+y"\n', "utf-8")
+        app.obey("/reload")
+        await until(pilot, lambda: "hlep" in screen_text(app))
         app.leave()

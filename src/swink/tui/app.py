@@ -28,7 +28,7 @@ from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
 from swink.tui.display import Display
 from swink.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text, state_dir
-from swink.tui.firststeps import begin_work
+from swink.tui.firststeps import apply_settings, begin_work
 from swink.tui.keys import KEYS
 from swink.tui.look import LOOKS, theme, theme_name
 from swink.tui.screens.whole import Whole
@@ -106,6 +106,8 @@ class SwinkApp(ConversationActions, CommandApp):
             self.run_worker(take_up(self, self.conversations))
         if self.workshop is not None:
             self.run_worker(begin_work(self, self.workshop))
+        if self.settings is not None:
+            apply_settings(self, self.settings)
 
     # What commands use
 
@@ -146,7 +148,7 @@ class SwinkApp(ConversationActions, CommandApp):
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
             self.conductor.run_command(command[0], shown=command[1])
-        elif event.how == "queue":
+        elif (event.how == "queue") != (self.settings is not None and self.settings.busy_enter == "queue"):
             self.conductor.queue(event.input)
         else:
             self.conductor.send(event.input)

@@ -1,14 +1,17 @@
 """First steps: what is asked once the screen stands, before the assistant's surroundings are read."""
 
 import asyncio
+import os
 
 from swink.assistant.choice import parse_model
+from swink.assistant.settings import UserSettings
 from swink.assistant.trust import Trust, TrustError, answer, what_is_there
 from swink.assistant.workshop import Workshop
-from swink.errors import AgentError
+from swink.errors import AgentError, MisuseError
 from swink.threads import in_thread
 from swink.tui.approval.answers import Guard
 from swink.tui.commands.registry import Desk
+from swink.tui.keys import keymap
 from swink.tui.screens.trust import TrustQuestion
 from swink.tui.screens.wizard import Wizard
 
@@ -35,6 +38,17 @@ async def begin_work(desk: Desk, workshop: Workshop) -> None:
     if workshop.is_first_run:
         await choose_first_model(desk)
     await workshop.open()
+
+
+def apply_settings(desk: Desk, settings: UserSettings) -> None:
+    """Let what the settings say about the screen hold from now on."""
+    desk.view.thinking = settings.thinking
+    if settings.editor is not None:
+        os.environ["EDITOR"] = settings.editor  # where the external editor, and git, look for it
+    try:
+        desk.set_keymap(keymap(settings.keys))
+    except MisuseError as error:
+        desk.say(f"{settings.path}: {error}", "error")
 
 
 async def ask_trust(desk: Desk, trust: Trust) -> Trust:

@@ -1,7 +1,7 @@
 """Commands by name; each is a function that is given the desk and the rest of the line."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,6 +61,10 @@ class Desk(Protocol):
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
+        ...
+
+    def set_keymap(self, keymap: Mapping[str, str]) -> None:
+        """Take other keys for some actions."""
         ...
 
     def leave(self, code: int = 0) -> None:

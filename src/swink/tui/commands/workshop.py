@@ -111,11 +111,14 @@ def usage(desk: Desk, rest: str) -> None:
 @command("/reload")
 async def reload(desk: Desk, rest: str) -> None:
     """read settings, instructions, commands and servers again"""
+    from swink.tui.firststeps import apply_settings
+
     workshop = _workshop(desk)
     settings = await in_thread(load_settings)
     for problem in settings.problems:
         desk.say(problem, "error")
     desk.settings = settings
+    apply_settings(desk, settings)
     await workshop.open(settings=settings, trust=await in_thread(look_up, workshop.directory))
     files = len(workshop.instructions.files) if workshop.instructions else 0
     commands, servers = len(workshop.commands), len(workshop.servers.states)
