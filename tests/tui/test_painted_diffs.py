@@ -102,6 +102,14 @@ def test_long_lines_wrap_and_nothing_in_them_acts_on_the_terminal():
     ]
 
 
+def test_what_is_too_long_for_a_screen_is_counted():
+    strips = paint_diff(diff("n.py", None, "x\n" * 6_000 + "y" * 9_000 + "\n"), 80, DARK)
+    assert lines(strips)[0] == "n.py  new file  +6,001"
+    assert lines(strips)[-1] == "⋯ 1,001 more lines are not shown"
+    (hunk,) = diff("n", "", "y" * 9_000).hunks
+    assert "⋯ 5,000 more characters" in lines(paint_hunk(hunk, 80, DARK))[-2]
+
+
 texts = st.lists(st.text("ab \t日é\x1b\r👩\u200d💻", max_size=12), max_size=12).map("\n".join)
 
 
@@ -112,7 +120,7 @@ texts = st.lists(st.text("ab \t日é\x1b\r👩\u200d💻", max_size=12), max_siz
 def test_no_line_of_a_diff_is_wider_than_the_width(
     old: str, new: str, width: int, beside: bool | None, name: str
 ):
-    made = diff("f.py", old, new)
+    made = diff("日本語語語語語語.py", old, new)
     for strip in paint_diff(made, width, LOOKS[name], side_by_side=beside):
         assert Strip(list(strip)).cell_length == strip.cell_length <= width
     for hunk in made.hunks:

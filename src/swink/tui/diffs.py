@@ -11,6 +11,9 @@ src/app.py  +2 −1
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -25,6 +28,11 @@ WIDE = 160
 """Columns from which a diff is shown side by side."""
 _MOST_COLOURED = 400
 """Lines of a diff up to which programs are shown in colour: more would hold up the screen."""
+_MOST_COMPARED = 3_000_000
+"""Pairs of characters up to which changed words are looked for."""
+_MOST_LINES = 5_000
+_LONGEST = 4_000
+"""Lines, and characters of a line, that are shown."""
 _ROOMY = 60
 """Columns from which lines are numbered as they were and as they are."""
 _NARROWEST = 20
@@ -32,6 +40,18 @@ _MARKS = {"same": " ", "removed": "-", "added": "+"}
 
 _Key = tuple[int | None, int | None]
 """A line within its hunk, by its numbers."""
+
+
+class _Frame(Struct, frozen=True):
+    """How the hunks of a diff are shown."""
+
+    width: int
+    look: Look
+    path: str
+    """Says in which language they are; none if they are too long for colours."""
+    digits: int
+    side_by_side: bool
+    has_words: bool
 
 
 def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None = None) -> list[Strip]:
@@ -42,26 +62,58 @@ def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None 
         return strips + [strip((line, look.dim)) for line in wrap(_nothing(diff), width)]
     if side_by_side is None:
         side_by_side = width >= WIDE and diff.kind == "changed"
-    is_long = sum(len(hunk.lines) for hunk in diff.hunks) > _MOST_COLOURED
-    digits = len(str(max(number or 0 for line in diff.hunks[-1].lines for number in (line.old, line.new))))
+    hunks, left_out = _bound(diff.hunks)
+    frame = _frame(hunks, width, look, diff.path, side_by_side=side_by_side)
     at = 1
-    for hunk in diff.hunks:
+    for hunk in hunks:
         start, end = _place(hunk)
         if start > at:
             lines = "1 unchanged line" if start - at == 1 else f"{start - at:,} unchanged lines"
             strips.append(strip((f"⋯ {lines}", look.dim)))
-        path = "" if is_long else diff.path
-        strips += _paint(hunk, width, look, path, digits, side_by_side=side_by_side)
+        strips += _paint(hunk, frame)
         at = end
-    return strips
+    return strips + _left_out(left_out, width, look)
 
 
 def paint_hunk(hunk: Hunk, width: int, look: Look, *, path: str = "") -> list[Strip]:
     """One hunk in a column, or side by side where there is room; `path` says in which language it is."""
-    numbers = [number or 0 for line in hunk.lines for number in (line.old, line.new)]
-    wide = width >= WIDE and {"removed", "added"} <= {line.kind for line in hunk.lines}
-    path = path if len(hunk.lines) <= _MOST_COLOURED else ""
-    return _paint(hunk, max(width, _NARROWEST), look, path, len(str(max(numbers))), side_by_side=wide)
+    width = max(width, _NARROWEST)
+    is_wide = width >= WIDE and {"removed", "added"} <= {line.kind for line in hunk.lines}
+    (shown,), left_out = _bound([hunk])
+    strips = _paint(shown, _frame([shown], width, look, path, side_by_side=is_wide))
+    return strips + _left_out(left_out, width, look)
+
+
+def _bound(hunks: Sequence[Hunk]) -> tuple[list[Hunk], int]:
+    """As much of the hunks as a screen can hold without delay, and how many lines that leaves out."""
+    kept: list[Hunk] = []
+    room = _MOST_LINES
+    for hunk in hunks:
+        if lines := tuple(map(_shorten, hunk.lines[:room])):
+            kept.append(Hunk(lines))
+        room -= len(lines)
+    return kept, sum(len(hunk.lines) for hunk in hunks) - (_MOST_LINES - room)
+
+
+def _shorten(line: Line) -> Line:
+    more = len(line.text) - _LONGEST
+    if more <= 0:
+        return line
+    return replace(line, text=f"{line.text[:_LONGEST]} ⋯ {more:,} more characters are not shown")
+
+
+def _frame(hunks: Sequence[Hunk], width: int, look: Look, path: str, *, side_by_side: bool) -> _Frame:
+    lines = [line for hunk in hunks for line in hunk.lines]
+    is_long = len(lines) > _MOST_COLOURED or sum(len(line.text) for line in lines) > 100 * _MOST_COLOURED
+    digits = len(str(max(number or 0 for line in lines for number in (line.old, line.new))))
+    pairs = [pair for hunk in hunks for pair in hunk.rows]
+    compared = sum(len(old.text) * len(new.text) for old, new in pairs if old and new and old is not new)
+    return _Frame(width, look, "" if is_long else path, digits, side_by_side, compared <= _MOST_COMPARED)
+
+
+def _left_out(lines: int, width: int, look: Look) -> list[Strip]:
+    said = wrap(f"⋯ {lines:,} more lines are not shown", width) if lines else []
+    return [strip((line, look.warning)) for line in said]
 
 
 def _title(diff: Diff, width: int, look: Look) -> list[Strip]:
@@ -72,7 +124,7 @@ def _title(diff: Diff, width: int, look: Look) -> list[Strip]:
     counts += [(f"−{diff.removed:,}", look.failed)] if diff.removed else []
     *above, last = wrap(visible(diff.path).replace("\n", "␊"), width)
     rows = [[(line, look.strong)] for line in above]
-    if len(last) + sum(len(text) for text, _ in counts) <= width:
+    if cell_len(last) + sum(len(text) for text, _ in counts) <= width:
         rows.append([(last, look.strong), *counts])
     else:
         rows += [[(last, look.strong)], counts[1:]]
@@ -95,11 +147,12 @@ def _place(hunk: Hunk) -> tuple[int, int]:
     return (numbers[0], numbers[-1] + 1) if numbers else (1, 1)
 
 
-def _paint(hunk: Hunk, width: int, look: Look, path: str, digits: int, *, side_by_side: bool) -> list[Strip]:
+def _paint(hunk: Hunk, frame: _Frame) -> list[Strip]:
+    width, look, digits = frame.width, frame.look, frame.digits
     pairs = list(hunk.rows)
-    pieces = _pieces(hunk, pairs, path, look)
+    pieces = _pieces(hunk, pairs, frame)
     strips: list[Strip] = []
-    if not side_by_side:
+    if not frame.side_by_side:
         has_both = width >= _ROOMY and any(line.kind == "same" for line in hunk.lines)
         for line in hunk.lines:
             numbers = _numbers(line, digits, has_both=has_both)
@@ -128,17 +181,18 @@ def _fill(side: Sequence[tuple[list[Piece], Style]], number: int, width: int) ->
 
 
 def _pieces(
-    hunk: Hunk, pairs: Sequence[tuple[Line | None, Line | None]], path: str, look: Look
+    hunk: Hunk, pairs: Sequence[tuple[Line | None, Line | None]], frame: _Frame
 ) -> dict[_Key, list[Piece]]:
     """The text of every line in its styles."""
+    look = frame.look
     texts = {(line.old, line.new): visible(line.text) for line in hunk.lines}
     made = dict[_Key, list[Piece]]()
     for left_out in ("added", "removed"):  # the file before, then as it is now
         lines = [line for line in hunk.lines if line.kind != left_out]
         shown = [texts[line.old, line.new] for line in lines]
-        for line, pieces in zip(lines, highlight(shown, look, Style(), path=path), strict=True):
+        for line, pieces in zip(lines, highlight(shown, look, Style(), path=frame.path), strict=True):
             made[line.old, line.new] = [(text, _ink(line, style, look)) for text, style in pieces]
-    for old, new in pairs:
+    for old, new in pairs if frame.has_words else ():
         if old is not None and new is not None and old is not new:
             before, after = (old.old, old.new), (new.old, new.new)
             gone, come = changed_words(texts[before], texts[after])
