@@ -152,6 +152,10 @@ async def test_the_tool_writes_the_approved_hunks_byte_for_byte(work: Path, call
     )
     await agent.run("edit")
     assert (work / "a.txt").read_bytes() == NEW.replace("line 19\n", "line 19\nline 20\n").encode()
+    result = agent.messages[-2]
+    assert isinstance(result, ToolResultMessage)
+    assert "the user rejected them (1 of 3)" in result.text
+    assert "-line 20" in result.text
 
 
 def test_the_note_says_what_was_rejected_and_what_was_written_otherwise(work: Path):

@@ -8,6 +8,7 @@ import pytest
 
 from swink.assistant.rulebook import RuleBook, RulesNotSaved
 from swink.assistant.rules import Call, Rule, parse_rule
+from swink.keys.store import KeyStoreError
 
 GIT = parse_rule("bash(git status *)")
 TESTS = parse_rule("bash(make test)")
@@ -130,3 +131,17 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
     (tmp_path / "swink").write_text("a file")
     with pytest.raises(RulesNotSaved, match="nothing was changed"):
         book(tmp_path).add([GIT], "user")
+
+
+async def test_without_a_place_for_settings_there_are_no_rules_and_calls_are_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def nowhere() -> Path:
+        raise KeyStoreError("no home")
+
+    monkeypatch.setattr("swink.assistant.rulebook.config_dir", nowhere)
+    rules = RuleBook("/p/one")
+    assert rules.rules == []
+    assert rules.saved() == []
+    assert rules.problems == ("no home",)
+    rules.use([])

@@ -53,7 +53,10 @@ class Scene:
 
     async def asked(self, count: int = 1) -> None:
         """Wait until the panel asks and a key counts."""
-        await self.until(lambda: len(self.permissions.waiting) == count and self.panel.has_focus)
+        guard = self.panel.guard
+        await self.until(
+            lambda: len(self.permissions.waiting) == count and self.panel.has_focus and guard.is_shown
+        )
         self.now += 0.31
 
     async def until(self, holds: Callable[[], Any]) -> None:
@@ -105,6 +108,7 @@ async def test_keys_count_only_for_who_could_see_the_question_and_five_are_answe
         assert not first.done()
         await press("alt+a")
         for number, key in enumerate("ynyny"):
+            await scene.until(lambda: scene.panel.guard.is_shown)
             scene.now += 0.29
             assert scene.permissions.waiting[0].request.arguments["command"] == f"git push {number}"
             scene.now += 0.02
@@ -235,6 +239,7 @@ async def test_a_question_that_is_withdrawn_makes_way_for_the_next(scene: Scene)
         assert not scene.app.query_one(Field).display
         await scene.pilot.press("y")  # 300 ms count anew
         assert not two.done()
+        await scene.until(lambda: scene.panel.guard.is_shown)
         await scene.pilot.press("alt+a")
         scene.now += 0.31
         await scene.pilot.press("y")
@@ -247,7 +252,7 @@ async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):
         panel = scene.app.query_one(FormPanel)
         items = [Item("Which one?", ("first", "second")), Item("Why [b]so[/b]\x1b[2J?")]
         reply = asyncio.ensure_future(scene.permissions.forms.ask(Form(items)))
-        await scene.until(lambda: panel.has_focus)
+        await scene.until(lambda: panel.has_focus and panel.guard.is_shown)
         assert "Which one?" in scene.text()
         await press("2")  # within 300 ms: it goes to the editor
         assert scene.app.editor.text == "2"
@@ -268,7 +273,7 @@ async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):
         await scene.until(lambda: not panel.display and scene.app.editor.has_focus)
         scene.now += 60
         reply = asyncio.ensure_future(scene.permissions.forms.ask(Form([Item("Really?")])))
-        await scene.until(lambda: panel.has_focus)
+        await scene.until(lambda: panel.has_focus and panel.guard.is_shown)
         scene.now += 0.31
         await press("x")
         assert await reply is None

@@ -31,8 +31,10 @@ from swink.assistant.pending import (
     Reply,
 )
 from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, preview
+from swink.assistant.questions import ASK_USER
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
+from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
 from swink.threads import in_thread
 from swink.tool import InvalidArguments, Tool
@@ -211,6 +213,8 @@ class Permissions:
         match word:
             case "off":
                 return self._decision(request, True, f"mode off: {MEANINGS['off']}")
+            case "on" if request.name == ASK_USER and not request.requires_approval:
+                return self._decision(request, True, "it asks you itself")
             case "on":
                 return None
             case _ if not request.requires_approval:
@@ -290,7 +294,7 @@ class Permissions:
     async def _save(self, rules: tuple[Rule, ...], scope: Any) -> None:
         try:
             await in_thread(self.rules.add, rules, scope)
-        except RulesNotSaved as error:
+        except (RulesNotSaved, KeyStoreError) as error:
             self.tell(f"{error}; the call is allowed this time")
 
     def _decision(

@@ -22,7 +22,7 @@ from msgspec import Struct
 from swink.assistant.rules import Call, Rule, allowed_by, denied_by, parse_rule
 from swink.errors import AgentError, MisuseError
 from swink.filelock import alone
-from swink.keys.store import config_dir
+from swink.keys.store import KeyStoreError, config_dir
 
 Scope = Literal["project", "user"]
 
@@ -84,7 +84,7 @@ class RuleBook:
     def saved(self) -> list[SavedRule]:
         """The rules that hold here, with how they were used."""
         self._read()
-        uses = _load_uses(self._uses_path)
+        uses = _load_uses(self._uses_path) if self._rules else {}
         return [
             SavedRule(rule, scope, *uses.get(self._section(scope), {}).get(rule.line, (0, None)))
             for rule, scope in self._rules
@@ -124,8 +124,8 @@ class RuleBook:
 
     def use(self, rules: Sequence[SavedRule]) -> None:
         """Count a use of each rule. Blocks; a file that cannot be written only loses the count."""
-        path = self._uses_path
         try:
+            path = self._uses_path
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with alone(path.with_name(f"{path.name}.lock")):
                 uses = _load_uses(path)
@@ -133,7 +133,7 @@ class RuleBook:
                     section = uses.setdefault(self._section(saved.scope), {})
                     section[saved.rule.line] = (section.get(saved.rule.line, (0, 0.0))[0] + 1, self._clock())
                 _save(path, msgspec.json.encode(uses))
-        except OSError:
+        except (OSError, KeyStoreError):
             pass
 
     @property
@@ -147,7 +147,11 @@ class RuleBook:
         return next(scope for kept, scope in self._rules if kept == rule)
 
     def _read(self) -> None:
-        version = _version(self.path)
+        try:
+            version = _version(self.path)
+        except KeyStoreError as error:  # there is no place for settings: there are no rules
+            self._rules, self._problems = (), (str(error),)
+            return
         if version != self._version:
             self._version = version
             self._rules, self._problems = self._load()

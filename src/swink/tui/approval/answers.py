@@ -31,9 +31,18 @@ class Guard:
         self._shown = float("-inf")
         self._typed = float("-inf")
 
+    def hide(self) -> None:
+        """A question is about to appear: nobody can have seen it yet."""
+        self._shown = float("inf")
+
     def show(self) -> None:
-        """A question has appeared, or has been given the focus."""
+        """A question is on the screen, or has been given the focus."""
         self._shown = self._clock()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the question has been painted."""
+        return self._shown != float("inf")
 
     def type(self) -> None:
         """Somebody has typed in the editor."""

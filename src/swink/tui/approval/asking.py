@@ -85,7 +85,8 @@ class AskingPanel(Vertical, can_focus=True):
         if not self.is_asking:
             return False
         if not self.has_focus_within:
-            self.guard.show()
+            if self.guard.is_shown:
+                self.guard.show()
             (self.query_one(Field) if self.query_one(Field).display else self).focus()
         return True
 
@@ -103,8 +104,9 @@ class AskingPanel(Vertical, can_focus=True):
         """Appear."""
         self.query_one(Field).close()
         self.display = True
-        self.guard.show()
+        self.guard.hide()
         self.lay_out()
+        self.call_after_refresh(self.guard.show)  # the time counts from when it can be seen
 
     def close(self) -> None:
         """Disappear; the editor has the focus again if it was here."""
@@ -158,6 +160,12 @@ class AskingPanel(Vertical, can_focus=True):
         if taken:
             event.stop()
             event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A pasted text is meant for the editor."""
+        if not self.is_writing:
+            event.stop()
+            self.post_message(self.Leave(event.text))
 
     def on_answers_chosen(self, event: Answers.Chosen) -> None:
         """A click is a key."""
