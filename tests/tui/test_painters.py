@@ -146,6 +146,14 @@ def test_a_prompt_names_attached_files_and_a_command_of_the_users_is_one_line():
     assert is_hidden(PromptBlock("1", (Text(told),)), call(name="!"), "collapsed")
 
 
+def test_a_long_prompt_shows_its_beginning_until_it_is_opened():
+    block = PromptBlock("1", (Text("\n".join(f"line {n}" for n in range(57))),))
+    assert lines(block)[14:] == ["▌ line 14", "▌ … 42 more lines"]
+    assert lines(block, Case("all"))[-1] == "▌ line 56"
+    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, Case(), Moment(0.0))
+    assert painted.text == block.text
+
+
 def test_nothing_that_a_model_or_a_tool_says_reaches_the_terminal_as_a_command():
     image = Image.from_url("https://example.com/a.png")
     blocks: list[Block] = [

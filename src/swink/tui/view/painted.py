@@ -86,10 +86,8 @@ class Canvas:
         Exact text keeps all of its blanks.
         """
         room = max(1, self.width - cell_len(gutter[0]))
-        if most is not None and len(text) > most * room:
-            text, cut = text[: most * room], len(text) - most * room
-        else:
-            cut = 0
+        longest = len(text) if most is None else 20 * most * room  # the rest is not worth being counted
+        text, cut = text[:longest], len(text) - longest
         rows = list(_rows(text, room, chops if is_exact else breaks))
         hidden = 0 if most is None or len(rows) <= most else len(rows) - most
         base = self._length
@@ -98,8 +96,8 @@ class Canvas:
             span = Span(len(mark[0]), base + start, base + end)
             self._add([mark, (text[start:end], style)], span, fill)
         self._keep(text)
-        if hidden or cut:
-            more = f"… {hidden:,} more lines" if not cut else "… more"
+        if hidden or cut > 0:
+            more = f"… {hidden:,}{'+' if cut > 0 else ''} more line{'' if hidden == 1 else 's'}"
             self._add([gutter, (more, self.look.dim)], None, fill)
 
     def place(

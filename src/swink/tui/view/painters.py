@@ -38,6 +38,8 @@ from swink.tui.visible import printed, visible
 Thinking = Literal["hidden", "collapsed", "shown"]
 Inside = Callable[[ToolBlock], Mapping[str, Transcript]]
 CURSOR = "▍"
+_LONG_PROMPT = 15
+"""Lines of a prompt; a click opens a longer one."""
 _INNER = 30
 """Blocks of an agent inside of a call that are shown, the last ones."""
 _SOME_INNER = 6
@@ -107,8 +109,8 @@ def estimate(block: Block, width: int) -> int:
     room = max(10, width - MARGIN)
     match block:
         case PromptBlock() | ReplyBlock():
-            text = block.text
-            return 1 + max(1, text.count("\n") + 1 + len(text) // room)
+            lines = block.text.count("\n") + 1 + len(block.text) // room
+            return 1 + (min(lines, _LONG_PROMPT + 1) if isinstance(block, PromptBlock) else lines)
         case ThinkingBlock():
             return 2
         case ToolBlock():
@@ -136,7 +138,7 @@ class Painter:
             canvas.gap()
         match block:
             case PromptBlock():
-                _paint_prompt(canvas, block)
+                _paint_prompt(canvas, block, case.fold)
             case ReplyBlock():
                 self._paint_reply(canvas, block, case)
             case ThinkingBlock():
@@ -241,7 +243,7 @@ def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
     canvas.strips[-1] = Strip([*last.crop(0, cells), cursor]).adjust_cell_length(canvas.width)
 
 
-def _paint_prompt(canvas: Canvas, block: PromptBlock) -> None:
+def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
     look = canvas.look
     bar = ("▌ ", look.accent)
     own = _own_command(block)
@@ -252,7 +254,8 @@ def _paint_prompt(canvas: Canvas, block: PromptBlock) -> None:
     said = text_of(tuple([part for part in block.content if attached_name(part) is None]))
     text = visible(said).strip("\n")
     if text or not block.images:
-        canvas.text(text, look.prompt, gutter=bar, fill=look.prompt)
+        most = None if fold == "all" else _LONG_PROMPT
+        canvas.text(text, look.prompt, gutter=bar, fill=look.prompt, most=most)
     for name, part in files:
         lines = part.text.count("\n") - 4 if isinstance(part, Text) else 0
         canvas.line([bar, (f"@ {visible(name)}, {max(1, lines):,} lines", look.dim)], fill=look.prompt)

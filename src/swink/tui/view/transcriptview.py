@@ -16,14 +16,15 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
-from swink.transcript import Changes, ThinkingBlock, ToolBlock
+from swink.transcript import Changes, PromptBlock, ThinkingBlock, ToolBlock
 from swink.transcript.blocks import Block
 from swink.tui.look import LOOKS, Look
 from swink.tui.view.calls import FRAME
-from swink.tui.view.copying import copied, source_of
+from swink.tui.view.copying import copied
 from swink.tui.view.folds import Fold, Folds
 from swink.tui.view.painters import Inside, Setting, Thinking, nothing_inside
 from swink.tui.view.roll import Roll, Shown
+from swink.tui.view.search import Search, marked, styled
 
 _LINES = 1 << 32
 """More lines than a block has: with it the place of a block and a line of it are one growing number."""
@@ -65,10 +66,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._hint = ""
         self._is_placing = False
         self._timer: Timer | None = None
-        self._wanted = ""
-        self._hits: list[int] = []
-        """The places of blocks that have what is looked for."""
-        self._hit = 0
+        self._search = Search(self._roll, "")
 
     # What is shown
 
@@ -140,32 +138,15 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def find(self, text: str) -> int:
         """Mark a text wherever it is shown, and go to the last block that has it; how many there are."""
-        wanted = text.casefold()
-        self._wanted = wanted
-        self._hits = [
-            place
-            for place, block in enumerate(self.blocks)
-            if wanted and not self._roll.is_hidden_at(place) and wanted in source_of(block).casefold()
-        ]
-        self._hit = len(self._hits) - 1
-        self._show_hit()
-        return len(self._hits)
+        self._search = Search(self._roll, text)
+        return self.find_next(0) and len(self._search.places)
 
     def find_next(self, step: int) -> int:
-        """Go to the next block that has what is looked for, or the one before; its number."""
-        if self._hits:
-            self._hit = (self._hit + step) % len(self._hits)
-        self._show_hit()
-        return self._hit + 1
-
-    def _show_hit(self) -> None:
-        if self._hits:
-            place = self._hits[self._hit]
-            strips = self._roll.painted(place).strips
-            lines = (line for line, strip in enumerate(strips) if self._wanted in strip.text.casefold())
-            self._roll.reveal(place, next(lines, 0), margin=self._window.height // 3)
-        self._shown = []
+        """Go to the next block that has what is looked for, or the one before; its number, 0 for none."""
+        number = self._search.move(step, margin=self._window.height // 3)
+        self._shown = []  # what is marked has changed everywhere
         self.update_lines()
+        return number
 
     # Scrolling
 
@@ -263,8 +244,8 @@ class TranscriptView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         strip, place, line = self._shown[y]
         strip = strip.adjust_cell_length(width).apply_style(self.rich_style)
-        if self._wanted:
-            strip = _marked(strip, self._wanted, self.look.found)
+        if self._search.wanted:
+            strip = marked(strip, self._search.wanted, self.look.found)
         selection = self.text_selection
         if selection is not None:
             strip = self._with_selection(strip, selection, place * _LINES + line)
@@ -281,7 +262,7 @@ class TranscriptView(ScrollView, can_focus=True):
         end = strip.index_to_cell_position(len(text) if span[1] == -1 else min(span[1], len(text)))
         if end <= start:
             return strip
-        return _styled(strip, start, end, self.screen.get_component_rich_style("screen--selection"))
+        return styled(strip, start, end, self.screen.get_component_rich_style("screen--selection"))
 
     def _with_hint(self, strip: Strip, width: int) -> Strip:
         hint = self._hint[:width]
@@ -309,7 +290,10 @@ class TranscriptView(ScrollView, can_focus=True):
         if not 0 <= event.y < len(self._shown):
             return
         place = self._shown[event.y].place
-        if isinstance(self.blocks[place], ToolBlock | ThinkingBlock) and self.text_selection is None:
+        if (
+            isinstance(self.blocks[place], ToolBlock | ThinkingBlock | PromptBlock)
+            and self.text_selection is None
+        ):
             self._toggle(place)
 
     def toggle_fold(self) -> None:
@@ -363,22 +347,6 @@ class TranscriptView(ScrollView, can_focus=True):
     def _set(self, setting: Setting) -> None:
         self._roll.setting = setting
         self.update_lines()
-
-
-def _marked(strip: Strip, wanted: str, style: Style) -> Strip:
-    """The line with a text marked in it; where folding the case changes lengths, nothing is."""
-    text, shown = strip.text, strip.text.casefold()
-    at = shown.find(wanted) if len(shown) == len(text) else -1
-    while at >= 0:
-        end = at + len(wanted)
-        strip = _styled(strip, strip.index_to_cell_position(at), strip.index_to_cell_position(end), style)
-        at = shown.find(wanted, end)
-    return strip
-
-
-def _styled(strip: Strip, start: int, end: int, style: Style) -> Strip:
-    chosen = [Segment(text, (own or Style()) + style) for text, own, _ in strip.crop(start, end)]
-    return Strip.join([strip.crop(0, start), Strip(chosen, end - start), strip.crop(end)])
 
 
 def _same(was: list[Shown], now: list[Shown], y: int) -> bool:
