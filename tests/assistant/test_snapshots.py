@@ -321,6 +321,17 @@ def test_a_directory_that_tools_made_stays_if_somebody_put_something_into_it(sce
     assert os.listdir(scene.root / "made") == ["person"]
 
 
+def test_a_directory_that_a_person_removed_comes_back_if_they_say_so(scene: Scene):
+    scene.write("deep/er/file", "first")
+    scene.begin()
+    scene.write("deep/er/file", "second")
+    scene.end()
+    shutil.rmtree(scene.root / "deep")
+    assert scene.conflicts() == {"deep/er/file": SINCE}
+    assert scene.undo("deep/er/file") == {}
+    assert (scene.root / "deep/er/file").read_text() == "first"
+
+
 def test_names_and_targets_that_are_no_text_are_kept(scene: Scene):
     name = os.fsdecode(b"caf\xe9")
     try:

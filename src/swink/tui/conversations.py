@@ -106,7 +106,8 @@ class Conversations:
         if self.keeper is None:
             messages = enumerate(self.conductor.agent.messages)
         else:
-            messages = self.keeper.session.conversation.everything.items()
+            # At once: a thread that saves may add to it.
+            messages = [*self.keeper.session.conversation.everything.items()]
         return [Prompt(number, message) for number, message in messages if isinstance(message, UserMessage)]
 
     def take_notices(self) -> list[str]:

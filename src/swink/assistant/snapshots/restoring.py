@@ -32,6 +32,7 @@ def restore(vault: Vault, root: str, wanted: Sequence[tuple[str, Entry | None]])
     for path, entry in wanted:
         if entry is not None and path not in failed:
             with _noting(failed, path):
+                _ensure(root, path.rpartition("/")[0])
                 _make(vault, root, path, entry)
     for path, entry in reversed(wanted):
         if entry is not None and entry.kind == "directory" and path not in failed:
@@ -59,6 +60,15 @@ def _parent(root: str, path: str) -> Generator[tuple[int, str]]:
         yield directory, name
     finally:
         os.close(directory)
+
+
+def _ensure(root: str, folder: str) -> None:
+    """Make a directory that somebody has removed; a link or a file in its place is left."""
+    if not folder or os.path.lexists(os.path.join(root, folder)):
+        return
+    _ensure(root, folder.rpartition("/")[0])
+    with _parent(root, folder) as (parent, name):
+        os.mkdir(name, dir_fd=parent)
 
 
 def _clear(root: str, path: str, entry: Entry | None) -> None:

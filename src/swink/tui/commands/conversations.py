@@ -64,6 +64,8 @@ async def rewind(desk: Desk, rest: str) -> None:
     from swink.tui.screens.rewind import Rewind
 
     conversations = _conversations(desk)
+    if desk.conductor.is_running:
+        raise MisuseError("the agent is at work; Esc stops it, then /rewind")
     if not conversations.prompts() and not await conversations.can_redo():
         raise MisuseError("there is no prompt to go back to yet")
     chosen = await desk.ask(Rewind(desk.look, conversations))

@@ -72,7 +72,7 @@ class Sessions(Listing[Chosen | None]):
             row(
                 each.meta.id,
                 format_age(now - each.meta.updated),
-                f"{'● ' if each.meta.id == self._current else ''}{title_line(each.meta)}",
+                f"{self._mark(each.meta)}{title_line(each.meta)}",
                 self.look,
             )
             for each in found
@@ -202,6 +202,9 @@ class Sessions(Listing[Chosen | None]):
         self.query_one("#line", Input).display = False
         self.hint()
         self.list.focus()
+
+    def _mark(self, meta: SessionMeta) -> str:
+        return f"{'● ' if meta.id == self._current else ''}{'↳ ' if meta.parent is not None else ''}"
 
     def _meta(self) -> SessionMeta:
         return self._metas[self.marked or ""].meta
