@@ -19,7 +19,7 @@ from swink import (
     agent_loop,
     tool,
 )
-from swink.agent import MessageQueue
+from swink.engine.queues import MessageQueue
 from swink.errors import BrokenHistory
 from swink.events import (
     AgentEnd,

@@ -14,7 +14,7 @@ from typing_extensions import TypeForm, TypeVar
 
 from swink import catalog
 from swink.checkpoint import SavedAgent, placeholders
-from swink.checks import check_hook, check_list, check_seconds, check_word
+from swink.checks import check_hook, check_list, check_word
 from swink.codec import copy_state
 from swink.compaction import Transform
 from swink.config import (
@@ -30,14 +30,14 @@ from swink.config import (
     SystemPrompt,
     ToolExecution,
     as_state,
-    check_policies,
     check_session,
 )
 from swink.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
-from swink.engine.history import History, Snapshot, violations
+from swink.engine.history import History, Snapshot
 from swink.engine.journal import settled_turn
 from swink.engine.known import Known, Standing, Waiting, call_ids, conversation_of
 from swink.engine.loop import check_continue, take_turns
+from swink.engine.queues import MessageQueue
 from swink.engine.request import compacted
 from swink.engine.run import End, Run
 from swink.engine.saver import Saver
@@ -45,11 +45,9 @@ from swink.engine.waiting import Turnstile, is_async, is_loop_running
 from swink.errors import (
     Aborted,
     AlreadyRunning,
-    BrokenHistory,
     ContextWindowOverflow,
     InvalidInput,
     MisuseError,
-    NoMessages,
     SyncInAsyncContext,
 )
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
@@ -65,11 +63,12 @@ from swink.messages import (
     UserMessage,
     as_messages,
 )
-from swink.policy import Answer, Approve, Approved, Policy, Rejected, asking, slots_of, vet_commit
+from swink.orders import Order, check_approvals, order_of, prompts_of
+from swink.policy import Approve, Policy, asking, slots_of, vet_commit
 from swink.records import Conversation, OpenTurn, PendingApproval, pending_of
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.stream import StreamFn, StreamOptions
-from swink.structured import StructuredOutput, check_capable, check_retries
+from swink.structured import StructuredOutput
 from swink.threads import run_to_end
 from swink.tool import Tool, ToolSource, as_offers, as_tool
 
@@ -95,36 +94,6 @@ _SETTINGS = (
 """Keywords of the constructor that are fields of the configuration."""
 
 
-class MessageQueue(list[Message]):
-    """Messages that wait; calling it takes those that are due, one or all."""
-
-    __slots__ = ("mode",)
-
-    def __init__(self, mode: QueueMode) -> None:
-        self.mode: QueueMode = mode
-
-    def waits(self) -> bool:
-        """Whether anything waits."""
-        return len(self) > 0
-
-    def drop(self, message: Message) -> bool:
-        """Take out a message; False if it is not there."""
-        for place, waiting in enumerate(self):
-            if waiting is message:
-                del self[place]
-                return True
-        return False
-
-    def __call__(self) -> Sequence[Message]:
-        if not self:
-            return ()
-        if self.mode == "one_at_a_time":
-            return (self.pop(0),)
-        taken = tuple(self)
-        del self[: len(taken)]  # and not what another thread adds meanwhile
-        return taken
-
-
 class _Pause:
     """A pause already asked for; awaiting it waits for the run to stop and gives the checkpoint."""
 
@@ -134,17 +103,6 @@ class _Pause:
     def __await__(self) -> Generator[Any, None, dict[str, Any]]:
         yield from self._agent.wait_for_idle().__await__()
         return self._agent.checkpoint()
-
-
-class _Order(Struct, frozen=True):
-    """What one run is asked to do; without prompts it continues from the context."""
-
-    prompts: tuple[Message, ...] | None
-    structured: StructuredOutput | None
-    deadline: float | None
-    deps: Any
-    policies: Sequence[Policy]
-    approvals: Mapping[str, Answer] | None
 
 
 class _Initial(Struct, frozen=True):
@@ -278,8 +236,8 @@ class Agent:
         whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
         `approvals` answers the calls in `pending`, by their ids, and goes on with them.
         """
-        order = self._order(input, **options)
-        run = self._begin(order, Buffer(self._subscribers, closed=True))
+        order, prompts = self._order(input, **options)
+        run = self._begin(order, prompts, Buffer(self._subscribers, closed=True))
         await run.life.wait()
         if run.life.failure is not None:
             raise run.life.failure
@@ -317,8 +275,8 @@ class Agent:
     ) -> EventStream[Any]: ...
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
-        order = self._order(input, **options)
-        begin, result = partial(self._begin, order), partial(_result, order.structured)
+        order, prompts = self._order(input, **options)
+        begin, result = partial(self._begin, order, prompts), partial(_result, order.structured)
         growing = None if order.structured is None else order.structured.grow
         return EventStream(begin, self._subscribers, result, growing=growing)
 
@@ -645,83 +603,20 @@ class Agent:
         agent._open = agent._open or saved.open
         return agent
 
-    def _order(
-        self,
-        input: Input | None,
-        *,
-        output: Any = None,
-        validate: Any = None,
-        max_output_retries: int = 3,
-        deadline: float | None = None,
-        deps: Any = None,
-        policies: Sequence[Policy] = (),
-        approvals: Mapping[str, Answer] | None = None,
-        **unknown: Any,
-    ) -> _Order:
-        """What is asked of a run, refused at once if it cannot start one."""
-        if unknown:
-            raise InvalidInput(
-                f"a run has no option {next(iter(unknown))!r}; it has output, validate, max_output_retries, "
-                "deadline, deps, policies and approvals"
-            )
-        if deadline is not None:
-            check_seconds("deadline", deadline)
-        check_retries(max_output_retries)
-        if validate is not None and output is None:
-            raise InvalidInput("validate= checks the output; say of which type with output=")
-        added: Sequence[Policy] = ()
-        if policies != ():
-            check_policies(policies)
-            own = self._config.policies
-            added = [policy for policy in policies if not any(policy is known for known in own)]
-        structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
-        if structured is not None:
-            check_capable(self.model)
-        if structured is not None and any(
-            isinstance(tool, Tool) and tool.name == structured.tool.name for tool in self.tools
-        ):
-            raise MisuseError(
-                f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
-            )
+    def _order(self, input: Input | None, **options: Any) -> tuple[Order, tuple[Message, ...] | None]:
+        """What is asked of a run, refused at once if it cannot start one; without prompts it continues."""
+        order = order_of(self.model, self._context.tools, self._config.policies, **options)
         if self._turnstile.is_taken and not self._freed():
             raise AlreadyRunning
-        if approvals is not None:
-            self._check_approvals(approvals, input)
-        prompts = self._prompts(input)
-        return _Order(prompts, structured, deadline, deps, added, approvals)
-
-    def _prompts(self, input: Input | None) -> tuple[Message, ...] | None:
-        if input is None:
-            if not self.has_pending:
-                check_continue(self.messages)
-            return None
-        prompts = as_messages(input)
-        if input and type(input) is str:
-            return prompts
-        if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
-            hint = "give some text, an image or a message, or call run() without input to continue"
-            raise NoMessages(f"the input is empty; {hint}")
-        if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):
-            broken = violations([*self.messages, *prompts])
-            if broken:
-                raise BrokenHistory("the input does not fit the history: " + "; ".join(broken))
-        return prompts
-
-    def _check_approvals(self, approvals: Mapping[str, Answer], input: Input | None) -> None:
-        if not isinstance(approvals, Mapping):
-            raise InvalidInput(f"approvals is a dict of answers by call id, not {type(approvals).__name__}")
+        if order.approvals is not None:
+            check_approvals(order.approvals, input, self.pending)
         if input is not None:
-            raise InvalidInput("a new prompt rejects what is pending: give approvals= without an input")
-        asked = {pending.call_id: pending for pending in self.pending}
-        for id, answer in approvals.items():
-            if id not in asked:
-                waiting = ", ".join(f"{id!r} ({pending.name})" for id, pending in asked.items()) or "none"
-                raise InvalidInput(f"no call {id!r} waits for approval; pending: {waiting}")
-            if not isinstance(answer, bool | Approved | Rejected):
-                kind = type(answer).__name__
-                raise InvalidInput(f"the answer for {id!r} is True, False, Approved or Rejected, not {kind}")
+            return order, prompts_of(input, self.messages)
+        if not self.has_pending:
+            check_continue(self.messages)
+        return order, None
 
-    def _begin(self, order: _Order, buffer: Buffer) -> Run:
+    def _begin(self, order: Order, prompts: tuple[Message, ...] | None, buffer: Buffer) -> Run:
         """Start the loop."""
         structured = order.structured
         self._config.check_key()
@@ -741,17 +636,14 @@ class Agent:
                 tool_choice=structured.tool.name if structured is not None and forced else None,
                 overflow=self._overflow,
                 known=self._known,
-                open=self._open if order.prompts is None else None,
+                open=self._open if prompts is None else None,
                 approvals=order.approvals,
             )
             self._active = run
-            if order.prompts is None:
-                prompts = self._continuation()
-            elif self._open is None:
-                prompts = order.prompts
-            else:
-                prompts = (*settled_turn(self._open), *order.prompts)
-            run.start(prompts, take_turns(run), order.deadline)
+            said = self._continuation() if prompts is None else prompts
+            if prompts is not None and self._open is not None:
+                said = (*settled_turn(self._open), *prompts)
+            run.start(said, take_turns(run), order.deadline)
         except BaseException:
             self._active = None
             self._turnstile.leave()

@@ -23,7 +23,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.stream import Done, Error, Start, StreamFn, TextDelta
+from swink.stream import Done, Error, PromptProgress, Start, StreamFn, TextDelta
 
 TOOL_TEMPLATE = """{% if tools %}{{ '<|im_start|>system\\nTool: ' + tools[0]['function']['name'] + '<|im_end|>\\n' }}{% endif %}\
 {% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message['tool_calls'] %}{% for call in message['tool_calls'] %}\
@@ -37,6 +37,8 @@ async def test_words_arrive_one_by_one(model: LocalStreamFn):
     events = await events_of(model, "What is the capital of France?", system="Be brief.", max_tokens=16)
     assert events[0] == Start()
     assert sum(isinstance(event, TextDelta) for event in events) >= 5
+    read = [event for event in events if isinstance(event, PromptProgress)]
+    assert read[-1].done == read[-1].total
     assert isinstance(events[-1], Done)
     assert events[-1].cost == Cost()
     assert events[-1].usage.output >= 5
