@@ -348,6 +348,14 @@ async def test_rules_that_cannot_be_saved_are_told_and_the_call_is_allowed_once(
     assert "the call is allowed this time" in told[0]
 
 
+async def test_an_id_that_comes_twice_loses_no_decision(place: Path):
+    asked = permissions(place, "off")
+    for command in ("one", "two"):
+        await asked(request("bash", id="call_0", command=command))
+    assert [decision.call for decision in asked.decisions] == ['bash(command="two")', 'bash(command="one")']
+    assert asked.why("call_0") == asked.decisions[0]
+
+
 async def test_ten_megabytes_are_kept_as_one_short_line(place: Path):
     asked = permissions(place, "off")
     await asked(request("write_file", id="big", path="x", content="\x1b[2J\n" * 2_000_000))

@@ -47,6 +47,9 @@ async def test_a_key_counts_only_after_the_question_could_be_seen():
     assert not guard.is_idle
     now[0] += IDLE
     assert guard.is_idle
+    guard.type()
+    guard.rest()
+    assert guard.is_idle
 
 
 async def test_a_question_offers_what_fits_it_and_the_default_is_no_where_something_may_be_destroyed():

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -108,7 +108,7 @@ class Permissions:
         self._word: ApprovalWord = word
         self._ask = ask or self.questions.ask
         self._clock = clock
-        self._decisions: OrderedDict[str, Decision] = OrderedDict()
+        self._decisions: deque[Decision] = deque(maxlen=MOST_DECISIONS)
 
     @property
     def word(self) -> ApprovalWord:
@@ -128,7 +128,7 @@ class Permissions:
     @property
     def decisions(self) -> list[Decision]:
         """What was decided, the newest first."""
-        return list(reversed(self._decisions.values()))
+        return list(reversed(self._decisions))
 
     @property
     def waiting(self) -> tuple[Question, ...]:
@@ -145,8 +145,8 @@ class Permissions:
         self.questions.changed = self.forms.changed = changed
 
     def why(self, call_id: str) -> Decision | None:
-        """What was decided about a call."""
-        return self._decisions.get(call_id)
+        """What was decided about a call; the last one, where a provider gives an id twice."""
+        return next((found for found in reversed(self._decisions) if found.call_id == call_id), None)
 
     def forget(self, trust: Trust) -> None:
         """Ask again about what was always allowed in this session."""
@@ -304,10 +304,7 @@ class Permissions:
         return Decision(request.call_id, request.name, call, allowed, why, self._clock(), rules)
 
     def _keep(self, decision: Decision) -> None:
-        self._decisions[decision.call_id] = decision
-        self._decisions.move_to_end(decision.call_id)
-        while len(self._decisions) > MOST_DECISIONS:
-            self._decisions.popitem(last=False)
+        self._decisions.append(decision)
         if decision.rules:
             self._count(decision.rules)
 

@@ -144,6 +144,8 @@ class SwinkApp(ConversationActions, CommandApp):
 
     async def on_submitted(self, event: Submitted) -> None:
         """Say it to the agent, or obey a command."""
+        for panel in self.query(AskingPanel):
+            panel.guard.rest()
         if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:

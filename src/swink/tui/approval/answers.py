@@ -48,6 +48,10 @@ class Guard:
         """Somebody has typed in the editor."""
         self._typed = self._clock()
 
+    def rest(self) -> None:
+        """What was typed has been sent: nobody is in the middle of it."""
+        self._typed = float("-inf")
+
     @property
     def counts(self) -> bool:
         """Whether a key pressed now is an answer."""

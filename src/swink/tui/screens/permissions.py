@@ -35,7 +35,7 @@ class PermissionsScreen(ModalScreen[None]):
     PermissionsScreen { align: center middle; background: $background 60%; }
     PermissionsScreen > Vertical { width: 95%; max-width: 120; height: auto; max-height: 90%;
         border: round $primary; background: $surface; padding: 0 1; }
-    PermissionsScreen OptionList { height: auto; max-height: 30; border: none; padding: 0;
+    PermissionsScreen OptionList { height: auto; max-height: 30; border: none; padding: 0; text-wrap: nowrap;
         background: $surface; }
     PermissionsScreen OptionList:focus > .option-list--option-highlighted { background: $primary 30%; }
     PermissionsScreen Static { margin: 1 0 0 0; height: auto; max-height: 6; color: $text-muted; }
