@@ -153,8 +153,12 @@ class Workshop:
         return [*self._own_tools(), *asking, *self.sub_agents.tools(), *self.servers.tools()]
 
     def sandbox(self) -> Sandbox | None:
-        """What the user's own commands run in: nothing in a trusted folder, else the sandbox."""
-        return None if self.trust.is_trusted else Sandbox(self.directory, hidden=self._hidden())
+        """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
+        return (
+            None
+            if self.trust.is_trusted or not self.is_coding
+            else Sandbox(self.directory, hidden=self._hidden())
+        )
 
     def _own_tools(self) -> Sequence[Tool]:
         """The tools of the directory, scripts included; made in a thread when they are first wanted."""

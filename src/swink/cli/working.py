@@ -27,16 +27,16 @@ def open_workshop(settings: UserSettings | None = None, trust: Trust | None = No
     """What an agent has to work with here; a folder that nobody was asked about is not trusted."""
     from swink.assistant.workshop import Workshop
 
-    return Workshop(os.getcwd(), trust or known_trust(), settings)
+    return Workshop(_here(), trust or known_trust(), settings)
 
 
 def known_trust() -> Trust:
     """What is known about this directory."""
     try:
-        return look_up(os.getcwd())
+        return look_up(_here())
     except TrustError as error:
         say(str(error), "warning")
-        return Trust(find_project(os.getcwd()), "refused")
+        return Trust(find_project(_here()), "refused")
 
 
 def ask_trust() -> Trust:
@@ -59,3 +59,10 @@ def ask_trust() -> Trust:
     except TrustError as error:
         say(str(error), "warning")
         return Trust(trust.project, "trusted" if said in ("y", "a") else "refused")
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise MisuseError(f"the current directory is gone ({error.strerror}); go to another one") from error

@@ -1,7 +1,9 @@
 """Commands of the program itself."""
 
 from swink.approvals import MEANINGS, parse_approval
+from swink.assistant.settings import change_setting
 from swink.errors import MisuseError
+from swink.threads import in_thread
 from swink.tui.commands.registry import Desk, command
 from swink.tui.look import LOOKS
 
@@ -26,6 +28,8 @@ async def theme(desk: Desk, rest: str) -> None:
         raise MisuseError(f"there is no look {name!r}; there are {', '.join(LOOKS)}")
     if name is not None:
         desk.use_look(name)
+        if desk.settings is not None:
+            await in_thread(change_setting, "theme", name)
 
 
 _LOOKS = {
