@@ -364,6 +364,12 @@ async def test_a_prompt_is_written_in_the_users_own_editor(tmp_path: Path, monke
             assert (tmp_path / "mode").read_text().startswith("-rw-------")
             assert not os.path.exists((tmp_path / "path").read_text().strip())
         assert (tmp_path / "seen").read_text() == "see " + "x\n" * 11 + "added"
+        it.editor.clear_to_history()
+        for way in ("empty", "add"):  # as /editor does
+            monkeypatch.setenv("EDITOR", f"'{script}' {way}")
+            await it.editor.write_outside(sends=True)
+        await it.until(lambda: it.sent)
+        assert it.sent == [("added", "send")]
         await it.until(lambda: it.app.warnings)
         assert "exit code 3" in it.app.warnings[0]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -10,8 +10,8 @@ from swink.tui.editor import CommandWord
 
 @command("/editor")
 def write_outside(desk: Desk, rest: str) -> None:
-    """write in your own editor ($EDITOR, else $VISUAL, else vi)"""
-    desk.editor.action_write_outside()
+    """write a prompt in your own editor ($EDITOR, else $VISUAL, else vi) and send it; empty cancels"""
+    desk.editor.action_write_outside(sends=True)
 
 
 def command_words(desk: Any) -> Iterator[CommandWord]:

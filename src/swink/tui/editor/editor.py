@@ -128,6 +128,7 @@ class Editor(FoldedArea):
         await self._recall.history.load()
         if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
             self.put_before(draft)
+            self.notify("what you had not sent is back in the editor", markup=False)
         if self._state is not None:
             await in_thread(external.remove_left)
 
@@ -486,11 +487,11 @@ class Editor(FoldedArea):
 
     # Elsewhere
 
-    def action_write_outside(self) -> None:
-        """Write in the user's own editor."""
-        self.run_worker(self.write_outside, exclusive=True, group="outside")
+    def action_write_outside(self, sends: bool = False) -> None:
+        """Write in the user's own editor, and send it then or read it here once more."""
+        self.run_worker(partial(self.write_outside, sends), exclusive=True, group="outside")
 
-    async def write_outside(self) -> None:
+    async def write_outside(self, sends: bool = False) -> None:
         """Let the user write in their own editor; if they empty it, or it fails, what stands here stays."""
         self._end_search(None)
         typed = self.typed
@@ -504,6 +505,8 @@ class Editor(FoldedArea):
         for name, paste in typed.pastes.items():
             text = text.replace(paste, name, 1)
         self.put(fold(text))
+        if sends:
+            await self._submit("send")
 
     def _save_draft(self) -> None:
         self._draft_waits = False
