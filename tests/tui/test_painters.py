@@ -48,6 +48,7 @@ def call(state: str = "done", text: str = "one\ntwo", name: str = "bash", **fiel
 
 def test_a_call_is_one_line_with_its_mark_what_it_is_about_its_time_and_its_first_line():
     assert lines(call(duration=0.25)) == ["✓ bash  ls  0.2 s  one"]
+    assert lines(call(duration=0.25), Case(is_selected=True)) == ["✓›bash  ls  0.2 s  one"]
     assert lines(call("failed", "\n\nno such file")) == ["✗ bash  ls  no such file"]
     assert lines(call("rejected")) == ["✗ bash  ls  rejected"]
     assert lines(call("cancelled")) == ["✗ bash  ls  cancelled"]
@@ -115,8 +116,7 @@ def test_a_plan_has_its_label_and_border_and_a_streaming_reply_its_cursor():
     assert lines(ReplyBlock("1", "Do it."), Case(is_plan=True)) == ["▎ Plan", "▎ Do it."]
     assert lines(ReplyBlock("1", "So far", is_complete=False)) == ["  So far▍"]
     assert lines(ReplyBlock("1", "", is_complete=False)) == ["  ▍"]
-    full = lines(ReplyBlock("1", "x" * 58, is_complete=False))
-    assert full[-1].endswith("▍")
+    assert lines(ReplyBlock("1", "x" * 57, is_complete=False)) == [f"  {'x' * 57}▍"]
 
 
 def test_an_error_says_what_to_do():

@@ -62,7 +62,8 @@ def paint_call(
     """A call: its line, and below it what was asked, printed, answered and changed."""
     look = canvas.look
     fill = look.selected if is_selected else None
-    canvas.line(_heading(canvas, block, fold, moment), copied=_copied(block), fill=fill)
+    mark = "›" if is_selected else " "  # not by colour alone
+    canvas.line(_heading(canvas, block, fold, moment, mark), copied=_copied(block), fill=fill)
     if fold == "line":
         return
     gutter = (f"  {_BAR}", look.border)
@@ -156,11 +157,11 @@ def image_label(number: int) -> str:
     return f"[image {number}]"
 
 
-def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment) -> list[Words]:
+def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, chosen: str) -> list[Words]:
     look = canvas.look
     mark, mark_style, word = _status(canvas, block, moment)
     name = _first_line(block.name) or "…"
-    parts: list[Words] = [(f"{mark} ", mark_style), (name, look.strong)]
+    parts: list[Words] = [(f"{mark}{chosen}", mark_style), (name, look.strong)]
     about = one_line(block)
     tail: list[Words] = [(f"  {word}", mark_style)] if word else []
     if block.duration is not None:

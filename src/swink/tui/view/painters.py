@@ -162,7 +162,7 @@ class Painter:
         gutter = ("▎ ", look.plan) if case.is_plan else (" " * MARGIN, look.text)
         if case.is_plan:
             canvas.line([gutter, ("Plan", look.plan + Style(bold=True))])
-        room = max(4, canvas.width - MARGIN)
+        room = max(4, canvas.width - MARGIN - 1)  # the cursor has room after a full line
         if block.is_complete:
             self.forget(block.id)
             canvas.place(
@@ -232,7 +232,7 @@ class _Stream:
 
 
 def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
-    """The end of what arrived; on a full line it takes the place of the last cell."""
+    """The end of what arrived."""
     cursor = Segment(CURSOR, canvas.look.cursor)
     if not canvas.strips:
         canvas.line([gutter, (CURSOR, canvas.look.cursor)])
