@@ -40,6 +40,12 @@ def rows(app: SwinkApp) -> list[str]:
     ]
 
 
+def is_marked_without_colours(app: SwinkApp) -> bool:
+    """Whether the row that keys act on can be told by more than its colours."""
+    strips = app.screen._compositor.render_strips()
+    return any(segment.style is not None and segment.style.underline for strip in strips for segment in strip)
+
+
 def app_of(desk: Desk) -> SwinkApp:
     return SwinkApp(desk.conductor, Permissions(), conversations=desk.conversations)
 
@@ -80,6 +86,8 @@ async def test_rewind_by_keys_shows_what_it_does_and_redo_undoes_it(
         assert desk.files() == {"a": "2"}
         app.obey("/diff")
         await until(pilot, lambda: rows(app) == ["1 file +1 −0", "a +1 −0  new"])
+        app.use_look("plain")
+        await until(pilot, lambda: is_marked_without_colours(app))
         await until(pilot, lambda: "2" in preview(app))
         await pilot.press("escape")
 

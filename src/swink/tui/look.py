@@ -371,7 +371,8 @@ def _terminal_theme(look: Look) -> Theme:
             "border-blurred": colour("bright_black"),
             "block-cursor-foreground": "ansi_default",
             "block-cursor-background": "ansi_default",
-            "block-cursor-text-style": "reverse",
+            "block-cursor-text-style": "bold underline",  # lists never show "reverse"
+            "block-cursor-blurred-text-style": "bold underline",
             "input-cursor-background": "ansi_default",
             "input-cursor-foreground": "ansi_default",
             "input-cursor-text-style": "reverse",

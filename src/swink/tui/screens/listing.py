@@ -59,6 +59,7 @@ class Listing(ModalScreen[T]):
         padding: 0 0 0 1; }
     Listing OptionList:focus { border: none; background-tint: transparent; }
     Listing OptionList:focus > .option-list--option-highlighted { background: $primary 30%; }
+    Listing.-plain OptionList:focus > .option-list--option-highlighted { background: ansi_default; }
     Listing.-narrow OptionList { width: 100%; height: 2fr; }
     Listing.-narrow VerticalScroll { width: 100%; height: 3fr; border-left: none;
         border-top: solid $primary-darken-2; padding: 0; }
@@ -119,6 +120,7 @@ class Listing(ModalScreen[T]):
     def on_mount(self) -> None:
         """List what there is."""
         self._fit(self.size.width, self.size.height)
+        self.set_class(self.look.name in ("plain", "ansi"), "-plain")
         self.hint()
         self.list.focus()
         self.refresh_rows()
