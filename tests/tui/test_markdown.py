@@ -1,6 +1,7 @@
 """Markdown on the screen: every block of it, nothing but it, at any width, and while it arrives."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from textual.strip import Strip
 
 from swink.tui.look import LOOKS
 from swink.tui.markdown import StreamedMarkdown, paint_markdown
+from swink.tui.markdown.blocks import Blocks, Carry
+from swink.tui.strips import text_of
 
 DARK = LOOKS["dark"]
 
@@ -204,6 +207,13 @@ def test_no_word_of_a_reply_is_lost(marks: list[str], width: int):
     wanted = [f"w{number}" for number in range(len(marks)) if f"w{number}" not in hidden]
     if "|-|-|" not in source:  # cells beyond the columns of a table are cut, as everywhere
         assert [word for word in wanted if word not in shown] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/tui.md"])
+def test_a_page_in_sections_reads_as_in_one_piece(page: str):
+    source = Path(__file__).parents[2].joinpath(page).read_text("utf-8")
+    whole = [text_of(row).rstrip() for row in Blocks(source, DARK, {}, Carry()).paint(100)]
+    assert [line for line in lines(source, 100) if line] == [line for line in whole if line]
 
 
 def test_what_is_settled_keeps_its_strips():

@@ -127,12 +127,13 @@ def _text(text: str, start: int, continues: Open) -> Section:
             is_inside = bool(offset) and indent >= offset
             if (was_blank and indent <= 1) or (not is_inside and _FENCE.fullmatch(line)):
                 return cut(at, None, is_settled=is_whole or is_long)
+            is_large = at - start >= MOST * 3 // 4
+            if (count >= _ITEMS or is_large) and item and indent <= 1 and item["start"][-1] == marker:
+                return cut(at, "items", is_settled=is_whole or is_long)
+            if (count >= _ROWS or is_large) and head:
+                return cut(at, Rows(head), is_settled=is_whole or is_long)
             if is_long:
                 return cut(at, "literal", is_settled=True)
-            if count >= _ITEMS and item and indent <= 1 and item["start"][-1] == marker:
-                return cut(at, "items", is_settled=is_whole)
-            if count >= _ROWS and head:
-                return cut(at, Rows(head), is_settled=is_whole)
         elif is_long:
             return cut(start + MOST, "literal", is_settled=True)
         if item and (indent < offset or not offset):
