@@ -243,12 +243,20 @@ def test_a_table_that_arrives_is_shown_by_whole_rows():
     assert [strip.text for strip in streamed.paint("| a", 50)] == ["| a"]
 
 
-def test_every_character_of_a_reply_may_be_the_last_so_far():
-    source = (
-        "# Title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n   more\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"
-        "\n```python\ndef f():\n    return 1\n```\n> quote\n\n[x] [1]\n\n[1]: http://x.y\n\nend\n---\n"
-    )
-    streamed = StreamedMarkdown(DARK)
+ARRIVING = {
+    "all": "# Title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n   more\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"
+    "\n```python\ndef f():\n    return 1\n```\n> quote\n\n[x] [1]\n\n[1]: http://x.y\n\nend\n---\n",
+    "a fence that does not close": "```\na\n```x\nb\n``` \nc",
+    "a fence that does not open": "a\n```b`c\nd\n\n~~~\ne",
+    "an item that is a rule": "- a\n" * 25 + "- - -\nb\n\n- c\n-d",
+    "a heading below its text": "a\n\nb\n=\n\nc\n-",
+    "a definition that grows": "[a]\n\n[a]: http://x\n[a]: http://y\n\n[b]: z",
+}
+
+
+@pytest.mark.parametrize("name", ARRIVING)
+def test_every_character_of_a_reply_may_be_the_last_so_far(name: str):
+    source, streamed = ARRIVING[name], StreamedMarkdown(DARK)
     for end in range(len(source) + 1):
         assert described(streamed.paint(source[:end], 50)) == described(
             paint_markdown(source[:end], 50, DARK)
