@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command_line import STALL, Call, Place, Provider
+from command_line import KEY, STALL, Call, Place, Provider
 from terminal import Terminal, Tmux, only_more
 
 
@@ -164,16 +164,6 @@ def test_rewinding_restores_the_conversation_and_the_files(project: Place, provi
 
 
 @only_more
-def test_the_local_model_answers_at_the_first_start(place: Place, weights: Path):
-    with Terminal(place, "--model", "local:smollm2-135m", size=(100, 30)) as terminal:
-        terminal.wait_for("idle", "local:smollm2-135m")
-        terminal.type("Say hello.\r")
-        terminal.wait_for("running")
-        terminal.wait_for("idle", "tokens in")
-        leave(terminal)
-
-
-@only_more
 @pytest.mark.parametrize("term", ["xterm", "vt100", "screen", "tmux-256color", "linux", "xterm-kitty"])
 def test_terminals_of_every_kind_show_it(project: Place, provider: Provider, term: str):
     env = {**provider.env, "TERM": term, "COLORTERM": "", "NO_COLOR": "1" if term == "vt100" else ""}
@@ -289,3 +279,43 @@ def test_a_terminal_that_takes_nothing_holds_up_neither_the_reply_nor_the_end(
         terminal.is_stalled = False
         assert terminal.wait_for_end() == 143
         terminal.assert_is_as_before()
+
+
+@only_more
+def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Place, provider: Provider):
+    place.write("AGENTS.md", "Say please.")
+    with Terminal(place, env={"OPENAI_BASE_URL": provider.url}, is_trusted=False, size=(100, 30)) as terminal:
+        terminal.wait_for("Do you trust the files in this folder?", "AGENTS.md")
+        terminal.press("y")
+        terminal.wait_for("An API key", "The embedded model, now")
+        terminal.press("down", "down", "enter")
+        terminal.wait_for("Whose key is it?", "openai")
+        terminal.press("down", "enter")
+        terminal.wait_for("The API key of openai")
+        terminal.type(KEY)
+        terminal.wait_for("•••")
+        terminal.press("enter")
+        terminal.wait_for("idle", "openai:")
+        terminal.type("hi\r")
+        terminal.wait_until(
+            lambda: "Say please." in str(provider.requests[-1:]), "the request with AGENTS.md"
+        )
+        terminal.wait_for("Hello there.", "idle")
+        assert provider.keys[-1] == f"Bearer {KEY}"
+        assert KEY not in terminal.text
+        leave(terminal)
+    with Terminal(place, env={"OPENAI_BASE_URL": provider.url}, is_trusted=False) as terminal:
+        terminal.wait_for("idle", "openai:")  # neither question comes again
+        leave(terminal)
+
+
+@only_more
+def test_the_first_start_without_a_key_talks_with_the_embedded_model(place: Place, weights: Path):
+    with Terminal(place, size=(100, 30)) as terminal:
+        terminal.wait_for("The embedded model, now")
+        terminal.press("enter")
+        terminal.wait_for("idle", "local:smollm2-135m")
+        terminal.type("Say hello.\r")
+        terminal.wait_for("running")
+        terminal.wait_for("idle", "tokens in")
+        leave(terminal)
