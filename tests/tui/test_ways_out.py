@@ -9,9 +9,10 @@ from terminal import Terminal
 from tests.counts import MORE
 
 TOOLS = '''
-import asyncio, gc, os, signal, subprocess, sys, threading, time
+import asyncio, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from swink import tool
+from swink.tui.terminal.app import TerminalApp
 
 async def slow() -> str:
     """Take long."""
@@ -39,13 +40,19 @@ def edit(app):
     with app.suspended():
         subprocess.run([sys.executable, "editor.py"])
 
+app, live = None, TerminalApp.live
+
+def seen(self, guard):
+    global app
+    app = self
+    return live(self, guard)
+
+TerminalApp.live = seen
+
 def explode():
     """What a test plants, as soon as it says so by a file."""
     while not (found := [*Path().glob("explode-*")]):
         time.sleep(0.02)
-    from swink.tui import SwinkApp
-
-    app = next(each for each in gc.get_objects() if isinstance(each, SwinkApp))
     kind = found[0].name.removeprefix("explode-")
     found[0].unlink()
     if kind == "worker":
