@@ -102,7 +102,7 @@ def test_the_command_that_resumes_stays_on_the_screen(place: Place, provider: Pr
     ids = [meta.id for meta in stored(place).list()]
     assert stored(place).find(found[1]) == ids[0]
     assert [texts(place, id) for id in ids] == [["other", "Fine."], ["my key is [redacted]", "Hello!"]]
-    assert not any(KEY in path.read_text() for path in place.sessions.rglob("*") if path.is_file())
+    assert not any(KEY.encode() in path.read_bytes() for path in place.sessions.rglob("*") if path.is_file())
     assert {meta.directory for meta in stored(place).list()} == {str(place.here.resolve())}
 
 

@@ -20,6 +20,7 @@ from swink.assistant.planning import plan_prompt, plan_tools
 from swink.assistant.sessionfacts import what_is_left, working_directory
 from swink.assistant.settings import load_settings
 from swink.assistant.shell import parse_shell, run_shell
+from swink.assistant.snapshots.policy import Snapshots
 from swink.assistant.titles import ask_title
 from swink.assistant.workshop import Workshop
 from swink.cli.answering import answer
@@ -31,7 +32,7 @@ from swink.cli.printing import TextPrinter
 from swink.cli.resuming import keeper_of_chat
 from swink.cli.screen import show_screen, why_plain
 from swink.cli.terminal import add_style, say, say_in_passing
-from swink.cli.working import ask_trust, change_directory, open_workshop
+from swink.cli.working import ask_trust, change_directory, open_snapshots, open_workshop
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.interrupts import Terminated, raise_interrupts
 from swink.threads import run_to_end, runner_to_end
@@ -63,7 +64,14 @@ def chat_command(arguments: argparse.Namespace) -> int:
     approver = terminal.permissions(
         approval_word(arguments), workshop.directory, servers=workshop.servers.owners
     )
-    agent = make_agent(arguments, approver, None if keeper is None else keeper.session, workshop=workshop)
+    snapshots = open_snapshots(workshop, keeper, load_settings())
+    agent = make_agent(
+        arguments,
+        approver if snapshots is None else snapshots.approving(approver),
+        None if keeper is None else keeper.session,
+        () if snapshots is None else [snapshots],
+        workshop,
+    )
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
         say("plan mode: tools that only look; swink without --plan has them all", "dim")
@@ -72,7 +80,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
     with runner_to_end() as runner:
-        return Chat(agent, approver, keeper, runner, workshop).talk()
+        return Chat(agent, approver, keeper, runner, workshop, snapshots).talk()
 
 
 class Chat:
@@ -85,12 +93,14 @@ class Chat:
         keeper: Keeper | None,
         runner: asyncio.Runner,
         workshop: Workshop,
+        snapshots: Snapshots | None,
     ) -> None:
         self._agent = agent
         self._approver = approver
         self._keeper = keeper
         self._runner = runner
         self._workshop = workshop
+        self._snapshots = snapshots
         self._has_asked = False
         self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
 
@@ -99,6 +109,8 @@ class Chat:
         startup.last_words = self._leave_at_once
         try:
             self._runner.run(self._workshop.open())
+            if self._snapshots is not None:
+                self._runner.run(self._snapshots.recover())
             self._tell()
             interrupted = self._take_up()
             return self._take_lines(interrupted)
@@ -221,6 +233,9 @@ class Chat:
         if self._keeper is not None:
             for notice in self._keeper.take_notices():
                 say(notice, "warning")
+        if self._snapshots is not None:
+            for notice in self._snapshots.take_notices():
+                say(notice, "warning")
 
     def _obey(self, line: str) -> bool:
         """Carry out a command; whether a run that it began was interrupted."""
@@ -262,6 +277,8 @@ class Chat:
             return
         print(f"(the conversation is forgotten; swink --resume {keeper.short_id()} goes on with it)")
         self._keeper = keeper.begin()
+        if self._snapshots is not None:
+            self._snapshots.keeper = self._keeper
         self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
         self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()

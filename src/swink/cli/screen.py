@@ -11,7 +11,7 @@ from swink.assistant.permissions import Permissions
 from swink.assistant.settings import load_settings
 from swink.cli.conversation import make_agent
 from swink.cli.resuming import keeper_of_chat
-from swink.cli.working import open_workshop
+from swink.cli.working import open_snapshots, open_workshop
 from swink.extras import install_command
 from swink.interrupts import raise_interrupts
 from swink.tools.workspace import Workspace
@@ -33,8 +33,6 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
-    from swink.assistant.snapshots.policy import Snapshots
-    from swink.assistant.snapshots.survey import Limits
     from swink.tui import Conductor, Conversations, start
     from swink.tui.loading import show_loading
 
@@ -52,8 +50,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
         tell=workshop.notify,
     )
     workshop.fill_in = permissions.forms.ask
-    limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
-    snapshots = None if keeper is None else Snapshots(workshop.directory, keeper, limits=limits)
+    snapshots = open_snapshots(workshop, keeper, settings)
     agent = make_agent(
         arguments,
         permissions if snapshots is None else snapshots.approving(permissions),

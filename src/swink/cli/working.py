@@ -4,6 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from swink.assistant.keeping import Keeper
 from swink.assistant.settings import UserSettings
 from swink.assistant.trust import ANSWERS, QUESTION, Trust, TrustError, answer, find_project, look_up
 from swink.cli.terminal import say
@@ -11,6 +12,7 @@ from swink.errors import MisuseError
 from swink.interrupts import Terminated
 
 if TYPE_CHECKING:
+    from swink.assistant.snapshots.policy import Snapshots
     from swink.assistant.workshop import Workshop
 
 
@@ -28,6 +30,17 @@ def open_workshop(settings: UserSettings | None = None, trust: Trust | None = No
     from swink.assistant.workshop import Workshop
 
     return Workshop(_here(), trust or known_trust(), settings)
+
+
+def open_snapshots(workshop: "Workshop", keeper: Keeper | None, settings: UserSettings) -> "Snapshots | None":
+    """The snapshots of what tools do to files, if the conversation is saved."""
+    from swink.assistant.snapshots.policy import Snapshots
+    from swink.assistant.snapshots.survey import Limits
+
+    if keeper is None:
+        return None
+    limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
+    return Snapshots(workshop.directory, keeper, limits=limits)
 
 
 def known_trust() -> Trust:
