@@ -144,7 +144,6 @@ WAYS: dict[str, tuple[Callable[[Terminal, Place], None], int]] = {
     "editor": (editor_dies, 0),
 }
 EVERY_DAY = {
-    ("quit", "streaming"),
     ("worker", "at_rest"),
     ("callback", "streaming"),
     ("SIGINT", "in_a_tool"),
