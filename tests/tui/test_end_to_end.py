@@ -153,7 +153,7 @@ def test_rewinding_restores_the_conversation_and_the_files(project: Place, provi
         terminal.press("escape")
         terminal.pause(0.3)  # or the terminal would have sent Alt+Escape
         terminal.press("escape")
-        terminal.wait_for("first", "second", "+one")
+        terminal.wait_for("first", "second", "changes back")
         terminal.press("enter")
         terminal.wait_for("what to take back?")
         terminal.press("enter")
@@ -286,6 +286,7 @@ def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Pla
     place.write("AGENTS.md", "Say please.")
     with Terminal(place, env={"OPENAI_BASE_URL": provider.url}, is_trusted=False, size=(100, 30)) as terminal:
         terminal.wait_for("Do you trust the files in this folder?", "AGENTS.md")
+        terminal.pause(0.5)  # a key right after the question is no answer
         terminal.press("y")
         terminal.wait_for("An API key", "The embedded model, now")
         terminal.press("down", "down", "enter")
