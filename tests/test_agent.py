@@ -797,6 +797,12 @@ async def test_compact_keeps_only_what_the_transformers_keep_and_only_when_idle(
     await agent.run("hi")
 
 
+async def test_compact_knows_the_tools_of_a_source():
+    old = [UserMessage("x" * 40_000) if n % 2 == 0 else AssistantMessage("y" * 40_000) for n in range(50)]
+    agent = agent_on("ok", messages=old, transform_context="window", tools=[Folder(echo)])
+    assert (await agent.compact()).dropped
+
+
 class MemorySession:
     def __init__(self, messages: Any = (), state: Any = None) -> None:
         self.messages = list(messages)

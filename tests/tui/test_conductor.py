@@ -1,6 +1,7 @@
 """The conductor: what the user says reaches the agent, and what the agent does can be shown; without any screen."""
 
 import asyncio
+from itertools import count
 
 import pytest
 from apps import Gate
@@ -145,6 +146,15 @@ async def test_the_rate_is_that_of_the_last_reply_when_idle():
     await conductor.wait()
     assert conductor.rate is not None
     assert 0 < conductor.rate <= 20
+
+
+async def test_a_reply_that_came_in_one_burst_has_no_rate():
+    model = ScriptedModel(["a b c d"], usage=Usage(input=1, output=10))
+    ticks = count()
+    conductor = Conductor(Agent("scripted:model", stream_fn=model), clock=lambda: next(ticks) / 1000)
+    conductor.send("hi")
+    await conductor.wait()
+    assert conductor.rate is None
 
 
 @tool

@@ -1,13 +1,16 @@
 """The roll: whatever happens, the window shows the lines of the blocks, and what is read does not jump."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
 from swink.messages import Text, Usage
 from swink.transcript import (
+    AgentStopped,
     Block,
     Ended,
+    Notice,
     NoticeBlock,
     PromptBlock,
     ReplyBlock,
@@ -292,7 +295,7 @@ def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
     assert not roll.is_moving
 
 
-def test_a_retry_counts_down_and_then_says_that_it_was_tried():
+def test_a_retry_counts_down_to_the_next_attempt():
     clock = Clock()
     roll = a_roll(width=60, clock=clock)
     roll.take(told(NoticeBlock("~1", Retrying(1, 2.0, "busy"))).since(0))
@@ -301,4 +304,16 @@ def test_a_retry_counts_down_and_then_says_that_it_was_tried():
     assert "trying again in 1.0 s" in texts(roll)[0]
     clock.now += 1.5
     assert not roll.is_moving
-    assert "tried again" in texts(roll)[0]
+    assert texts(roll)[0].endswith("busy · attempt 1 failed")
+
+
+@pytest.mark.parametrize("end", [Ended("aborted"), AgentStopped("the run was aborted")])
+def test_no_retry_counts_down_after_the_end_of_its_run(end: Notice):
+    roll, blocks = a_roll(width=60), told(NoticeBlock("~1", Retrying(1, 30.0, "busy")))
+    roll.take(blocks.since(0))
+    assert "trying again" in texts(roll)[0]
+    version = blocks.version
+    blocks.append(NoticeBlock("~2", end))
+    roll.take(blocks.since(version))
+    assert texts(roll)[0].endswith("busy · attempt 1 failed")
+    assert not roll.is_moving

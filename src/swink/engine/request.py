@@ -21,7 +21,7 @@ from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Me
 from swink.pruning import is_pruned
 from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions
 from swink.tokens import estimate_tokens
-from swink.tool import FINAL_OUTPUT
+from swink.tool import FINAL_OUTPUT, Tool, ToolSource, offered_tools
 
 log = logging.getLogger("swink")
 
@@ -141,11 +141,12 @@ async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
 
 
 async def compacted(
-    config: AgentLoopConfig, tools: Sequence[Any], history: Snapshot
+    config: AgentLoopConfig, offers: Sequence[Tool | ToolSource], history: Snapshot
 ) -> tuple[Sequence[Message], CompactionReport]:
     """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
     messages: Sequence[Message] = history
     routes = config.routes()
+    tools = await offered_tools(offers, (), config.warned)
     request = Outgoing(config, routes, routes[0][0], Account(config.price), tools=tools)
     for function in in_order(config.transform_context):
         messages = await resolve(_applied(function, messages, True, request))

@@ -354,7 +354,7 @@ class _Streamed:
 
     def end(self, tokens: int, now: float) -> None:
         seconds = 0.0 if self._since is None else now - self._since
-        self.last = tokens / seconds if seconds > 0 and tokens else None
+        self.last = tokens / seconds if seconds > _SOON and tokens else None
         self.begin()
 
 

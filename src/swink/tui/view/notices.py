@@ -48,9 +48,9 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
             canvas.text(visible(str(ended)), look.warning, first=("■ ", look.warning))
         case Retrying(attempt, _, error):
             left = None if moment.until is None else moment.until - moment.now
-            again = f"trying again in {seconds_of(left)}" if left and left > 0 else "tried again"
+            again = f", trying again in {seconds_of(left)}" if left and left > 0 else ""
             canvas.text(
-                f"{visible(error)} · {again} (attempt {attempt + 1})",
+                f"{visible(error)} · attempt {attempt} failed{again}",
                 look.warning,
                 first=("↻ ", look.warning),
             )

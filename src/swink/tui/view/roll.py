@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from textual.strip import Strip
 
-from swink.transcript import Block, Changes, NoticeBlock, ReplyBlock, Retrying, ToolBlock
+from swink.transcript import AgentStopped, Block, Changes, Ended, NoticeBlock, ReplyBlock, Retrying, ToolBlock
 from swink.tui.view.calls import Moment
 from swink.tui.view.folds import Folds
 from swink.tui.view.heights import Heights
@@ -254,8 +254,13 @@ class Roll:
         if isinstance(block, ReplyBlock) and block.is_complete:
             self._painter.forget(block.id)
         if place == len(self.blocks):
-            if isinstance(block, NoticeBlock) and isinstance(block.notice, Retrying):
-                self._due[block.id] = self._clock() + block.notice.delay
+            match block:
+                case NoticeBlock(notice=Retrying(delay=delay)):
+                    self._due[block.id] = self._clock() + delay
+                case NoticeBlock(notice=Ended() | AgentStopped()):
+                    self._due.clear()  # nothing follows any more
+                case _:
+                    pass
             self.blocks.append(block)
             self._heights.append(0 if self.is_hidden_at(place) else estimate(block, self.setting.width))
         else:
