@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from swink import Agent, Tool, ToolCall, ToolResultMessage, tool
-from swink.assistant.planning import PLAN_INSTRUCTION, has_plan, plan_prompt, plan_tools
+from swink.assistant.planning import PLAN_INSTRUCTION, has_plan, plan_prompt, plan_tools, without_plan
 from swink.config import PromptContext
 from swink.testing import ScriptedModel
 from swink.tools import coding_tools
@@ -48,6 +48,9 @@ def test_of_the_coding_tools_those_that_look_are_left(tmp_path: Path):
 async def test_the_instruction_follows_the_prompt_whether_text_or_function():
     assert plan_prompt("Be brief.") == f"Be brief.\n\n{PLAN_INSTRUCTION}"
     assert plan_prompt("") == PLAN_INSTRUCTION
+    assert [without_plan(text) for text in (plan_prompt("Be brief."), PLAN_INSTRUCTION, "x", None)] == [
+        "Be brief.", "", "x", "",
+    ]  # fmt: skip
     context = PromptContext(None, {}, ())
 
     async def later(context: PromptContext) -> str:

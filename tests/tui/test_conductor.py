@@ -197,6 +197,29 @@ async def test_plan_mode_goes_on_with_another_agent_and_the_one_before_has_its_t
     assert [tool.name for tool in second.tools] == ["look"]
 
 
+async def test_a_system_prompt_set_in_plan_mode_keeps_its_instruction_and_stays_when_it_is_left():
+    model = ScriptedModel(["1. Write it.", "Written."])
+    conductor = Conductor(Agent("scripted:model", stream_fn=model, system_prompt="Be brief."))
+    conductor.set_planning(True)
+    conductor.instruct("Be kind.")
+    conductor.send("plan it")
+    await conductor.wait()
+    conductor.set_planning(False)
+    conductor.send("do it")
+    await conductor.wait()
+    assert model.calls[0].system_prompt.startswith("Be kind.\n\n# Plan mode")
+    assert model.calls[1].system_prompt == "Be kind."
+
+
+async def test_a_plan_is_not_offered_in_another_conversation():
+    conductor = conductor_of(["1. Write it."])
+    conductor.set_planning(True)
+    conductor.send("plan it")
+    await conductor.wait()
+    conductor.adopt(Agent("scripted:model", stream_fn=ScriptedModel([])))
+    assert not conductor.has_plan
+
+
 async def test_a_question_aside_leaves_the_conversation_as_it_is():
     conductor = conductor_of(["Hello.", "It is a flag."], tools=[write])
     conductor.send("hi")

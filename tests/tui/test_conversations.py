@@ -241,6 +241,27 @@ async def test_a_conversation_begun_in_plan_mode_gets_all_tools_when_it_is_left(
     assert [getattr(tool, "name", "") for tool in desk.conductor.agent.tools] == ["write"]
 
 
+async def test_a_system_prompt_belongs_to_its_conversation_alone(tmp_path: Path):
+    desk = Desk(tmp_path, "1", "2", "3", "4")
+    desk.conductor.set_planning(True)
+    desk.conductor.instruct("Be kind.")
+    await desk.say("one")
+    first = desk.conversations.saved_id()
+    assert first is not None
+    desk.conductor.set_planning(False)
+    await desk.conversations.new()
+    await desk.say("two")
+    second = desk.conversations.saved_id()
+    assert second is not None
+    await desk.conversations.resume(first)
+    await desk.say("three")
+    await desk.conversations.resume(second)
+    await desk.say("four")
+    prompts = [call.system_prompt for call in desk.model.calls]
+    assert prompts[0].startswith("Be kind.\n\n# Plan mode")
+    assert prompts[1:] == ["", "Be kind.", ""]
+
+
 async def test_a_title_by_the_model_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     asked: list[object] = []
 

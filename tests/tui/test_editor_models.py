@@ -279,6 +279,20 @@ async def test_a_draft_of_a_process_that_still_runs_is_left_alone(tmp_path: Path
     assert not damaged.exists()
 
 
+async def test_of_two_drafts_that_were_left_the_older_one_waits_for_the_next_start(tmp_path: Path):
+    place = Drafts(tmp_path, "/here")._place
+    for number, text in enumerate(("older", "newer")):
+        path = tmp_path / f"{place}-99999999{number}.json"
+        path.write_bytes(msgspec.json.encode(Typed(text)))
+        os.utime(path, (number, number))
+    for text in ("newer", "older"):
+        drafts = Drafts(tmp_path, "/here")
+        assert await drafts.restore() == Typed(text)
+        drafts.save(Typed(""))
+        await drafts.settled()
+    assert not list(tmp_path.iterdir())
+
+
 # Mentions
 
 

@@ -60,6 +60,11 @@ def plan_prompt(prompt: SystemPrompt) -> SystemPrompt:
     return planned
 
 
+def without_plan(prompt: str | None) -> str:
+    """A prompt without what plan mode added: so it is saved if a conversation ends in it."""
+    return (prompt or "").removesuffix(PLAN_INSTRUCTION).removesuffix("\n\n")
+
+
 def has_plan(messages: Sequence[Message]) -> bool:
     """Whether the agent's last word is something that could be carried out: the offer makes sense."""
     for message in reversed(messages):

@@ -11,6 +11,7 @@ from swink import catalog
 from swink.agent import Agent
 from swink.approvals import MODES, ApprovalWord
 from swink.assistant.choice import Choice, choose_model, unknown_provider
+from swink.assistant.planning import without_plan
 from swink.assistant.settings import load_settings
 from swink.checkpoint import placeholders
 from swink.cli.terminal import say, say_in_passing
@@ -50,7 +51,7 @@ def make_agent(
     model = replace(choice.model, thinking_level=thinking)
     prompt = arguments.system
     if prompt is None and session is not None:
-        prompt = session.conversation.system_prompt
+        prompt = without_plan(session.conversation.system_prompt)
     tools = load_tools(arguments.tool)
     options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     mode = "enabled" if approver else MODES[word]

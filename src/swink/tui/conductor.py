@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.assistant.planning import plan_prompt, plan_tools
+from swink.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.assistant.shell import run_shell
-from swink.config import AgentResult, PromptContext
+from swink.config import AgentResult, PromptContext, SystemPrompt
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, MisuseError
 from swink.events import (
@@ -100,6 +100,7 @@ class Conductor:
             self.set_planning(False)
         self.agent = agent
         self.set_planning(planning)
+        self.has_plan = planning and has_plan(agent.messages)
         self.transcript = transcript or Transcript(clock=self.clock)
         self.activity = Activity()
         self._subscription = agent.subscribe(self._take)
@@ -216,6 +217,18 @@ class Conductor:
             agent.tools, agent.system_prompt = self._executing
         self.is_planning = planning
         self.changed()
+
+    @property
+    def instructed(self) -> SystemPrompt:
+        """The system prompt, without what plan mode adds."""
+        return self._executing[1] if self.is_planning else self.agent.system_prompt
+
+    def instruct(self, prompt: SystemPrompt) -> None:
+        """Take another system prompt from the next request on, in plan mode with its instruction."""
+        if self.is_planning:
+            self._executing = self._executing[0], prompt
+            prompt = plan_prompt(prompt)
+        self.agent.system_prompt = prompt
 
     async def ask_aside(self, question: str) -> str:
         """Answer a question with all that was said, and leave the conversation as it is."""

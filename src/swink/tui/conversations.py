@@ -15,12 +15,14 @@ from swink import catalog
 from swink.agent import Agent
 from swink.assistant.exporting import Source, export_to
 from swink.assistant.keeping import Keeper
+from swink.assistant.planning import without_plan
 from swink.assistant.sessionfacts import what_is_left, working_directory
 from swink.assistant.snapshots.policy import Restored, Snapshots
 from swink.assistant.snapshots.rewinding import FileChange
 from swink.assistant.titles import ask_title
 from swink.assistant.workshop import Workshop
 from swink.checkpoint import placeholders
+from swink.config import SystemPrompt
 from swink.errors import AgentError, MisuseError, SessionError
 from swink.memory.backend import Stored
 from swink.memory.meta import SessionMeta
@@ -77,6 +79,8 @@ class Conversations:
         self.keeper = keeper
         self.snapshots = snapshots
         self._workshop = workshop
+        self._prompt = conductor.instructed
+        """What a conversation begins with; /system changes it for one alone."""
 
     # ── what is there ──
 
@@ -128,7 +132,7 @@ class Conversations:
         keeper = None if self.keeper is None else self.keeper.begin()
         if self.snapshots is not None:
             self.snapshots.keeper = keeper
-        self._adopt(keeper, Transcript(clock=self.conductor.clock))
+        self._adopt(keeper, Transcript(clock=self.conductor.clock), self._prompt)
 
     async def resume(self, session: Stored | str) -> None:
         """Go on with a conversation of the store, given or by its id."""
@@ -139,7 +143,8 @@ class Conversations:
         if self.snapshots is not None:
             self.snapshots.keeper = keeper
             await self.snapshots.recover()
-        self._adopt(keeper, Transcript.of(stored.records))
+        prompt = without_plan(keeper.session.conversation.system_prompt)
+        self._adopt(keeper, Transcript.of(stored.records), prompt or self._prompt)
 
     async def fork(self, at: int | None = None) -> None:
         """Go on with a copy of the first `at` messages, or of all; this one stays as it is."""
@@ -247,14 +252,20 @@ class Conversations:
     async def _go_on(self, keeper: Keeper, stored: Stored) -> None:
         if self.snapshots is not None:
             await in_thread(self.snapshots.carry_over, keeper)
-        self._adopt(keeper, Transcript.of(stored.records))
+        self._adopt(keeper, Transcript.of(stored.records), self.conductor.instructed)
 
-    def _adopt(self, keeper: Keeper | None, transcript: Transcript) -> None:
+    def _adopt(self, keeper: Keeper | None, transcript: Transcript, prompt: SystemPrompt) -> None:
         session = None if keeper is None else keeper.session
 
         def copy(before: Agent) -> Agent:
             before.clear_queues()  # they are saved with the conversation they belong to
-            agent = before.copy(session=session, messages=(), state={}, tools=_with_gone(before, session))
+            agent = before.copy(
+                session=session,
+                messages=(),
+                state={},
+                tools=_with_gone(before, session),
+                system_prompt=prompt,
+            )
             model = None if session is None else session.model
             if model is not None and catalog.has_provider(model.provider):
                 agent.model = model

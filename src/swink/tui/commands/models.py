@@ -44,9 +44,8 @@ async def thinking(desk: Desk, rest: str) -> None:
 @command("/system", "[TEXT]")
 async def system(desk: Desk, rest: str) -> None:
     """show the system prompt, or set one for this conversation"""
-    agent = desk.conductor.agent
     if rest:
-        agent.system_prompt = rest
+        desk.conductor.instruct(rest)
         desk.say("the system prompt is set")
     else:
         desk.say(await desk.conductor.system_prompt() or "(there is no system prompt)")

@@ -43,7 +43,10 @@ class Drafts:
         await self._writer.call(lambda: None)
 
     async def restore(self) -> Typed | None:
-        """The newest draft that a process left here which does not run any more; it is ours from now on."""
+        """The newest draft that a process left here which does not run any more; it is ours from now on.
+
+        Older ones wait for the next start.
+        """
         return await in_thread(self._restore)
 
     def _write(self) -> None:
@@ -66,16 +69,16 @@ class Drafts:
                 part.unlink(missing_ok=True)
 
     def _restore(self) -> Typed | None:
-        found = sorted(self._left(), key=_modified, reverse=True)
-        newest: Typed | None = None
-        for path in found:
+        for path in sorted(self._left(), key=_modified, reverse=True):
+            found = None
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-                newest = newest or msgspec.json.decode(path.read_bytes(), type=Typed)
+                found = msgspec.json.decode(path.read_bytes(), type=Typed)
             with suppress(OSError):
                 path.unlink()
-        if newest:
-            self.save(newest)
-        return newest or None
+            if found:
+                self.save(found)
+                return found
+        return None
 
     def _left(self) -> Iterator[Path]:
         with suppress(OSError):
