@@ -52,15 +52,13 @@ async def test_commands_are_obeyed_and_a_wrong_one_says_what_there_is():
         await until(pilot, lambda: app.look.name == "light")
         await pilot.press(*"/nonsense", "enter")
         await until(pilot, lambda: "there is no /nonsense" in screen_text(app))
-        await pilot.press("f1")
-        await until(
-            pilot,
-            lambda: (
-                (len(app.screen_stack) == 2 and "Commands" in screen_text(app)) or "Keys" in screen_text(app)
-            ),
-        )
-        await pilot.press("escape")
-        await until(pilot, lambda: len(app.screen_stack) == 1)
+        for key in ("f1", "question_mark"):
+            await pilot.press(key)
+            await until(pilot, lambda: len(app.screen_stack) == 2 and "Keys" in screen_text(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+        await pilot.press("a", "question_mark")
+        await until(pilot, lambda: app.editor.text == "a?")
         app.leave()
 
 

@@ -22,10 +22,10 @@ from swink.keys.store import config_dir
 Standing = Literal["trusted", "refused", "unasked", "never"]
 """What is known about a project; `never` is one that cannot be trusted as a whole."""
 
-READ_WHEN_TRUSTED = "its instructions, rules, MCP servers, scripts and commands"
+READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts and commands"
 
 QUESTION = (
-    "Do you trust the files in this folder? If you do, its instructions, rules, MCP servers, scripts and "
+    "Do you trust the files in this folder? If you do, its instructions, MCP servers, scripts and "
     "commands are used."
 )
 ANSWERS: dict[str, str] = {

@@ -221,7 +221,9 @@ class Editor(FoldedArea):
                 return self.take_choice() or self._take_suggestion() or self._open_paste()
             case "escape":
                 return self._dismiss()
-            case _ if key.startswith("alt+") or (key == "question_mark" and self.text == ""):
+            case "question_mark" if self.text == "" and not self._is_pasted(event):
+                await self.run_action("app.obey('/help')")
+            case _ if key.startswith("alt+"):
                 event.prevent_default()  # Textual would insert it; it is a binding's
                 return False
             case _ if event.is_printable and event.character and self.detects_bursts:
