@@ -12,7 +12,7 @@ from swink.events import CustomEvent
 from swink.messages import ToolCall, Usage
 from swink.retry import ExponentialBackoff
 from swink.testing import ScriptedModel
-from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock
+from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock, Transcript
 from swink.tui.conductor import Conductor
 
 
@@ -130,6 +130,14 @@ async def test_compacting_waits_for_nobody_to_work():
     with pytest.raises(MisuseError, match="at work"):
         await conductor.compact()
     await conductor.close()
+
+
+async def test_a_conversation_that_is_resumed_hears_everything_once():
+    conductor = conductor_of(["fine"])
+    conductor.adopt(conductor.agent, Transcript.of([]))
+    conductor.send("hi")
+    await conductor.wait()
+    assert texts(conductor) == ["hi", "fine"]
 
 
 async def test_the_rate_is_that_of_the_last_reply_when_idle():

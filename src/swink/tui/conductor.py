@@ -19,6 +19,7 @@ from swink.agent import Agent
 from swink.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.assistant.shell import run_shell
 from swink.config import AgentResult, PromptContext, SystemPrompt
+from swink.engine.eventstream import Subscription
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, MisuseError
 from swink.events import (
@@ -91,6 +92,7 @@ class Conductor:
         """What the user's own commands run in, where the folder is not trusted."""
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
+        self._subscription: Subscription | None = None
         self.adopt(agent)
 
     def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
@@ -103,6 +105,8 @@ class Conductor:
         self.has_plan = planning and has_plan(agent.messages)
         self.transcript = transcript or Transcript(clock=self.clock)
         self.activity = Activity()
+        if self._subscription is not None:
+            self._subscription()  # the agent may be the same one
         self._subscription = agent.subscribe(self._take)
         self.changed()
 
