@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from swink import Agent, tool
 from swink.assistant.permissions import Permissions
 from swink.testing import ScriptedModel
+from swink.tools import Workspace
 from swink.tui import Conductor, SwinkApp
 
 SECONDS = 60.0
@@ -20,11 +21,12 @@ def app_of(
     replies: Iterable[Any] | ScriptedModel,
     clock: Callable[[], float] = time.monotonic,
     model: str = "scripted:model",
+    workspace: Workspace | None = None,
     **options: Any,
 ) -> SwinkApp:
     """An app whose agent says these replies."""
     script = replies if isinstance(replies, ScriptedModel) else ScriptedModel(replies)
-    permissions = Permissions()
+    permissions = Permissions(workspace=workspace)
     agent = Agent(model, stream_fn=script, approve=permissions, approval_mode="enabled", **options)
     return SwinkApp(Conductor(agent, clock=clock), permissions)
 
