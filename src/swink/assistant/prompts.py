@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from swink.messages import ModelSpec
 
 SMALL_WINDOW = 16_000
 """Tokens of context below which a model gets no tools and a short prompt: both would fill its window."""
+
+_BRANCH = re.compile(r"ref: refs/heads/([^\s~^:?*\[\\<>]{1,100})|([0-9a-f]{12})[0-9a-f]*")
+_LONGEST_HEAD = 1_000
 
 _SHORT = "You are a helpful assistant in a terminal. Answer briefly and directly."
 
@@ -42,7 +46,7 @@ class Surroundings(Struct, frozen=True):
 
     def __str__(self) -> str:
         lines = [
-            f"Directory: {self.directory}",
+            f"Directory: {self.directory if self.directory.isprintable() else repr(self.directory)}",
             f"Git branch: {self.branch}" if self.branch else "Not a git repository",
             f"System: {self.system}",
             f"Date: {self.day}",
@@ -74,17 +78,29 @@ def system_prompt(model: ModelSpec, around: Surroundings, *, coding: bool, instr
 
 
 def _branch(directory: Path) -> str | None:
-    """The branch that is checked out, without running git: HEAD of the nearest repository says it."""
+    """The branch that is checked out, without running git: HEAD of the nearest repository says it.
+
+    Nobody may have trusted the repository yet, so nothing but a name gets into the prompt.
+    """
     git = find_git(directory)
     if git is None:
         return None
     try:
         if git.is_file():  # a worktree or a submodule
-            git = (git.parent / git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
-        head = (git / "HEAD").read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+            git = (git.parent / _read_line(git).removeprefix("gitdir:").strip()).resolve()
+        head = _BRANCH.fullmatch(_read_line(git / "HEAD"))
+    except (OSError, ValueError):
         return None
-    return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else f"detached at {head[:12]}"
+    if head is None or not head[0].isprintable():
+        return "unknown"
+    return head[1] or f"detached at {head[2]}"
+
+
+def _read_line(path: Path) -> str:
+    if not path.is_file():
+        raise OSError("it is not a file")
+    with path.open("rb") as file:
+        return file.read(_LONGEST_HEAD).decode().strip()
 
 
 def find_git(directory: Path) -> Path | None:
