@@ -17,6 +17,10 @@ from swink.transcript import PromptBlock, ToolBlock, Transcript, lasting
 from swink.tui import conversations
 from swink.tui.conductor import Conductor
 from swink.tui.conversations import Conversations
+from swink.tui.editor.attaching import compose
+from swink.tui.editor.typed import Typed
+from swink.tui.look import LOOKS
+from swink.tui.screens.excerpts import last_blocks
 
 
 class Desk:
@@ -79,6 +83,17 @@ def write(id: str, name: str, text: str) -> ToolCall:
 
 
 THREE = [write("1", "a", "1"), "one done", write("2", "a", "2"), "two done", "just talk"]
+
+
+async def test_a_prompt_is_listed_titled_and_given_back_without_the_files_that_went_along(tmp_path: Path):
+    desk = Desk(tmp_path, "read")
+    (desk.root / "a.md").write_text("secret of the file")
+    desk.conductor.send(compose(Typed("see @a.md"), desk.root).input)
+    await desk.conductor.wait()
+    assert "secret of the file" in desk.known()[0]
+    assert [prompt.text for prompt in desk.conversations.prompts()] == ["see @a.md"]
+    assert [meta.title for meta in desk.store.list()] == ["see @a.md"]
+    assert "secret" not in last_blocks(desk.conductor.transcript.blocks, 80, LOOKS["dark"]).plain
 
 
 async def test_rewind_of_both_goes_back_to_before_the_prompt_and_redo_undoes_it(tmp_path: Path):

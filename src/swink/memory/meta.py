@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swink.checks import check_type
 from swink.compaction import SUMMARY
 from swink.errors import InvalidInput
-from swink.messages import AssistantMessage, CustomMessage, UserMessage
+from swink.messages import AssistantMessage, CustomMessage, Text, UserMessage
 from swink.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
 
 VERSION = 1
@@ -93,7 +93,7 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
                 messages += 1
                 if isinstance(message, UserMessage):
                     turns += 1
-                    title = title or title_of(message.text)
+                    title = title or title_of(_first_text(message))
                 elif isinstance(message, AssistantMessage) and messages > (meta.forked_at or 0):
                     cost += 0.0 if message.cost is None else message.cost.total
                     unpriced = unpriced or (message.cost is None and bool(message.usage.total))
@@ -129,6 +129,11 @@ def _cost_of(message: CustomMessage) -> float | None:
             return cost
         case _:
             return 0.0
+
+
+def _first_text(message: UserMessage) -> str:
+    """What was said; texts after it are files that went along."""
+    return next((block.text for block in message.content if isinstance(block, Text) and block.text), "")
 
 
 def title_of(prompt: str) -> str:

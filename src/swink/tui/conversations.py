@@ -34,6 +34,7 @@ from swink.threads import in_thread
 from swink.tool import Tool
 from swink.transcript import Diff, Transcript
 from swink.tui.conductor import Conductor
+from swink.tui.editor.attaching import said_text
 
 
 class Prompt(Struct, frozen=True):
@@ -44,8 +45,8 @@ class Prompt(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its text."""
-        return self.message.text
+        """Its text, without the files that went along."""
+        return said_text(self.message)
 
 
 class Rewound(Struct, frozen=True):

@@ -16,6 +16,7 @@ from swink.tool import ToolError
 from swink.tools.text import detect
 from swink.tools.view import is_beneath
 from swink.tools.workspace import PathRefused, Workspace
+from swink.transcript import PromptBlock
 from swink.tui.editor.mentions import mentioned, readings
 from swink.tui.editor.typed import Typed
 
@@ -79,7 +80,7 @@ def attached_name(block: object) -> str | None:
     return None if found is None else found[1]
 
 
-def said_text(message: Message) -> str:
+def said_text(message: Message | PromptBlock) -> str:
     """The text of a prompt, without the files that went along."""
     blocks = [block for block in message.content if isinstance(block, Text)]
     return "".join(block.text for block in blocks if attached_name(block) is None)

@@ -9,6 +9,7 @@ from textual.strip import Strip
 from swink.assistant.snapshots.rewinding import FileChange
 from swink.transcript import Block, Diff, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
 from swink.tui.diffs import paint_diff
+from swink.tui.editor.attaching import said_text
 from swink.tui.look import Look
 from swink.tui.markdown import paint_markdown
 from swink.tui.visible import visible
@@ -39,7 +40,7 @@ def last_blocks(blocks: Sequence[Block], width: int, look: Look) -> Text:
         was_call = isinstance(block, ToolBlock)
         match block:
             case PromptBlock():
-                text.append(f"> {visible(_cut(block.text))}", look.prompt).append("\n\n")
+                text.append(f"> {visible(_cut(said_text(block)))}", look.prompt).append("\n\n")
             case ReplyBlock():
                 said = _cut(block.text) or "*an image*"
                 text.append_text(painted(paint_markdown(said, width, look))).append("\n")
