@@ -32,7 +32,7 @@ async def test_a_prompt_is_answered_a_call_asked_about_and_the_app_left():
     agent = Agent("scripted:model", stream_fn=model, tools=[write], approve=permissions)
     app = SwinkApp(Conductor(agent), permissions)
     async with app.run_test() as pilot:
-        await pilot.press(*"hi", "enter")
+        await pilot.press("h", "i", "enter")
         await until(pilot, lambda: "Hello there." in screen_text(app))
         await pilot.press(*"go", "enter")
         panel = app.query_one(ApprovalPanel)
