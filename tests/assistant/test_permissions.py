@@ -344,8 +344,8 @@ async def test_rules_that_cannot_be_saved_are_told_and_the_call_is_allowed_once(
     told: list[str] = []
     _, ask = answering(ByRule((parse_rule("bash(git push *)"),)))
     assert await permissions(place, ask=ask, tell=told.append)(BASH) is True
-    assert len(told) == 1
-    assert "the call is allowed this time" in told[0]
+    assert len(told) == 2
+    assert "the call is allowed this time" in told[1]
 
 
 async def test_an_id_that_comes_twice_loses_no_decision(place: Path):
@@ -378,3 +378,29 @@ async def test_a_tool_of_the_same_name_without_a_path_asks_in_accept_edits(place
         return text
 
     assert await decided(permissions(place, "edits"), request(write_file.name, text="x")) is None
+
+
+async def test_rules_that_do_not_hold_are_told_at_once_and_each_only_once(place: Path):
+    (place / "permissions").write_text("deny bash(git push\n")
+    told: list[str] = []
+    asked = permissions(place, "off", tell=told.append)
+    assert len(told) == 1
+    assert "permissions:1:" in told[0]
+    (place / "permissions").write_text("deny bash(git push *)\n")
+    (place / "permissions").chmod(0o664)
+    assert await asked(BASH) is True
+    assert await asked(BASH) is True
+    assert len(told) == 2
+    assert "chmod 600" in told[1]
+
+
+async def test_a_rule_that_cannot_be_saved_for_a_directory_lets_the_call_run(place: Path):
+    told: list[str] = []
+    book = RuleBook("/work/n\udcffon", path=place / "permissions")
+    asked = Permissions("smart", workspace=Workspace(place / "work"), rules=book, tell=told.append)
+    answer = asyncio.ensure_future(asked(BASH))
+    while not asked.waiting:
+        await asyncio.sleep(0)
+    asked.questions.answer(asked.waiting[0], ByRule((parse_rule("bash(git push *)"),)))
+    assert await answer is True
+    assert "the call is allowed this time" in told[0]

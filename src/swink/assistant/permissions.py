@@ -109,6 +109,8 @@ class Permissions:
         self._ask = ask or self.questions.ask
         self._clock = clock
         self._decisions: deque[Decision] = deque(maxlen=MOST_DECISIONS)
+        self._told: set[str] = set()
+        self._tell_problems()
 
     @property
     def word(self) -> ApprovalWord:
@@ -160,6 +162,7 @@ class Permissions:
 
     async def __call__(self, request: ApprovalRequest) -> Answer:
         """The answer for one call."""
+        self._tell_problems()
         notice = ""
         while True:
             decision = self._decide(request, self._call(request))
@@ -181,6 +184,13 @@ class Permissions:
                 notice = "The file has changed since you were asked. This is the change as it would be now."
                 continue
             return await self._take(request, reply)
+
+    def _tell_problems(self) -> None:
+        """Say once what does not hold of the rules: a denial that nobody can read denies nothing."""
+        for problem in self.rules.problems:
+            if problem not in self._told:
+                self._told.add(problem)
+                self.tell(problem)
 
     def _call(self, request: ApprovalRequest) -> Call:
         path = request.arguments.get("path")

@@ -133,7 +133,7 @@ class RuleBook:
                     section = uses.setdefault(self._section(saved.scope), {})
                     section[saved.rule.line] = (section.get(saved.rule.line, (0, 0.0))[0] + 1, self._clock())
                 _save(path, msgspec.json.encode(uses))
-        except (OSError, KeyStoreError):
+        except (OSError, KeyStoreError, UnicodeEncodeError):
             pass
 
     @property
@@ -183,6 +183,8 @@ class RuleBook:
             raise RulesNotSaved(f"{error}; nothing was changed") from error
         except OSError as error:
             raise RulesNotSaved(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+        except UnicodeEncodeError as error:
+            raise RulesNotSaved(f"{self.project!r} has no name that a file of rules can hold") from error
         self._version = "unread"
 
 
