@@ -1,5 +1,6 @@
 """The app with a scripted agent: what is typed reaches the agent, what it does reaches the screen."""
 
+from textual import events
 from textual.pilot import Pilot
 
 from swink import Agent, tool
@@ -43,6 +44,17 @@ async def test_a_prompt_is_answered_a_call_asked_about_and_the_app_left():
         await pilot.press("ctrl+q")
         await until(pilot, lambda: not app.is_running)
     assert app.return_code == 0
+
+
+async def test_what_was_typed_before_the_first_frame_is_in_the_editor():
+    class Hasty(SwinkApp):
+        def on_load(self) -> None:
+            self.post_message(events.Key("h", "h"))
+            self.post_message(events.Key("i", "i"))
+
+    app = Hasty(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.editor.text == "hi")
 
 
 def screen_text(app: SwinkApp) -> str:

@@ -7,10 +7,11 @@ import pytest
 from apps import Gate
 
 from swink import Agent, tool
-from swink.errors import MisuseError, NetworkError
+from swink.errors import AuthError, MissingKey, MisuseError, NetworkError
 from swink.events import CustomEvent
-from swink.messages import ToolCall, Usage
+from swink.messages import Input, ToolCall, Usage
 from swink.retry import ExponentialBackoff
+from swink.stream import StreamOptions
 from swink.testing import ScriptedModel
 from swink.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock, Transcript
 from swink.tui.conductor import Conductor
@@ -138,6 +139,31 @@ async def test_a_conversation_that_is_resumed_hears_everything_once():
     conductor.send("hi")
     await conductor.wait()
     assert texts(conductor) == ["hi", "fine"]
+
+
+async def test_a_prompt_that_no_run_took_up_is_given_back():
+    class NoKey(ScriptedModel):
+        def check_key(self, options: StreamOptions) -> None:
+            raise MissingKey("no API key for scripted")
+
+    conductor = Conductor(Agent("scripted:model", stream_fn=NoKey([])))
+    refused: list[Input] = []
+    conductor.refused = refused.append
+    conductor.send("hi")
+    await conductor.wait()
+    assert refused == ["hi"]
+    assert conductor.activity.state == "error"
+    assert "#key scripted" in str(conductor.transcript.blocks[-1])
+
+
+async def test_a_prompt_that_was_taken_up_is_not_given_back():
+    conductor = conductor_of([AuthError("bad key")])
+    refused: list[Input] = []
+    conductor.refused = refused.append
+    conductor.send("hi")
+    await conductor.wait()
+    assert conductor.activity.state == "error"
+    assert not refused
 
 
 async def test_the_rate_is_that_of_the_last_reply_when_idle():

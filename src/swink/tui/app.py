@@ -17,6 +17,7 @@ from swink.assistant.settings import UserSettings
 from swink.assistant.shell import parse_shell
 from swink.assistant.workshop import Workshop
 from swink.modelspec import THINKING_LEVELS
+from swink.orders import prompts_of
 from swink.redact import redact_text
 from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, Guard
 from swink.tui.beginning import first_look, welcome
@@ -98,7 +99,8 @@ class SwinkApp(ConversationActions, CommandApp):
         self.board = Display(self, self.conductor, self.permissions, self.attention)
         self.use_look(self.look.name)
         self.conductor.changed = self.permissions.changed = self._bridge.touch
-        self.editor.focus()
+        self.conductor.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
+        self.screen.set_focus(self.editor)  # at once: what was typed before the first frame is for it
         if not self.conductor.transcript.blocks:
             self.say(welcome(str(self.conductor.agent.model)), "welcome")
         self._bridge.touch()

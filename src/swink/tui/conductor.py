@@ -21,7 +21,7 @@ from swink.assistant.shell import run_shell
 from swink.config import AgentResult, PromptContext, SystemPrompt
 from swink.engine.eventstream import Subscription
 from swink.engine.waiting import resolve
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError, MissingKey, MisuseError
 from swink.events import (
     AgentEnd,
     AgentEvent,
@@ -92,6 +92,8 @@ class Conductor:
         """What the user's own commands run in, where the folder is not trusted."""
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
+        self.refused: Callable[[Input], None] = lambda input: None
+        """Called with what no run took up, such as a prompt without a key to send."""
         self._subscription: Subscription | None = None
         self.adopt(agent)
 
@@ -264,11 +266,15 @@ class Conductor:
 
     async def _run(self, input: Input | None) -> None:
         state: State = "aborted"
+        before = len(self.agent.messages)
         try:
             state = _state_of(await self.agent.run(input))
         except AgentError as error:  # raised before the run began, or the session could not be written
-            self.say(str(error), "error")
+            here = f"; #key {self.agent.model.provider} stores one" if isinstance(error, MissingKey) else ""
+            self.say(f"{error}{here}", "error")
             state = "error"
+            if input is not None and len(self.agent.messages) == before:
+                self.refused(input)
         except Exception as error:  # whatever it is: the user is told, and the conversation goes on
             self.say(f"this should not happen: {type(error).__name__}: {error}", "error")
             state = "error"
