@@ -34,7 +34,7 @@ ROWS = {
     "list 1,000 sessions, ms": "100",
     "search 1,000 sessions of 100 messages, ms": "50",
     "first search after 1,000 appends elsewhere, ms": "",
-    "a session adds to a tool turn (two appends), µs": "600",
+    "a session adds to a tool turn (two appends), µs": "300",
     "a session adds to a turn without tools, µs": "300",
     "of that a thread, and a bare write and sync in it, µs": "",
 }
