@@ -7,9 +7,9 @@ import pytest
 from apps import Gate
 
 from swink import Agent, tool
-from swink.errors import AuthError, MissingKey, MisuseError, NetworkError
+from swink.errors import Aborted, AuthError, MissingKey, MisuseError, NetworkError
 from swink.events import CustomEvent
-from swink.messages import Input, ToolCall, Usage
+from swink.messages import Input, ToolCall, Usage, UserMessage
 from swink.retry import ExponentialBackoff
 from swink.stream import StreamOptions
 from swink.testing import ScriptedModel
@@ -270,7 +270,7 @@ def commands(conductor: Conductor) -> list[ToolBlock]:
 async def test_a_command_of_the_users_own_is_shown_and_told_to_the_model():
     model = ScriptedModel(["I see."])
     conductor = Conductor(Agent("scripted:model", stream_fn=model))
-    conductor.run_command("printf 'a\\nb'; exit 3", shown=True)
+    conductor.commands.run("printf 'a\\nb'; exit 3", shown=True)
     await conductor.wait()
     (block,) = commands(conductor)
     assert (block.state, block.text) == ("failed", "a\nb")
@@ -284,7 +284,7 @@ async def test_a_command_of_the_users_own_is_shown_and_told_to_the_model():
 
 async def test_a_command_of_two_marks_stays_between_the_user_and_the_shell():
     conductor = conductor_of([])
-    conductor.run_command("echo hidden", shown=False)
+    conductor.commands.run("echo hidden", shown=False)
     await conductor.wait()
     assert commands(conductor)[0].text == "hidden\n"
     assert len(conductor.agent.messages) == 0
@@ -292,7 +292,7 @@ async def test_a_command_of_two_marks_stays_between_the_user_and_the_shell():
 
 async def test_stopping_ends_a_command_of_the_users_own_and_keeps_what_it_wrote():
     conductor = conductor_of([])
-    conductor.run_command("echo begun; sleep 600", shown=True)
+    conductor.commands.run("echo begun; sleep 600", shown=True)
     while not (commands(conductor) and "begun" in commands(conductor)[0].output):
         await asyncio.sleep(0.01)
     assert conductor.abort()
@@ -306,7 +306,7 @@ async def test_what_a_command_wrote_during_a_run_is_told_after_it():
     conductor = conductor_of([ToolCall("1", "hold", {}), "Done."], tools=[gate.tool()])
     conductor.send("begin")
     await gate.started.wait()
-    conductor.run_command("echo aside", shown=True)
+    conductor.commands.run("echo aside", shown=True)
     while not commands(conductor) or not any(block.state == "done" for block in commands(conductor)):
         await asyncio.sleep(0.01)
     gate.open.set()
@@ -330,3 +330,34 @@ async def test_how_far_a_local_model_is_with_loading_is_told_until_it_answers():
     conductor.show_loading("loading tiny")
     await conductor.wait()
     assert conductor.activity.loading == ""
+
+
+async def test_compacting_can_be_stopped_and_what_is_said_meanwhile_is_said_afterwards():
+    begun, held = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        """A context transformer that takes its time."""
+
+        async def __call__(self, messages, context):
+            begun.set()
+            await held.wait()
+            return messages
+
+    conductor = conductor_of(
+        ["Hello.", "And on."], messages=[UserMessage("before")], transform_context=Slow()
+    )
+    compacting = asyncio.create_task(conductor.compact())
+    await begun.wait()
+    assert (conductor.is_running, conductor.activity.state) == (True, "running")
+    assert conductor.abort()
+    with pytest.raises(Aborted):
+        await compacting
+    assert (conductor.is_running, conductor.activity.state) == (False, "idle")
+    begun.clear()
+    compacting = asyncio.create_task(conductor.compact())
+    await begun.wait()
+    conductor.send("meanwhile")
+    held.set()
+    await compacting
+    await conductor.wait()
+    assert texts(conductor) == ["meanwhile", "Hello."]

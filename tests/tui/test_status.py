@@ -4,7 +4,7 @@ import pytest
 
 from swink.messages import Cost, Usage
 from swink.transcript import Totals
-from swink.tui.conductor import Activity
+from swink.tui.activity import Activity
 from swink.tui.status import Status, fit, items_of
 
 TOTALS = Totals(

@@ -151,7 +151,7 @@ class SwinkApp(ConversationActions, CommandApp):
         if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
-            self.conductor.run_command(command[0], shown=command[1])
+            self.conductor.commands.run(command[0], shown=command[1])
         elif (event.how == "queue") != (self.settings is not None and self.settings.busy_enter == "queue"):
             self.conductor.queue(event.input)
         else:

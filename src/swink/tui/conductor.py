@@ -6,62 +6,24 @@ abort     ends the run, keeping what arrived
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
-from itertools import count
-from typing import Literal
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.assistant.planning import has_plan, plan_prompt, plan_tools
-from swink.assistant.shell import run_shell
 from swink.config import AgentResult, PromptContext, SystemPrompt
 from swink.engine.eventstream import Subscription
 from swink.engine.waiting import resolve
 from swink.errors import AgentError, MissingKey, MisuseError
-from swink.events import (
-    AgentEnd,
-    AgentEvent,
-    AgentStart,
-    CompactionReport,
-    CustomEvent,
-    MessageEnd,
-    MessageStart,
-    MessageUpdate,
-    RetryScheduled,
-    TurnStart,
-)
-from swink.messages import AssistantMessage, Input, ModelSpec, Text, ThinkingLevel, UserMessage
-from swink.stream import Delta, ToolCallDelta, ToolCallStart
-from swink.tools.sandbox import Sandbox
+from swink.events import AgentEvent, AgentStart, CompactionReport, MessageEnd, MessageUpdate
+from swink.messages import Input, ModelSpec, ThinkingLevel, UserMessage
 from swink.transcript import Transcript
-from swink.transcript.blocks import Custom, ToolBlock, ToolState
-
-_CHARACTERS = 4.0
-"""Of a token, about."""
-_OUTPUT = 20_000
-"""Characters that are shown of a command while it runs, the last ones."""
-_SOON = 0.5
-"""Seconds before a rate says something."""
-State = Literal["idle", "running", "error", "aborted"]
-
-
-class Activity(Struct, frozen=True):
-    """What the agent is doing; times are on the conductor's clock."""
-
-    state: State = "idle"
-    turn: int = 0
-    since: float | None = None
-    """When the run began."""
-    retry_at: float | None = None
-    """When the next attempt is made."""
-    reading: tuple[int, int] | None = None
-    """Tokens of the prompt that the model has read, and all of them."""
-    loading: str = ""
-    """What has to be there before the model can answer."""
+from swink.transcript.blocks import Custom, ToolBlock
+from swink.tui.activity import Activity, Pace, State
+from swink.tui.owncommands import OwnCommands
 
 
 class Conductor:
@@ -80,16 +42,13 @@ class Conductor:
         self.is_planning = False
         self.has_plan = False
         """Whether the last run made a plan."""
-        self._streamed = _Streamed()
-        self._task: asyncio.Task[None] | None = None
+        self.commands = OwnCommands(self._show, self._tell_model, clock)
+        self._pace = Pace(clock)
+        self._task: asyncio.Task[Any] | None = None
         self._aborting = False
         """Whether the run is to end: it may not have begun yet."""
-        self._commands: set[asyncio.Task[None]] = set()
         self._untold: list[UserMessage] = []
         """What commands of the user's wrote while a run went on."""
-        self._numbers = count(1)
-        self.sandbox: Callable[[], Sandbox | None] = lambda: None
-        """What the user's own commands run in, where the folder is not trusted."""
         self.ended: Callable[[Activity], None] = lambda activity: None
         """Called when a run has ended."""
         self.refused: Callable[[Input], None] = lambda input: None
@@ -161,22 +120,13 @@ class Conductor:
 
     def abort(self) -> bool:
         """End the run and the user's own commands, keeping what arrived; whether there was any."""
-        working = self.is_running or bool(self._commands)
         self._aborting = self.is_running
         self.agent.abort()
-        for command in self._commands:
-            command.cancel()
-        return working
-
-    def run_command(self, command: str, *, shown: bool) -> None:
-        """Run a command of the user's own; if `shown`, the model learns what it wrote."""
-        task = asyncio.create_task(self._command(command, shown), name="swink-command")
-        self._commands.add(task)
-        task.add_done_callback(self._commands.discard)
+        return self.commands.cancel() or self.is_running
 
     async def wait(self) -> None:
         """Return once no run goes on, and no command."""
-        while tasks := {*self._commands, *([] if self._task is None else [self._task])}:
+        while tasks := {*self.commands.tasks, *([] if self._task is None else [self._task])}:
             await asyncio.wait(tasks)
             await asyncio.sleep(0)  # lets them be discarded
 
@@ -199,7 +149,7 @@ class Conductor:
     @property
     def rate(self) -> float | None:
         """Tokens a second of the reply that streams, as far as its length tells, or of the last one."""
-        return self._streamed.rate(self.clock()) if self.is_running else self._streamed.last
+        return self._pace.now if self.is_running else self._pace.last
 
     def switch(self, model: ModelSpec) -> None:
         """Take another model from the next request on."""
@@ -253,10 +203,21 @@ class Conductor:
         return await resolve(prompt(PromptContext(None, self.agent.state, self.agent.messages)))
 
     async def compact(self) -> CompactionReport:
-        """Make room in the context now."""
+        """Make room in the context now; what is said meanwhile is said afterwards."""
         if self.is_running:
             raise MisuseError("the agent is at work; Esc stops it, then /compact")
-        return await self.agent.compact()
+        self.activity = Activity("running", since=self.clock())
+        task = self._task = asyncio.create_task(self.agent.compact(), name="swink-compact")
+        self.changed()
+        try:
+            return await task
+        finally:
+            self._task = None
+            self.activity = self.activity.ended("idle")
+            self._tell_untold()
+            if self.queued:
+                self.go_on()
+            self.changed()
 
     def _begin(self, input: Input | None) -> None:
         self._aborting = False
@@ -281,44 +242,22 @@ class Conductor:
         finally:
             self._task = None
             self.has_plan = self.is_planning and state == "idle"
-            self.activity = replace(self.activity, state=state, retry_at=None, reading=None, loading="")
-            self._tell_model()
+            self.activity = self.activity.ended(state)
+            self._tell_untold()
             self.ended(self.activity)
             self.changed()
 
-    async def _command(self, command: str, shown: bool) -> None:
-        block = ToolBlock(
-            f"!{next(self._numbers)}", "", "!", {"command": command}, state="running", started=self.clock()
-        )
+    def _show(self, block: ToolBlock) -> None:
+        self.transcript.show(block)
+        self.changed()
 
-        def show(changed: ToolBlock) -> None:
-            nonlocal block
-            block = changed
-            self.transcript.show(changed)
-            self.changed()
+    def _tell_model(self, message: UserMessage) -> None:
+        """Add what a command of the user's wrote; it asks for no answer."""
+        self._untold.append(message)
+        if not self.is_running:  # in the midst of a turn there is no place for it
+            self._tell_untold()
 
-        def take(text: str) -> None:
-            show(replace(block, output=(block.output + text)[-_OUTPUT:]))
-
-        show(block)
-        try:
-            outcome = await run_shell(command, os.getcwd(), take, sandbox=self.sandbox())
-        except AgentError as error:
-            show(replace(block, state="failed", content=(Text(str(error)),)))
-            return
-        except asyncio.CancelledError:
-            show(replace(block, state="cancelled", content=(Text(block.output),)))
-            return
-        state: ToolState = "done" if outcome.is_ok else "failed"
-        show(replace(block, state=state, content=(Text(outcome.output),), duration=outcome.seconds))
-        if shown:
-            self._untold.append(UserMessage(outcome.for_model()))
-            self._tell_model()
-
-    def _tell_model(self) -> None:
-        """Add what the user's commands wrote; it asks for no answer."""
-        if self.is_running:
-            return  # when the run has ended: in the midst of a turn there is no place for it
+    def _tell_untold(self) -> None:
         while self._untold:
             message = self._untold.pop(0)
             self.agent.append_messages(message)
@@ -327,58 +266,12 @@ class Conductor:
 
     def _take(self, event: AgentEvent) -> None:
         self.transcript.take(event)
-        if type(event) is MessageUpdate and not isinstance(event.delta, ToolCallStart):
-            self._streamed.take(event.delta, self.clock)
+        self._pace.take(event)
         if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
-            self.activity = self._after(event)
+            self.activity = self.activity.after(event, self.clock())
+        if self._aborting and isinstance(event, AgentStart):
+            self.agent.abort()
         self.changed()
-
-    def _after(self, event: AgentEvent) -> Activity:
-        activity = self.activity
-        match event:
-            case TurnStart(turn):
-                self._streamed.begin()
-                return replace(activity, turn=turn)
-            case MessageEnd(AssistantMessage(usage=usage)):
-                self._streamed.end(usage.output, self.clock())
-                return activity
-            case RetryScheduled(delay=delay):
-                return replace(activity, retry_at=self.clock() + delay)
-            case AgentStart() if self._aborting:
-                self.agent.abort()
-                return activity
-            case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
-                return replace(activity, retry_at=None, reading=None, loading="")
-            case CustomEvent("prompt_progress", {"done": int(done), "total": int(total)}):
-                return replace(activity, reading=(done, total), loading="")
-            case _:
-                return activity
-
-
-class _Streamed:
-    """How fast a reply comes."""
-
-    def __init__(self) -> None:
-        self.last: float | None = None
-        self.begin()
-
-    def begin(self) -> None:
-        self._since: float | None = None
-        self._characters = 0
-
-    def take(self, delta: Delta, clock: Callable[[], float]) -> None:
-        if self._since is None:
-            self._since = clock()
-        self._characters += len(delta.json if isinstance(delta, ToolCallDelta) else delta.text)
-
-    def rate(self, now: float) -> float | None:
-        seconds = 0.0 if self._since is None else now - self._since
-        return self._characters / _CHARACTERS / seconds if seconds > _SOON else self.last
-
-    def end(self, tokens: int, now: float) -> None:
-        seconds = 0.0 if self._since is None else now - self._since
-        self.last = tokens / seconds if seconds > _SOON and tokens else None
-        self.begin()
 
 
 def _state_of(result: AgentResult) -> State:

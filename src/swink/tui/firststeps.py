@@ -31,7 +31,7 @@ async def begin_work(desk: Desk, workshop: Workshop) -> None:
         loop.call_soon_threadsafe(tell)
 
     workshop.changed = changed
-    desk.conductor.sandbox = workshop.sandbox
+    desk.conductor.commands.sandbox = workshop.sandbox
     tell()
     if workshop.trust.standing == "unasked" and workshop.is_coding:
         workshop.trust = await ask_trust(desk, workshop.trust)

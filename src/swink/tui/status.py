@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from swink.transcript import Totals
-from swink.tui.conductor import Activity
+from swink.tui.activity import Activity
 from swink.tui.look import LOOKS, Look
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -7,8 +7,8 @@ from swink.errors import MisuseError
 from swink.memory.exports import EXPORT_FORMATS
 from swink.memory.store import SyncStore
 from swink.threads import in_thread
+from swink.tui.activity import Activity
 from swink.tui.commands.registry import Desk, command
-from swink.tui.conductor import Activity
 from swink.tui.conversations import Conversations, Rewound, is_elsewhere
 
 
