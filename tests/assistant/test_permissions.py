@@ -404,3 +404,10 @@ async def test_a_rule_that_cannot_be_saved_for_a_directory_lets_the_call_run(pla
     asked.questions.answer(asked.waiting[0], ByRule((parse_rule("bash(git push *)"),)))
     assert await answer is True
     assert "the call is allowed this time" in told[0]
+
+
+def test_no_rule_is_suggested_for_a_path_that_would_be_read_as_a_pattern(place: Path):
+    asked = permissions(place)
+    for path in ("**/x.py", "*", "a?/b.py", "**"):
+        assert asked.suggest(request("write_file", path=path, content="")) == ()
+    assert [str(rule) for rule in asked.suggest(WRITE)] == ["write_file(src/**)"]

@@ -216,6 +216,23 @@ def test_a_denial_needs_one_command_of_the_line(line: str):
     assert denied_by([parse_rule("deny bash(rm *)")], bash(line)) is not None
 
 
+@pytest.mark.parametrize(
+    ("line", "denied"),
+    [
+        ("git -C there push", True),
+        ("git --no-pager -c a=b push origin", True),
+        ("git pu\\\nsh", True),
+        ("git pu\\\nsh $(branch)", True),
+        ("git stash push", False),
+        ("git -C there stash push", False),
+        ("git log --grep push", False),
+        ("git", False),
+    ],
+)
+def test_options_before_the_second_word_do_not_help_a_command_past_a_denial(line: str, denied: bool):
+    assert (denied_by([parse_rule("deny bash(git push *)")], bash(line)) is not None) is denied
+
+
 def test_a_denial_leaves_other_commands_alone():
     rules = [
         parse_rule("deny bash(rm *)"),

@@ -263,12 +263,10 @@ class Permissions:
         if request.name in FILE_TOOLS:
             if call.path is None or not _is_ordinary(call.path) or request.name == DELETE:
                 return ()
+            if not call.path.isprintable() or set(call.path) & set("*?"):  # it would mean other files
+                return ()
             above = os.path.dirname(call.path)
-            return (
-                (Rule(request.name, f"{above}/**" if above else call.path),)
-                if call.path.isprintable()
-                else ()
-            )
+            return (Rule(request.name, f"{above}/**" if above else call.path),)
         return (Rule(request.name),)
 
     async def _has_changed(self, question: Question) -> bool:

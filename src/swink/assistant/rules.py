@@ -13,7 +13,7 @@ understood it is enough that the words stand in it.
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -187,7 +187,7 @@ def _forbids(rule: Rule, call: Call) -> bool:
         return False
     words, is_open = _read_pattern(rule.pattern)
     if call.commands is None:
-        return _stand_in(words, _PIECES.findall(call.command))
+        return _stand_in(words, _PIECES.findall(call.command.replace("\\\n", "")))
     for command in call.commands:
         given = [word.text for word in command.words]
         # What a program such as sudo runs stands in its words, perhaps several in one.
@@ -195,9 +195,27 @@ def _forbids(rule: Rule, call: Call) -> bool:
         if is_unsure and _stand_in(words, _PIECES.findall(" ".join(given))):
             return True
         given[0] = os.path.basename(given[0]) if "/" not in words[0] else given[0]
-        if given[: len(words)] == words and (is_open or len(given) == len(words)):
+        if any(
+            found[: len(words)] == words and (is_open or len(found) == len(words))
+            for found in _without_options(given)
+        ):
             return True
     return False
+
+
+def _without_options(given: Sequence[str]) -> Iterator[list[str]]:
+    """A command as it is, and without options before its second word: `git -C there push` pushes too.
+
+    Which options have a value is not known, so each may have one.
+    """
+    yield list(given)
+    had_value = True
+    for at, word in enumerate(given[1:], 1):
+        is_option = word.startswith("-")
+        if had_value and not is_option:
+            return
+        had_value = not is_option
+        yield [given[0], *given[at + 1 :]]
 
 
 def _stand_in(words: Sequence[str], given: Sequence[str]) -> bool:
