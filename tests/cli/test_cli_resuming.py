@@ -9,6 +9,7 @@ import pytest
 from command_line import KEY, STALL, TOOLS, Call, Place, Provider, Screen, call, without_styles
 
 from swink.assistant.sessionfacts import what_is_left
+from swink.assistant.shell import ShellOutcome
 from swink.cli.arguments import parse_arguments
 from swink.cli.resuming import keeper_of_chat, keeper_of_run
 from swink.errors import MisuseError, SessionError, SessionNotFound
@@ -217,6 +218,13 @@ def test_what_an_interrupted_turn_left_is_told():
     prompt = MessageSaved(UserMessage("Where is it warm?"))
     assert list(what_is_left(Conversation([prompt]))) == ["the last prompt has no answer yet"]
     assert list(what_is_left(Conversation([prompt, MessageSaved(AssistantMessage("In Oslo."))]))) == []
+
+
+def test_a_command_of_the_users_own_waits_for_no_answer():
+    ran = MessageSaved(UserMessage(ShellOutcome("ls", "a\n", 0, 0.1).for_model()))
+    prompt, reply = MessageSaved(UserMessage("Why?")), MessageSaved(AssistantMessage("So."))
+    assert list(what_is_left(Conversation([prompt, reply, ran]))) == []
+    assert list(what_is_left(Conversation([prompt, ran]))) == ["the last prompt has no answer yet"]
 
 
 def test_nothing_is_saved_where_that_is_switched_off(

@@ -7,11 +7,12 @@ import pytest
 
 from swink import Agent, tool
 from swink.assistant.keeping import Keeper
+from swink.assistant.shell import ShellOutcome
 from swink.assistant.snapshots.policy import Snapshots
 from swink.errors import MisuseError
 from swink.memory import JsonlStore
 from swink.memory.store import SyncStore
-from swink.messages import ToolCall
+from swink.messages import ToolCall, UserMessage
 from swink.testing import Pause, ScriptedModel
 from swink.transcript import PromptBlock, ToolBlock, Transcript, lasting
 from swink.tui import conversations
@@ -93,6 +94,8 @@ async def test_a_prompt_is_listed_titled_and_given_back_without_the_files_that_w
     assert "secret of the file" in desk.known()[0]
     assert [prompt.text for prompt in desk.conversations.prompts()] == ["see @a.md"]
     assert [meta.title for meta in desk.store.list()] == ["see @a.md"]
+    told = UserMessage(ShellOutcome("ls", "a.md\n", 0, 0.1).for_model())
+    assert conversations.Prompt(1, told).text == "!ls"
     assert "secret" not in last_blocks(desk.conductor.transcript.blocks, 80, LOOKS["dark"]).plain
 
 

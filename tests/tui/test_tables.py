@@ -33,10 +33,15 @@ def test_settings_name_actions_and_a_wrong_name_is_told_with_the_right_ones():
 
 
 def test_the_help_has_every_key_and_every_command():
-    rows = {name: help for _, rows in sections() for name, help in rows}
+    rows = {name: help for _, rows in sections({}) for name, help in rows}
     assert all(key_name(key.keys) in rows for key in KEYS)
     assert all(f"{each.name} {each.usage}".strip() in rows for each in COMMANDS.values())
     assert all(each.help for each in COMMANDS.values())
+
+
+def test_the_help_shows_the_keys_that_the_user_chose():
+    rows = {help: name for _, rows in sections({"leave": "ctrl+x"}) for name, help in rows}
+    assert rows["leave"] == "Ctrl+X"
 
 
 @pytest.mark.parametrize(

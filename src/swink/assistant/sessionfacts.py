@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from swink.assistant.calls import format_call
 from swink.assistant.oneline import shorten, strip_controls
+from swink.assistant.shell import told_command
 from swink.memory.meta import SessionMeta
 from swink.memory.tree import Branch
-from swink.messages import ToolResultMessage, UserMessage
+from swink.messages import Message, ToolResultMessage, UserMessage
 from swink.records import Conversation
 from swink.redact import redact_text
 from swink.redact.shown import escape_invisible
@@ -71,7 +72,9 @@ def working_directory() -> str | None:
 def what_is_left(conversation: Conversation) -> Iterator[str]:
     """What an interrupted turn left undone, a line each."""
     turn = conversation.open
-    last = conversation.messages[-1] if conversation.messages else None
+    last = next(
+        (message for message in reversed(conversation.messages) if not _is_told_command(message)), None
+    )
     if turn is not None:
         for call in turn.reply.tool_calls:
             state = (
@@ -91,6 +94,11 @@ def what_is_left(conversation: Conversation) -> Iterator[str]:
     queued = len(conversation.steering) + len(conversation.follow_up)
     if queued:
         yield "1 message is still queued" if queued == 1 else f"{queued} messages are still queued"
+
+
+def _is_told_command(message: Message) -> bool:
+    """Whether it tells of a command of the user's own, which nobody answers."""
+    return isinstance(message, UserMessage) and told_command(message.text) is not None
 
 
 def _short(id: str, ids: Iterable[str], pieces: Counter[str]) -> str:

@@ -6,6 +6,7 @@ command ends, or is cancelled, everything it started is ended.
 
 import codecs
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,12 @@ MOST_OUTPUT = 64_000
 """Bytes of output that are kept: the first and the last half of them."""
 _LIMITS = Limits(
     wall=24 * 3600.0, cpu=24 * 3600, memory=1 << 40, processes=100_000, file_size=1 << 50, disk=1 << 50
+)
+
+
+_TOLD = re.compile(
+    r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
+    re.S,
 )
 
 
@@ -48,6 +55,12 @@ class ShellOutcome(Struct, frozen=True):
             f"<command>{redact_text(self.command)}</command>\n"
             f'<output exit_code="{self.code}">\n{output}{end}</output>'
         )
+
+
+def told_command(prompt: str) -> tuple[str, str, str] | None:
+    """The command, exit code and output of a prompt that tells the model what the user ran."""
+    found = _TOLD.match(prompt)
+    return None if found is None else (found[1], found[2], found[3])
 
 
 async def run_shell(

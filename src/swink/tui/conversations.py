@@ -17,6 +17,7 @@ from swink.assistant.exporting import Source, export_to
 from swink.assistant.keeping import Keeper
 from swink.assistant.planning import without_plan
 from swink.assistant.sessionfacts import what_is_left, working_directory
+from swink.assistant.shell import told_command
 from swink.assistant.snapshots.policy import Restored, Snapshots
 from swink.assistant.snapshots.rewinding import FileChange
 from swink.assistant.titles import ask_title
@@ -45,8 +46,10 @@ class Prompt(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its text, without the files that went along."""
-        return said_text(self.message)
+        """Its text as it was typed, without the files that went along."""
+        text = said_text(self.message)
+        told = told_command(text)
+        return text if told is None else f"!{told[0]}"
 
 
 class Rewound(Struct, frozen=True):

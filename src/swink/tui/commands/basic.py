@@ -13,7 +13,7 @@ async def show_help(desk: Desk, rest: str) -> None:
     """keys and commands"""
     from swink.tui.screens.help import Help
 
-    await desk.ask(Help())
+    await desk.ask(Help(None if desk.settings is None else desk.settings.keys))
 
 
 @command("/theme", "[NAME]", choices=lambda desk: LOOKS)

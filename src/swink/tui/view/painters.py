@@ -5,7 +5,6 @@
 ✓ read_file  src/app.py  0.1 s  first line
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -15,6 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from swink.assistant.shell import told_command
 from swink.messages import Text, text_of
 from swink.transcript import (
     Block,
@@ -45,11 +45,6 @@ _INNER = 30
 _SOME_INNER = 6
 _BRIEF = 2
 """Lines of each of them, while the call runs."""
-_OWN_COMMAND = re.compile(
-    r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
-    re.S,
-)
-"""A prompt of `swink.assistant.shell`."""
 
 
 def nothing_inside(block: ToolBlock) -> Mapping[str, Transcript]:
@@ -85,7 +80,9 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
         case ReplyBlock():
             return not block.text.strip() and not block.images
         case PromptBlock():  # a command of the user's that stands above with its output
-            return isinstance(before, ToolBlock) and before.name == OWN and _own_command(block) is not None
+            return (
+                isinstance(before, ToolBlock) and before.name == OWN and told_command(block.text) is not None
+            )
         case NoticeBlock(notice=Spent()):
             return isinstance(before, ToolBlock)
         case _:
@@ -246,7 +243,7 @@ def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
 def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
     look = canvas.look
     bar = ("▌ ", look.accent)
-    own = _own_command(block)
+    own = told_command(block.text)
     if own is not None:
         _paint_own_command(canvas, *own)
         return
@@ -261,12 +258,6 @@ def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
         canvas.line([bar, (f"@ {visible(name)}, {max(1, lines):,} lines", look.dim)], fill=look.prompt)
     for number in range(1, len(block.images) + 1):
         canvas.line([bar, (image_label(number), look.accent)], fill=look.prompt)
-
-
-def _own_command(block: PromptBlock) -> tuple[str, str, str] | None:
-    """The command, exit code and output of a prompt that tells the model what the user ran."""
-    found = _OWN_COMMAND.match(block.text)
-    return None if found is None else (found[1], found[2], found[3])
 
 
 def _paint_own_command(canvas: Canvas, command: str, code: str, output: str) -> None:
