@@ -588,3 +588,19 @@ def test_whatever_tools_do_the_tree_is_restored_as_it_was(
     assert scene.conflicts() == {}
     assert scene.undo() == {}
     assert everything(scene.root) == before
+
+
+def test_directories_that_a_tool_left_read_only_are_no_hindrance_and_keep_their_modes(tmp_path: Path):
+    scene = Scene(tmp_path)
+    scene.write("kept/a", "1").parent.chmod(0o555)
+    before = everything(scene.root)
+    scene.begin()
+    (scene.root / "kept").chmod(0o755)
+    scene.write("kept/a", "2")
+    scene.write("kept/b", "3").parent.chmod(0o555)
+    made = scene.write("made/deep/c", "4", 0o444).parent
+    made.chmod(0o555)
+    made.parent.chmod(0o555)
+    scene.end()
+    assert scene.undo() == {}
+    assert everything(scene.root) == before

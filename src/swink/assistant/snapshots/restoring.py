@@ -57,9 +57,26 @@ def _parent(root: str, path: str) -> Generator[tuple[int, str]]:
     if directory is None:
         raise OSError(20, f"{folder} is not a directory")
     try:
-        yield directory, name
+        with _writable(directory):
+            yield directory, name
     finally:
         os.close(directory)
+
+
+@contextmanager
+def _writable(directory: int) -> Generator[None]:
+    """Let a directory of the user's be written for a moment that tools have made read-only."""
+    mode = stat.S_IMODE(os.fstat(directory).st_mode)
+    if mode & stat.S_IWUSR:
+        yield
+        return
+    with suppress(OSError):  # it is somebody else's: whoever writes says so
+        os.fchmod(directory, mode | stat.S_IRWXU)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.fchmod(directory, mode)
 
 
 def _ensure(root: str, folder: str) -> None:
@@ -82,17 +99,22 @@ def _clear(root: str, path: str, entry: Entry | None) -> None:
             found = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
             return
-        if stat.S_ISDIR(found.st_mode):
-            if entry is None or entry.kind != "directory":
-                try:
-                    os.rmdir(name, dir_fd=directory)
-                except OSError:
-                    if entry is not None:
-                        raise
-        elif entry is None or entry.kind == "directory":
-            os.unlink(name, dir_fd=directory)
+        with _writable(directory):
+            _remove(directory, name, found, entry)
     finally:
         os.close(directory)
+
+
+def _remove(directory: int, name: str, found: os.stat_result, entry: Entry | None) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        if entry is None or entry.kind != "directory":
+            try:
+                os.rmdir(name, dir_fd=directory)
+            except OSError:
+                if entry is not None:
+                    raise
+    elif entry is None or entry.kind == "directory":
+        os.unlink(name, dir_fd=directory)
 
 
 def _make(vault: Vault, root: str, path: str, entry: Entry) -> None:
