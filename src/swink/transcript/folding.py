@@ -147,6 +147,14 @@ class Transcript:
         return self._totals
 
     @property
+    def spent(self) -> Totals:
+        """The totals with the tokens and the cost of sub-agents, as far as their runs were watched."""
+        total = self._totals
+        for inner in [inner for agents in self._calls.inside.values() for inner in agents.values()]:
+            total = total.with_cost_of(inner.spent)
+        return total
+
+    @property
     def version(self) -> int:
         """It grows with every change."""
         self._grow()

@@ -53,6 +53,15 @@ class Totals(Struct, frozen=True):
             is_priced=self.is_priced and (cost is not None or not usage.total),
         )
 
+    def with_cost_of(self, other: "Totals") -> "Totals":
+        """With the tokens and the cost of another conversation."""
+        return replace(
+            self,
+            usage=self.usage + other.usage,
+            cost=self.cost + other.cost,
+            is_priced=self.is_priced and other.is_priced,
+        )
+
 
 def blocks_of(reply: AssistantMessage, number: int, seconds: float | None) -> Iterator[Block]:
     """The blocks of a complete reply."""

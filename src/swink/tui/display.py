@@ -108,7 +108,7 @@ class Display:
             thinking=conductor.agent.thinking_level,
             mode="Plan" if conductor.is_planning else "Execute",
             approval=self._permissions.word,
-            totals=conductor.transcript.totals,
+            totals=conductor.transcript.spent,
             window=with_limits(model).context_window,
             rate=conductor.rate,
             queued=len(conductor.queued),
