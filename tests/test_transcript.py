@@ -359,7 +359,7 @@ async def test_the_agents_inside_a_call_have_transcripts_of_their_own_however_de
         innermost = inner.inside(inner.blocks[1])["helper"]
         assert [block.text for block in innermost.blocks if isinstance(block, ReplyBlock)] == ["found"]
         assert again.totals.usage.output == 2
-        assert again.spent.usage.output == 2 + inner.totals.usage.output + innermost.totals.usage.output == 5
+        assert again.spent.usage.output == 2 + inner.totals.usage.output + innermost.totals.usage.output == 6
 
 
 def replay(events: list[AgentEvent]) -> Transcript:
