@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -322,6 +323,18 @@ async def test_the_clock_gives_durations_and_tokens_a_second():
     await agent.run("go")
     assert transcript.blocks[2].duration == 1.0
     assert notices(transcript, Spent)[0].rate == 8.0
+
+
+async def test_what_a_sub_agent_cost_counts_as_it_does_for_the_run():
+    helper = Agent(MODEL, stream_fn=ScriptedModel(["found"], usage=Usage(1_000, 1_000)))
+    replies = ScriptedModel([ToolCall("c", "explore", {"task": "x"}), "ok"], usage=Usage(1_000, 1_000))
+    agent = Agent(MODEL, stream_fn=replies, tools=[agent_tool(helper, "explore", "Looks.")])
+    transcript = Transcript()
+    agent.subscribe(transcript.take)
+    result = await agent.run("go")
+    assert result.cost is not None
+    assert transcript.totals.spent == pytest.approx(result.cost.total)
+    assert transcript.totals.delegated == pytest.approx(result.cost.total / 3)
 
 
 async def test_arguments_are_shown_without_secrets_and_a_change_of_them_is_kept():

@@ -258,7 +258,9 @@ async def test_a_question_aside_leaves_the_conversation_as_it_is():
     conductor = conductor_of(["Hello.", "It is a flag."], tools=[write])
     conductor.send("hi")
     await conductor.wait()
+    used = conductor.transcript.totals.usage.total
     assert await conductor.ask_aside("what is -x?") == "It is a flag."
+    assert conductor.transcript.totals.usage.total > used, "it was paid for"
     assert texts(conductor) == ["hi", "Hello."]
     assert len(conductor.agent.messages) == 2
 

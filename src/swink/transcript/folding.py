@@ -216,6 +216,8 @@ class Transcript:
                 self._blocks.append(NoticeBlock(str(self._count), Custom(kind, data), timestamp))
             case ToolResultMessage():
                 self._calls.take_result(message, self._count)
+                self._before = self._before.plus_delegated(message.details)
+                self._totals = self._totals.plus_delegated(message.details)
             case AssistantMessage():
                 self._take_reply(message)
                 self._is_open = False
@@ -241,7 +243,7 @@ class Transcript:
         self._compactions += 1
         self._in_context = len(record.kept)
         about = Compacted(dropped, record.tokens_before, record.tokens_after, summary, pruned, record.cost)
-        self._pay(record.usage, record.cost)
+        self.pay(record.usage, record.cost)
         self._blocks.append(NoticeBlock(f"c{self._compactions}", about))
 
     # The reply that streams, or whose tools run
@@ -341,10 +343,10 @@ class Transcript:
         report = event.report
         tokens = report.tokens_before, report.tokens_after
         self.note(Compacted(report.dropped, *tokens, pruned=report.pruned, cost=report.cost))
-        self._pay(report.usage, report.cost)
+        self.pay(report.usage, report.cost)
 
-    def _pay(self, usage: Usage, cost: Cost | None) -> None:
-        """Add what a summary used and cost."""
+    def pay(self, usage: Usage, cost: Cost | None) -> None:
+        """Add what a summary, or a question beside the conversation, used and cost."""
         self._before = self._before.plus_summary(usage, cost)
         self._totals = self._totals.plus_summary(usage, cost)
 

@@ -191,6 +191,7 @@ class Conductor:
         agent = self.agent.copy(messages=self.agent.messages, tools=plan_tools(self.agent.tools))
         agent.clear_queues()
         result = await agent.run(question)
+        self.transcript.pay(result.usage, result.cost)
         if result.stop_reason in ("error", "aborted"):
             raise AgentError(result.error or "there was no answer")
         return result.text

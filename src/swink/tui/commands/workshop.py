@@ -100,11 +100,10 @@ def usage(desk: Desk, rest: str) -> None:
     lines = [
         f"{totals.prompts} prompts, {totals.replies} replies",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
-        f"cost ${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
+        f"cost ${totals.spent:.4f}" + ("" if totals.is_priced else " and what has no known price"),
     ]
-    spent = sum(one.cost or 0.0 for one in desk.workshop.sub_agents.listed) if desk.workshop else 0.0
-    if spent:
-        lines.append(f"${spent:.4f} by sub-agents")
+    if totals.delegated:
+        lines.append(f"${totals.delegated:.4f} of it by sub-agents")
     desk.say("\n".join(lines))
 
 
