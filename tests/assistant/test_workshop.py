@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from swink.assistant.planning import plan_tools
 from swink.assistant.trust import Trust
 from swink.assistant.workshop import Workshop, make_assistant
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
@@ -174,6 +175,31 @@ async def test_a_sub_agent_works_with_the_same_approvals_and_its_cost_is_the_ass
     assert not {"task", "explore"} & (task | explore)
     assert "read_file" in explore
     assert not {"write_file", "edit_file", "bash"} & explore
+
+
+async def test_a_sub_agent_that_is_at_work_when_planning_begins_only_looks_from_then_on(tmp_path: Path):
+    (tmp_path / "main.py").write_text("print(42)\n")
+    scripted = ScriptedModel(
+        [
+            ToolCall("call_1", "task", {"task": "Change main.py"}),
+            ToolCall("call_2", "read_file", {"path": "main.py"}),
+            ToolCall("call_3", "write_file", {"path": "main.py", "content": "no"}),
+            "I could not.",
+            "Done.",
+        ]
+    )
+    agent = Workshop(tmp_path).make_agent(LARGE, stream_fn=scripted, approve=lambda request: plan(request))
+
+    def plan(request: ApprovalRequest) -> bool:
+        if request.name == "read_file":
+            agent.tools = plan_tools(agent.tools)
+        return True
+
+    await agent.run("Hi")
+    assert ["write_file" in {tool.name for tool in call.tools} for call in scripted.calls] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    assert (tmp_path / "main.py").read_text() == "print(42)\n"
 
 
 async def test_a_sub_agent_can_be_stopped_alone(tmp_path: Path):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from swink.agent import Agent
 from swink.assistant.customcommands import CustomCommand, read_commands
 from swink.assistant.instructions import Instructions, read_instructions
+from swink.assistant.planning import ReadOnlyTools
 from swink.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
 from swink.assistant.questions import FillIn, question_tools
 from swink.assistant.servers import Servers, find_servers
@@ -205,19 +206,24 @@ class Workshop:
 
     def _make_sub_agent(self, kind: Kind) -> Agent:
         assert self.agent is not None
-        own = self._own_tools()
-        tools = [tool for tool in own if tool.read_only] if kind == "explore" else own
         terms = self._terms
         around = "" if self._around is None else f"\n\n{self._around}"
         return Agent(
             self.agent.model,
             system_prompt=f"{PROMPTS[kind]}{around}",
-            tools=[*tools, *(self.servers.tools() if kind == "task" else ())],
+            tools=[_SubAgentTools(self, kind)],
             approve=terms.approve,
             approval_mode=terms.approval_mode,
             options=terms.options,
             stream_fn=terms.stream_fn,
         )
+
+    def tools_of(self, kind: Kind) -> Sequence[Tool]:
+        """The tools of a sub-agent now; those that read, if it only looks or the assistant plans by now."""
+        tools = [*self._own_tools(), *(self.servers.tools() if kind == "task" else ())]
+        offers = () if self.agent is None else self.agent.tools
+        is_planning = any(isinstance(offer, ReadOnlyTools) for offer in offers)
+        return [tool for tool in tools if tool.read_only] if kind == "explore" or is_planning else tools
 
     def _tell_once(self, text: str) -> None:
         if text not in self._said:
@@ -230,6 +236,17 @@ class Workshop:
 
     def _tell_bad(self, bad: Any) -> None:
         self._tell_once(f"{bad.path} is no tool: {bad.reason}")
+
+
+class _SubAgentTools:
+    """A source of tools, asked at every turn."""
+
+    def __init__(self, workshop: Workshop, kind: Kind) -> None:
+        self._workshop = workshop
+        self._kind: Kind = kind
+
+    def tools(self) -> Sequence[Tool]:
+        return self._workshop.tools_of(self._kind)
 
 
 def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:
