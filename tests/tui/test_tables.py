@@ -1,6 +1,7 @@
 """Keys and commands: tables from which the program, the help and the pages are made."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,29 @@ def test_no_key_does_two_things():
 
 
 def test_settings_name_actions_and_a_wrong_name_is_told_with_the_right_ones():
-    assert keymap({"leave": "ctrl+x"}) == {"leave": "ctrl+x"}
-    with pytest.raises(MisuseError, match=r"exit.*leave"):
-        keymap({"exit": "ctrl+x"})
+    keys, [wrong] = keymap({"exit": "ctrl+x", "leave": "ctrl+x"})
+    assert keys == {"leave": "ctrl+x"}, "the rest applies"
+    assert re.search(r"exit.*leave", wrong)
     assert len({key.name for key in KEYS}) == len(KEYS)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "ctrl+", "a", "A", "?", "space", "shift+a", "ctl+x", "ctrl+nokey", "f9,"]
+)
+def test_a_key_that_is_none_or_is_needed_to_write_is_refused(key: str):
+    keys, [wrong] = keymap({"leave": key})
+    assert keys == {}
+    assert "leave" in wrong
+
+
+@pytest.mark.parametrize("key", ["f9", "ctrl+x", "alt+.", "ctrl+underscore", "ctrl+full_stop", "alt+space"])
+def test_other_keys_are_taken(key: str):
+    assert keymap({"leave": key}) == ({"leave": key}, [])
+
+
+def test_every_key_of_ours_could_be_chosen():
+    ours = {key.name: key.keys for key in KEYS}
+    assert keymap(ours) == (ours, [])
 
 
 def test_the_help_has_every_key_and_every_command():

@@ -7,7 +7,7 @@ from swink.assistant.choice import parse_model
 from swink.assistant.settings import UserSettings
 from swink.assistant.trust import Trust, TrustError, answer, what_is_there
 from swink.assistant.workshop import Workshop
-from swink.errors import AgentError, MisuseError
+from swink.errors import AgentError
 from swink.threads import in_thread
 from swink.tui.approval.answers import Guard
 from swink.tui.commands.registry import Desk
@@ -45,10 +45,10 @@ def apply_settings(desk: Desk, settings: UserSettings) -> None:
     desk.view.thinking = settings.thinking
     if settings.editor is not None:
         os.environ["EDITOR"] = settings.editor  # where the external editor, and git, look for it
-    try:
-        desk.set_keymap(keymap(settings.keys))
-    except MisuseError as error:
-        desk.say(f"{settings.path}: {error}", "error")
+    keys, wrong = keymap(settings.keys)
+    desk.set_keymap(keys)
+    for problem in wrong:
+        desk.say(f"{settings.path}: {problem}", "error")
 
 
 async def ask_trust(desk: Desk, trust: Trust) -> Trust:

@@ -1,11 +1,12 @@
 """Keys: what each does, in one table. The app binds from it, the help and the pages show it."""
 
+import unicodedata
 from collections.abc import Mapping
+from string import ascii_letters, digits, punctuation
 
 from msgspec import Struct
 from textual.binding import Binding
-
-from swink.errors import MisuseError
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 
 class Key(Struct, frozen=True):
@@ -27,6 +28,10 @@ class Key(Struct, frozen=True):
         return Binding(self.keys, action, self.help, show=False, priority=first, id=self.name)
 
 
+_MODIFIERS = {"ctrl", "alt", "shift", "super", "hyper", "meta"}
+_MARKS = {unicodedata.name(mark).lower().replace("-", "_").replace(" ", "_") for mark in punctuation}
+_WRITING = {*ascii_letters, *digits, *punctuation, *_MARKS, *KEY_NAME_REPLACEMENTS.values(), "space"}
+_NAMES = {key.value.rpartition("+")[2] for key in Keys}
 _LAST = ("stop",)
 """Keys that whatever has the focus sees first: Esc closes what is open there."""
 
@@ -64,9 +69,24 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
 KEYS: tuple[Key, ...] = tuple([key for keys in GROUPS.values() for key in keys])
 
 
-def keymap(chosen: Mapping[str, str]) -> dict[str, str]:
-    """A keymap of the user's own; raises `MisuseError` with the names that there are."""
+def keymap(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """A keymap of the user's own, and what is wrong with the rest of what was chosen."""
     known = [key.name for key in KEYS]
-    if unknown := ", ".join([name for name in chosen if name not in known]):
-        raise MisuseError(f"[keys] names {unknown}, which is no key of ours; there are {', '.join(known)}")
-    return dict(chosen)
+    taken: dict[str, str] = {}
+    wrong: list[str] = []
+    for name, keys in chosen.items():
+        if name not in known:
+            wrong.append(f"[keys] names {name}, which is no key of ours; there are {', '.join(known)}")
+        elif not all(map(_is_key, keys.split(","))):
+            wrong.append(f"[keys] {name} = {keys!r} is no key that can be bound; write it as in ctrl+x or f9")
+        else:
+            taken[name] = keys
+    return taken, wrong
+
+
+def _is_key(key: str) -> bool:
+    """Whether a terminal may send it, and nobody needs it to write."""
+    *modifiers, name = key.strip().split("+")
+    if not _MODIFIERS.issuperset(modifiers):
+        return False
+    return bool({"ctrl", "alt"} & set(modifiers)) if name in _WRITING else name in _NAMES
