@@ -120,8 +120,9 @@ async def test_conversations_are_found_renamed_deleted_exported_and_resumed_by_k
         await pilot.press("d", "n")
         await pilot.press("d", "y")
         await until(pilot, lambda: len(desk.store.list()) == 2)
-        await pilot.press("slash", *["backspace"] * 4, "escape")
+        await pilot.press("slash", *["backspace"] * 4, *"the")
         await until(pilot, lambda: len(rows(app)) == 2)
+        await until(pilot, lambda: "│ the " in screen_text(app))  # what is searched for can be seen
         await pilot.press("down", "enter")
         await until(pilot, lambda: desk.shown() == ["The sea"])
         app.obey("/fork")

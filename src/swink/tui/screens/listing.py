@@ -64,6 +64,7 @@ class Listing(ModalScreen[T]):
     Listing.-narrow VerticalScroll { width: 100%; height: 3fr; border-left: none;
         border-top: solid $primary-darken-2; padding: 0; }
     Listing Input { border: none; height: 1; padding: 0; background: $surface; }
+    Listing Input:focus { border: none; }
     Listing #search { margin: 0 0 1 0; }
     Listing.-small #search { margin: 0; }
     Listing #line { display: none; }

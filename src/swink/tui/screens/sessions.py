@@ -137,7 +137,7 @@ class Sessions(Listing[Chosen | None]):
         )
 
     def on_key(self, event: Key) -> None:
-        """The answer to whether to delete."""
+        """The answer to whether to delete. Other keys are the listing's, which Textual calls by itself."""
         if self._asking == "delete":
             event.stop()
             event.prevent_default()
@@ -145,14 +145,10 @@ class Sessions(Listing[Chosen | None]):
             self.hint()
             if event.character == "y" and self.marked is not None:
                 self.run_worker(self._delete(self.marked))
-            return
-        super().on_key(event)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """The title, or the name of the file."""
-        if event.input.id != "line":
-            super().on_input_submitted(event)
-        elif self.marked is not None and event.value.strip():
+        if event.input.id == "line" and self.marked is not None and event.value.strip():
             work = self._rename if self._asking == "rename" else self._export
             self.run_worker(work(self.marked, event.value.strip()))
             self._stop_asking()
