@@ -10,11 +10,13 @@ import pytest
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.approvals import ApprovalWord, parse_approval
+from swink.assistant import previews
 from swink.assistant.pending import Always, ByRule, Once, Question, Refuse
 from swink.assistant.permissions import Permissions, trust_of
 from swink.assistant.rulebook import RuleBook
 from swink.assistant.rules import parse_rule
 from swink.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
+from swink.redact.shown import show_arguments
 from swink.testing import ScriptedModel
 from swink.tools.workspace import Workspace
 from swink.tools.writing import write_tools
@@ -411,3 +413,23 @@ def test_no_rule_is_suggested_for_a_path_that_would_be_read_as_a_pattern(place: 
     for path in ("**/x.py", "*", "a?/b.py", "**"):
         assert asked.suggest(request("write_file", path=path, content="")) == ()
     assert [str(rule) for rule in asked.suggest(WRITE)] == ["write_file(src/**)"]
+
+
+def test_a_long_change_is_previewed_without_a_look_at_each_line_and_hides_its_secrets(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    looked: list[object] = []
+    monkeypatch.setattr(
+        previews, "show_arguments", lambda given: (looked.append(given), show_arguments(given))[1]
+    )
+    lines = [f"line {number}" for number in range(3_000)]
+    lines[2_000] = "token ghp_" + "a1B2" * 9
+    found = previews.preview(
+        Workspace(place / "work"), "write_file", {"path": "new", "content": "\n".join(lines)}
+    )
+    assert found is not None
+    assert found.diff is not None
+    shown = [line.text for hunk in found.diff.hunks for line in hunk.lines]
+    assert [number for number, text in enumerate(shown) if text != lines[number]] == [2_000]
+    assert "ghp_" not in shown[2_000]
+    assert len(looked) <= 100

@@ -1,6 +1,6 @@
 """Previews: what a call of a file tool would change, against the file as it is now."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.redact.shown import show_arguments
+from swink.redact import secret_spans
+from swink.redact.shown import escape_invisible, show_arguments
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
@@ -20,6 +21,7 @@ WRITE, EDIT, DELETE = "write_file", "edit_file", "delete_file"
 FILE_TOOLS = (WRITE, EDIT, DELETE)
 CONTENT = {WRITE: "content", EDIT: "edits"}
 """The argument that a diff shows better."""
+_AT_ONCE = 100
 
 
 class Preview(Struct, frozen=True):
@@ -124,11 +126,19 @@ def _deleted(path: str, data: bytes) -> Preview:
 def _compare(path: str, old: str | None, new: str | None) -> Diff:
     """The diff as a person sees it, without secrets; its lines are numbered as in the file."""
     found = diff(path, *[None if text is None else make_printable(text) for text in (old, new)])
-    return replace(found, hunks=tuple([Hunk(tuple(map(_show, hunk.lines))) for hunk in found.hunks]))
+    return replace(found, hunks=tuple([Hunk(tuple(_show(hunk.lines))) for hunk in found.hunks]))
 
 
-def _show(line: Line) -> Line:
-    return replace(line, text=show_arguments({"content": line.text})["content"])
+def _show(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines without secrets; looked at one by one only where there are some, which takes its time."""
+    for at in range(0, len(lines), _AT_ONCE):
+        some = lines[at : at + _AT_ONCE]
+        if secret_spans("\n".join([line.text for line in some])):
+            yield from (
+                replace(line, text=show_arguments({"content": line.text})["content"]) for line in some
+            )
+        else:
+            yield from (replace(line, text=escape_invisible(line.text)) for line in some)
 
 
 def _lines(text: str) -> str:
