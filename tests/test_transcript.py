@@ -333,8 +333,8 @@ async def test_what_a_sub_agent_cost_counts_as_it_does_for_the_run():
     agent.subscribe(transcript.take)
     result = await agent.run("go")
     assert result.cost is not None
-    assert transcript.totals.spent == pytest.approx(result.cost.total)
-    assert transcript.totals.delegated == pytest.approx(result.cost.total / 3)
+    assert transcript.spent.cost.total == pytest.approx(result.cost.total)
+    assert transcript.totals.cost.total == pytest.approx(result.cost.total * 2 / 3)
 
 
 async def test_arguments_are_shown_without_secrets_and_a_change_of_them_is_kept():

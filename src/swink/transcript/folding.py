@@ -216,8 +216,6 @@ class Transcript:
                 self._blocks.append(NoticeBlock(str(self._count), Custom(kind, data), timestamp))
             case ToolResultMessage():
                 self._calls.take_result(message, self._count)
-                self._before = self._before.plus_delegated(message.details)
-                self._totals = self._totals.plus_delegated(message.details)
             case AssistantMessage():
                 self._take_reply(message)
                 self._is_open = False

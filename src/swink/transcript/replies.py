@@ -30,13 +30,6 @@ class Totals(Struct, frozen=True):
     context: int = 0
     """Tokens of the context when the model was last asked, and of its answer."""
     model: str = ""
-    delegated: float = 0.0
-    """What sub-agents cost."""
-
-    @property
-    def spent(self) -> float:
-        """What all of it cost, as far as that is known."""
-        return self.cost.total + self.delegated
 
     def plus(self, reply: AssistantMessage) -> "Totals":
         """With one more reply."""
@@ -49,18 +42,7 @@ class Totals(Struct, frozen=True):
             self.is_priced and (reply.cost is not None or not usage.total),
             usage.input + usage.cache_read + usage.cache_write + usage.output or self.context,
             _model_of(reply) or self.model,
-            self.delegated,
         )
-
-    def plus_delegated(self, details: object) -> "Totals":
-        """With what the details of a result say that a sub-agent cost."""
-        match details:
-            case {"agent": str(), "cost": int() | float() as cost}:
-                return replace(self, delegated=self.delegated + cost)
-            case {"agent": str(), "cost": None}:
-                return replace(self, is_priced=False)
-            case _:
-                return self
 
     def plus_summary(self, usage: Usage, cost: Cost | None) -> "Totals":
         """With what a summary used and cost."""

@@ -75,7 +75,7 @@ def items_of(status: Status) -> list[Item]:
         usage = totals.usage
         read = usage.input + usage.cache_read + usage.cache_write
         items.append(Item(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
-        items.append(Item(70, f"${totals.spent:.4f}" if totals.is_priced else "cost unknown"))
+        items.append(Item(70, f"${totals.cost.total:.4f}" if totals.is_priced else "cost unknown"))
     if status.window and totals.context:
         items.append(_gauge(totals.context / status.window))
     return items

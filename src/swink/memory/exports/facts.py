@@ -45,7 +45,7 @@ def facts_of(meta: SessionMeta, totals: Totals, blocks: Sequence[Block], system_
         ", ".join(_models(blocks)) or meta.model or "",
         tuple(titles),
         totals.usage.total,
-        cost_of(totals.spent, is_whole=totals.is_priced),
+        cost_of(totals.cost.total, is_whole=totals.is_priced),
         system_prompt,
     )
 

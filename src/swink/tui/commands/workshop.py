@@ -93,17 +93,18 @@ async def context(desk: Desk, rest: str) -> None:
 @command("/usage", other_names=("/cost",))
 def usage(desk: Desk, rest: str) -> None:
     """tokens and cost of this conversation"""
-    totals = desk.conductor.transcript.totals
+    transcript = desk.conductor.transcript
+    totals = transcript.spent
     used = totals.usage
     cached = f", {used.cache_read:,} of them from the cache" if used.cache_read else ""
     sent = used.input + used.cache_read + used.cache_write
     lines = [
         f"{totals.prompts} prompts, {totals.replies} replies",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
-        f"cost ${totals.spent:.4f}" + ("" if totals.is_priced else " and what has no known price"),
+        f"cost ${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
     ]
-    if totals.delegated:
-        lines.append(f"${totals.delegated:.4f} of it by sub-agents")
+    if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
+        lines.append(f"${delegated:.4f} of it by sub-agents")
     desk.say("\n".join(lines))
 
 
