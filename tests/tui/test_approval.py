@@ -289,3 +289,28 @@ async def test_permissions_are_listed_with_their_reasons_and_removed_by_one_key(
         await scene.until(lambda: "no rules yet" in scene.text())
         await scene.pilot.press("escape")
         await scene.until(lambda: scene.app.editor.has_focus)
+
+
+async def test_a_long_call_cannot_be_answered_before_it_is_shown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    released = asyncio.Event()
+
+    async def later(function: Callable[..., Any], *given: Any) -> Any:
+        await released.wait()
+        return function(*given)
+
+    monkeypatch.setattr("swink.tui.approval.panel.in_thread", later)
+    async with scene.app.run_test(size=(80, 24)) as scene.pilot:
+        call = scene.call("bash", command="echo " + "x" * 200_000)
+        await scene.until(lambda: scene.panel.has_focus and "a moment" in scene.text())
+        scene.now += 60
+        await scene.pilot.press("y")
+        assert scene.app.editor.text == "y"
+        released.set()
+        await scene.until(lambda: scene.panel.guard.is_shown)
+        assert "xxxx" in scene.text()
+        await scene.pilot.press("backspace", "alt+a")
+        scene.now += 0.31
+        await scene.pilot.press("y")
+        assert await call is True

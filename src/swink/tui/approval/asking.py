@@ -35,6 +35,8 @@ class AskingPanel(Vertical, can_focus=True):
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__()
         self.guard = guard or Guard()
+        self.is_laid_out = True
+        """Whether the whole question is shown, and no word that it will be."""
         self._look: Look = LOOKS["dark"]
         self._width = 0
 
@@ -106,7 +108,12 @@ class AskingPanel(Vertical, can_focus=True):
         self.display = True
         self.guard.hide()
         self.lay_out()
-        self.call_after_refresh(self.guard.show)  # the time counts from when it can be seen
+        self.call_after_refresh(self.appear)  # the time counts from when it can be seen
+
+    def appear(self) -> None:
+        """Let keys count from now on, if what is asked is on the screen."""
+        if self.is_laid_out:
+            self.guard.show()
 
     def close(self) -> None:
         """Disappear; the editor has the focus again if it was here."""

@@ -239,9 +239,11 @@ class ApprovalPanel(AskingPanel):
         width = self.width
         size = sum(len(value) for value in question.request.shown.values() if isinstance(value, str))
         self.show_answers()
-        if size <= _LONG:
+        self.is_laid_out = size <= _LONG
+        if self.is_laid_out:
             self.query_one(CallView).show(self._rows(width), self._room, keep=keep)
         else:
+            self.guard.hide()  # nobody answers what they cannot see
             self.query_one(CallView).show([(("this call is long; a moment …", "notice"),)], self._room)
             self.run_worker(self._lay_out_long(question, width), exclusive=True, group="lay out")
 
@@ -250,6 +252,8 @@ class ApprovalPanel(AskingPanel):
         if question is self.question:
             self.query_one(CallView).show(rows, self._room)
             self.show_answers()
+            self.is_laid_out = True
+            self.call_after_refresh(self.appear)
 
     def _rows(self, width: int) -> Sequence[Row]:
         question, review = self.question, self._review
