@@ -7,7 +7,7 @@ import pytest
 from swink.transcript import Block, PromptBlock, ReplyBlock
 from swink.tui.terminal.attention import LONG, Attention
 from swink.tui.terminal.clipboard import LONGEST, copy_sequences
-from swink.tui.terminal.farewell import LINES, farewell
+from swink.tui.terminal.farewell import LINES, UNSAVED, farewell
 
 
 class Listener:
@@ -101,3 +101,4 @@ def test_the_farewell_is_the_end_of_the_last_reply_and_the_way_back():
     assert lines[-3:] == ["line 99[2J", "", "To go on: swink --resume 1"]
     assert farewell([], None) == []
     assert farewell([], "swink --resume 1") == ["To go on: swink --resume 1"]
+    assert farewell([], "swink --resume 1", is_saved=False) == [UNSAVED, "To go on: swink --resume 1"]

@@ -241,7 +241,8 @@ class SwinkApp(ConversationActions, CommandApp):
     def farewell(self) -> list[str]:
         """The last reply, and how to go on."""
         resume = None if self.conversations is None else self.conversations.resume_command()
-        return farewell(self.conductor.transcript.blocks, resume)
+        is_saved = self.conversations is None or self.conversations.is_saved
+        return farewell(self.conductor.transcript.blocks, resume, is_saved=is_saved)
 
     def resume_command(self) -> str | None:
         """What goes on with this conversation once something of it is saved."""

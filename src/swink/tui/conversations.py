@@ -92,6 +92,11 @@ class Conversations:
         """The id of the session, once there is something in it that can be resumed."""
         return None if self.keeper is None else self.keeper.saved_id()
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether nothing that was to be saved is missing."""
+        return self.keeper is None or self.keeper.is_complete
+
     def resume_command(self) -> str | None:
         """The command that goes on with this conversation, if it is saved."""
         return (

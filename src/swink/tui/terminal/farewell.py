@@ -9,12 +9,16 @@ LINES = 20
 CHARACTERS = 4_000
 
 
-def farewell(blocks: Sequence[Block], resume: str | None) -> list[str]:
-    """The end of the last reply, and how to go on."""
+UNSAVED = "Not saved: the end of this conversation could not be written."
+
+
+def farewell(blocks: Sequence[Block], resume: str | None, *, is_saved: bool = True) -> list[str]:
+    """The end of the last reply, whether something of the conversation is lost, and how to go on."""
     text = next(
         (block.text for block in reversed(blocks) if isinstance(block, ReplyBlock) and block.text), ""
     )
     lines = strip_controls(text[-CHARACTERS:]).strip().splitlines()
     is_cut = len(lines) > LINES or len(text) > CHARACTERS
     said = [*(["…"] if is_cut else []), *lines[-LINES:]]
-    return [*said, *([""] if said and resume else []), *([f"To go on: {resume}"] if resume else [])]
+    told = [*([] if is_saved else [UNSAVED]), *([f"To go on: {resume}"] if resume else [])]
+    return [*said, *([""] if said and told else []), *told]
