@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,16 @@ def test_every_key_has_an_action_of_the_app():
         key.name for key in KEYS if not hasattr(SwinkApp, f"action_{key.binding().action.partition('(')[0]}")
     ]
     assert missing == []
+
+
+def test_the_key_for_an_editor_outside_brings_the_text_back_and_the_command_sends_it():
+    written: list[bool] = []
+    editor = SimpleNamespace(action_write_outside=lambda sends=False: written.append(sends))
+    desk = SimpleNamespace(editor=editor)
+    action = next(key.binding().action for key in KEYS if key.name == "edit_outside")
+    getattr(SwinkApp, f"action_{action.partition('(')[0]}")(desk)
+    COMMANDS["/editor"].action(desk, "")
+    assert written == [False, True]
 
 
 def test_no_key_does_two_things():

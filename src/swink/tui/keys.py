@@ -57,7 +57,7 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
         Key("toggle_todo", "ctrl+t", "show or hide the agent's list of tasks"),
         Key("release_mouse", "f6", "leave the mouse to the terminal, or take it back"),
     ),
-    "the editor": (Key("edit_outside", "ctrl+g", "write in your own editor", "/editor"),),
+    "the editor": (Key("edit_outside", "ctrl+g", "go on writing in your own editor"),),
     "the program": (
         Key("help", "f1", "this help; so does ? in an empty editor", "/help"),
         Key("command_palette", "ctrl+p", "everything by name"),
