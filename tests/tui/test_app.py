@@ -57,6 +57,16 @@ async def test_what_was_typed_before_the_first_frame_is_in_the_editor():
         await until(pilot, lambda: app.editor.text == "hi")
 
 
+async def test_escape_takes_back_what_is_queued_when_nothing_runs_any_more():
+    agent = Agent("scripted:model", stream_fn=ScriptedModel([]))
+    agent.follow_up("later")
+    app = SwinkApp(Conductor(agent), Permissions())
+    async with app.run_test() as pilot:
+        await pilot.press("escape")
+        await until(pilot, lambda: app.editor.text == "later")
+    assert not agent.follow_ups
+
+
 def screen_text(app: SwinkApp) -> str:
     """What is on the screen, as text."""
     return "\n".join(

@@ -180,10 +180,10 @@ class SwinkApp(ConversationActions, CommandApp):
 
     def action_stop(self) -> None:
         """Stop the reply; twice when idle: rewind."""
-        if self.conductor.abort():
-            if queued := self.conductor.take_back():
-                self.editor.put_back(*map(said_text, queued))
-        elif self._is_second("stop"):
+        is_working = self.conductor.abort()
+        if queued := self.conductor.take_back():
+            self.editor.put_back(*map(said_text, queued))
+        elif not is_working and self._is_second("stop"):
             self.obey("/rewind")
 
     def on_take_back(self, event: TakeBack) -> None:
