@@ -317,3 +317,11 @@ def test_no_retry_counts_down_after_the_end_of_its_run(end: Notice):
     roll.take(blocks.since(version))
     assert texts(roll)[0].endswith("busy · attempt 1 failed")
     assert not roll.is_moving
+
+
+def test_a_call_that_a_killed_process_began_does_not_seem_to_run():
+    roll = a_roll()
+    roll.take(told(call(1, "running", "")).since(0))
+    assert "outcome unknown" in texts(roll)[0]
+    assert not roll.running
+    assert not roll.is_moving

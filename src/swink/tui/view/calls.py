@@ -192,6 +192,8 @@ def _status(canvas: Canvas, block: ToolBlock, moment: Moment) -> tuple[str, Styl
             return "✗", look.warning, block.state
         case "approval":
             return "?", look.warning, "waits for your answer"
+        case "running" if block.started is None:  # by a process that was killed
+            return "?", look.warning, "outcome unknown"
         case "running":
             return moment.spinner, look.running, ""
         case "waiting":

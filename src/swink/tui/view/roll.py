@@ -6,7 +6,7 @@ measured before it is shown, and what stands at its top stays there, whatever is
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from textual.strip import Strip
 
@@ -247,7 +247,7 @@ class Roll:
         return bool(self.folds.waits or self._due or self._running)
 
     def _put(self, place: int, block: Block) -> None:
-        if isinstance(block, ToolBlock) and block.state == "running":
+        if _runs(block):
             self._running[place] = block
         else:
             self._running.pop(place, None)
@@ -284,7 +284,7 @@ class Roll:
 
     def _moving(self, block: Block, case: Case) -> float:
         """What distinguishes two moments of a block: frames of the spinner, tenths of a countdown."""
-        if (isinstance(block, ToolBlock) and block.state == "running") or case.until is not None:
+        if _runs(block) or case.until is not None:
             return int(self._clock() * 10)
         return 0
 
@@ -325,3 +325,8 @@ class Roll:
         known = self._painted.pop(place, None)
         if known is not None:
             self.kept_lines -= len(known[3].strips)
+
+
+def _runs(block: Block) -> TypeGuard[ToolBlock]:
+    """Whether it runs now; what a killed process began has no beginning here."""
+    return isinstance(block, ToolBlock) and block.state == "running" and block.started is not None
