@@ -148,6 +148,8 @@ async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tm
         await until(pilot, lambda: workshop.instructions is not None)
         assert str(app.conductor.agent.model) == "local:smollm2-135m"
         assert load_settings().default_model == "local:smollm2-135m"
+        await until(pilot, lambda: "local:smollm2-135m  /model takes another" in screen_text(app))
+        assert screen_text(app).count("/model takes another") == 1
         app.leave()
 
 

@@ -101,7 +101,8 @@ class SwinkApp(ConversationActions, CommandApp):
         self.conductor.changed = self.permissions.changed = self._bridge.touch
         self.conductor.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
         self.screen.set_focus(self.editor)  # at once: what was typed before the first frame is for it
-        if not self.conductor.transcript.blocks:
+        is_first_run = self.workshop is not None and self.workshop.is_first_run
+        if not self.conductor.transcript.blocks and not is_first_run:  # there a model is chosen first
             self.say(welcome(str(self.conductor.agent.model)), "welcome")
         self._bridge.touch()
         if self.conversations is not None:

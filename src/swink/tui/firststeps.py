@@ -10,6 +10,7 @@ from swink.assistant.workshop import Workshop
 from swink.errors import AgentError
 from swink.threads import in_thread
 from swink.tui.approval.answers import Guard
+from swink.tui.beginning import welcome
 from swink.tui.commands.registry import Desk
 from swink.tui.keys import keymap
 from swink.tui.screens.trust import TrustQuestion
@@ -37,6 +38,7 @@ async def begin_work(desk: Desk, workshop: Workshop) -> None:
         workshop.trust = await ask_trust(desk, workshop.trust)
     if workshop.is_first_run:
         await choose_first_model(desk)
+        desk.say(welcome(str(desk.conductor.agent.model)), "welcome")
     await workshop.open()
 
 
