@@ -9,7 +9,7 @@ from swink.assistant.planning import plan_tools
 from swink.assistant.trust import Trust
 from swink.assistant.workshop import Workshop, make_assistant
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
-from swink.messages import ModelSpec, ToolCall
+from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, UserMessage
 from swink.policy import ApprovalRequest
 from swink.testing import EventCollector, Pause, ScriptedModel
 
@@ -221,3 +221,20 @@ async def test_a_sub_agent_can_be_stopped_alone(tmp_path: Path):
     assert result.text == "I see."
     assert "was aborted" in workshop.sub_agents.listed[0].outcome
     assert not workshop.sub_agents.stop("call_1")
+
+
+async def test_what_leaves_a_full_context_is_summed_up(tmp_path: Path):
+    said = [
+        message
+        for number in range(40)
+        for message in (UserMessage(f"{number} " + "word " * 600), AssistantMessage((Text("ok"),)))
+    ]
+    script = ScriptedModel(["They said many words.", "Yes."])
+    agent = Workshop(tmp_path).make_agent(
+        ModelSpec("scripted", "model", context_window=20_000), stream_fn=script
+    )
+    agent.messages = said
+    assert (await agent.run("go on?")).text == "Yes."
+    assert "They said many words." in "".join(
+        message.text for message in script.calls[-1].messages if isinstance(message, UserMessage)
+    )

@@ -123,6 +123,8 @@ class Workshop:
             policies=policies,
             approve=approve,
             approval_mode=approval_mode,
+            # What a small model writes as a summary loses more than a window that is cut.
+            transform_context="window" if is_small(with_limits(model)) else "summary",
             stream_fn=stream_fn,
         )
         return self.agent
