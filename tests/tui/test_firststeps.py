@@ -113,7 +113,7 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path
         chosen: list[str | None] = []
         app.push_screen(Wizard(stream_fn=scripted), chosen.append)
         await until(pilot, lambda: "The embedded model, now" in screen_text(app))
-        assert "2.5 GB to fetch once, 4 minutes at 10 MB/s" in screen_text(app)
+        assert "1.1 GB to fetch once, 2 minutes at 10 MB/s" in screen_text(app)
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: "Whose key is it?" in screen_text(app))
         await pilot.press("enter")

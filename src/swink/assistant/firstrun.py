@@ -19,8 +19,9 @@ from swink.stream import StreamFn, StreamOptions
 from swink.threads import in_thread
 
 EMBEDDED = LOCAL
-BRIGHTER = "local:hf/Qwen/Qwen3-4B-GGUF/Q4_K_M"
-BRIGHTER_SIZE = 2_497_280_256
+BRIGHTER = "local:qwen2.5-coder-1.5b"
+BRIGHTER_SIZE = 1_092_845_809
+"""Bytes to fetch."""
 _SECONDS = 30.0
 
 
@@ -38,7 +39,7 @@ BEGINNINGS = (
         "brighter",
         "A brighter local model",
         f"{BRIGHTER_SIZE / 1e9:.1f} GB to fetch once, {BRIGHTER_SIZE / 10e6 / 60:.0f} minutes at 10 MB/s; "
-        "then offline and free, with tools",
+        "then offline and free; better at code than the embedded one",
     ),
     Beginning("key", "An API key", "a provider's large model: the best at work, at its price"),
 )

@@ -57,10 +57,12 @@ class Download(Struct, frozen=True):
         total: int,
         *,
         growing: str = "",
+        before: int = 0,
     ) -> tuple[int, str]:
         """Run a downloading command inside a directory; its exit code and the end of what it printed.
 
-        Progress is the size of the largest file in the directory whose name ends in `growing`.
+        Progress is the size of the largest file in the directory whose name ends in `growing`, after the
+        bytes that came before.
         """
         log = directory / _LOG
         with log.open("wb") as output:
@@ -68,13 +70,15 @@ class Download(Struct, frozen=True):
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory
             )
         try:
-            code = self._follow(process, directory, total, growing)
+            code = self._follow(process, directory, total, growing, before)
             return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
         finally:
             _end(process)
             log.unlink(missing_ok=True)
 
-    def _follow(self, process: subprocess.Popen[bytes], directory: Path, total: int, growing: str) -> int:
+    def _follow(
+        self, process: subprocess.Popen[bytes], directory: Path, total: int, growing: str, before: int
+    ) -> int:
         began, shown = time.monotonic(), -1
         while True:
             try:
@@ -84,7 +88,7 @@ class Download(Struct, frozen=True):
             done = _largest(directory, growing)
             if done != shown:
                 shown = done
-                rate = done / (time.monotonic() - began)
+                rate, done = done / (time.monotonic() - began), before + done
                 self.report(Downloading(self.model, min(done, total or done), total, rate))
 
 

