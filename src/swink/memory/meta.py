@@ -122,11 +122,17 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
     )
 
 
+_MOST_COST = 1e12
+"""What is more, negative or no number is no cost: anybody may write such a message."""
+
+
 def _cost_of(message: CustomMessage) -> float | None:
     """What a summary that was made in a run has cost; None: unknown."""
     match message:
-        case CustomMessage(kind=kind, data={"cost": int() | float() | None as cost}) if kind == SUMMARY:
-            return cost
+        case CustomMessage(kind=kind, data={"cost": None}) if kind == SUMMARY:
+            return None
+        case CustomMessage(kind=kind, data={"cost": int() | float() as cost}) if kind == SUMMARY:
+            return float(cost) if 0 <= cost < _MOST_COST else None
         case _:
             return 0.0
 
