@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from swink.assistant.allowances import ago, entries, remove
-from swink.assistant.permissions import Permissions, Trust
+from swink.assistant.permissions import Permissions, SessionTrust
 from swink.assistant.rulebook import RuleBook
 from swink.assistant.rules import Call, parse_rule
 from swink.policy import ApprovalRequest, PolicyContext
@@ -17,7 +17,7 @@ async def test_the_list_says_what_holds_and_why_calls_ran_and_its_rules_can_be_r
     book.add([parse_rule("deny bash(git push *)")], "user")
     book.use(book.allows(Call("bash", {"command": "git status"})))
     permissions = Permissions("deny", rules=book, clock=lambda: 1_000.0)
-    permissions.trusted[Trust("bash", "make")] = None
+    permissions.trusted[SessionTrust("bash", "make")] = None
     context = cast(PolicyContext, SimpleNamespace(tools=()))
     for command in ("git push", "make", "other"):
         arguments = {"command": command}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swink.assistant.firstrun import is_first_run, problem_with, providers
+from swink.assistant.firstrun import BRIGHTER, BRIGHTER_SIZE, is_first_run, problem_with, providers
 from swink.assistant.settings import UserSettings
 from swink.keys.accounts import ACCOUNTS
 
@@ -34,3 +34,9 @@ def test_what_can_be_no_key_is_refused_before_it_is_sent():
     for typed in ("two words", "schlüssel", "sk-\x1b[31m"):
         assert "that is no key" in (problem_with(typed) or "")
     assert providers()[0].provider == "anthropic"
+
+
+def test_the_size_that_is_told_is_the_one_that_is_fetched():
+    from swink.local import KNOWN
+
+    assert KNOWN[BRIGHTER.removeprefix("local:")].wheel_size == BRIGHTER_SIZE

@@ -12,7 +12,7 @@ from swink.assistant.rules import Rule
 from swink.policy import ApprovalRequest, PolicyContext
 from swink.redact.shown import show_arguments
 from swink.transcript.diffs import diff
-from swink.tui.approval.answers import GRACE, IDLE, Guard, choices, editable, edited, first_choice
+from swink.tui.approval.answers import GRACE, IDLE, KeyGuard, choices, editable, edited, first_choice
 from swink.tui.approval.painting import Row, paint, rows_of
 from swink.tui.look import LOOKS
 
@@ -35,7 +35,7 @@ def request(name: str, arguments: Mapping[str, Any]) -> ApprovalRequest:
 
 async def test_a_key_counts_only_after_the_question_could_be_seen():
     now = [100.0]
-    guard = Guard(lambda: now[0])
+    guard = KeyGuard(lambda: now[0])
     guard.show()
     assert not guard.counts
     now[0] += GRACE - 0.01

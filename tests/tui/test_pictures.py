@@ -15,7 +15,7 @@ from tests.counts import MORE
 from textual.pilot import Pilot
 
 from swink import tool
-from swink.assistant.permissions import Trust
+from swink.assistant.permissions import SessionTrust
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
 from swink.tools import Workspace, read_tools, write_tools
@@ -69,7 +69,7 @@ async def welcome(pilot: Pilot[Any], app: SwinkApp) -> None:
 
 
 async def answer(pilot: Pilot[Any], app: SwinkApp) -> None:
-    app.permissions.trusted[Trust("edit_file")] = None
+    app.permissions.trusted[SessionTrust("edit_file")] = None
     await type_prompt(pilot, app, "The last line of a file is missing. Why?")
     await until(pilot, lambda: app.conductor.transcript.totals.replies == 4 and not app.conductor.is_running)
 

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swink.approvals import MEANINGS
-from swink.assistant.permissions import Permissions, Trust
+from swink.assistant.permissions import Permissions, SessionTrust
 from swink.assistant.rulebook import SavedRule
 
 Kind = Literal["problem", "mode", "trust", "rule", "decision"]
@@ -19,7 +19,7 @@ class Entry(Struct, frozen=True):
     kind: Kind
     text: str
     about: str
-    target: Trust | SavedRule | None = None
+    target: SessionTrust | SavedRule | None = None
 
 
 def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[Entry]:
@@ -42,7 +42,7 @@ def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[Ent
 def remove(permissions: Permissions, entry: Entry) -> bool:
     """Remove a rule or trust; whether there was something to remove. Writes the file of rules."""
     match entry.target:
-        case Trust() as trust:
+        case SessionTrust() as trust:
             permissions.forget(trust)
             return True
         case SavedRule(rule, scope):

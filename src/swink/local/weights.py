@@ -24,7 +24,7 @@ DEFAULT_MODEL = "smollm2-135m"
 BRIGHTER_MODEL = "qwen2.5-coder-1.5b"
 
 
-class Piece(Struct, frozen=True):
+class Package(Struct, frozen=True):
     """A package of the ordinary package index, and the file in it that holds weights."""
 
     package: str
@@ -56,11 +56,11 @@ class KnownModel(Struct, frozen=True):
     """How many packages there are; their names and files are numbered by `{n}`."""
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[Package, ...]:
         """The packages, in order."""
         return tuple(
             [
-                Piece(self.package.format(n=number), self.version, self.member.format(n=number))
+                Package(self.package.format(n=number), self.version, self.member.format(n=number))
                 for number in range(1, self.parts + 1)
             ]
         )

@@ -19,7 +19,7 @@ from swink.assistant.workshop import Workshop
 from swink.modelspec import THINKING_LEVELS
 from swink.orders import prompts_of
 from swink.redact import redact_text
-from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, Guard
+from swink.tui.approval import ApprovalPanel, AskingPanel, FormPanel, KeyGuard
 from swink.tui.beginning import first_look, welcome
 from swink.tui.bridge import Bridge
 from swink.tui.commands.conversations import take_up
@@ -83,8 +83,8 @@ class SwinkApp(ConversationActions, CommandApp):
         yield TranscriptView(look=self.look, clock=self.conductor.clock)
         yield ActiveTools(self.conductor.clock)
         yield TodoPanel()
-        yield ApprovalPanel(self.permissions, guard=Guard(self.conductor.clock))
-        yield FormPanel(self.permissions.forms, guard=Guard(self.conductor.clock))
+        yield ApprovalPanel(self.permissions, guard=KeyGuard(self.conductor.clock))
+        yield FormPanel(self.permissions.forms, guard=KeyGuard(self.conductor.clock))
         yield EditorPane(
             None if self.workshop is None else self.workshop.directory,
             state=None if self.guard is None else state_dir(),  # nothing is kept where there is no terminal

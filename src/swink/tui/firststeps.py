@@ -9,7 +9,7 @@ from swink.assistant.trust import Trust, TrustError, answer, what_is_there
 from swink.assistant.workshop import Workshop
 from swink.errors import AgentError
 from swink.threads import in_thread
-from swink.tui.approval.answers import Guard
+from swink.tui.approval.answers import KeyGuard
 from swink.tui.beginning import welcome
 from swink.tui.commands.registry import Desk
 from swink.tui.keys import keymap
@@ -56,7 +56,7 @@ def apply_settings(desk: Desk, settings: UserSettings) -> None:
 async def ask_trust(desk: Desk, trust: Trust) -> Trust:
     """Ask whether a project is trusted, and remember the answer."""
     found = await in_thread(what_is_there, trust.project)
-    key = await desk.ask(TrustQuestion(trust.project, found, Guard(desk.conductor.clock)))
+    key = await desk.ask(TrustQuestion(trust.project, found, KeyGuard(desk.conductor.clock)))
     if key is None:
         return Trust(trust.project, "refused")
     try:

@@ -23,7 +23,7 @@ IDLE = 1.0
 _QUOTED = 2_000
 
 
-class Guard:
+class KeyGuard:
     """When a key counts as an answer, and when a question may take the focus."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.message import Message
 
 from swink.tui.approval.answerlist import Answers
-from swink.tui.approval.answers import Guard
+from swink.tui.approval.answers import KeyGuard
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
 from swink.tui.look import LOOKS, Look
@@ -32,9 +32,9 @@ class AskingPanel(Vertical, can_focus=True):
             self.typed = typed
             super().__init__()
 
-    def __init__(self, guard: Guard | None = None) -> None:
+    def __init__(self, guard: KeyGuard | None = None) -> None:
         super().__init__()
-        self.guard = guard or Guard()
+        self.guard = guard or KeyGuard()
         self.is_laid_out = True
         """Whether the whole question is shown, and no word that it will be."""
         self._look: Look = LOOKS["dark"]

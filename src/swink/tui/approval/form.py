@@ -8,7 +8,7 @@ from rich.style import Style
 from swink.assistant.pending import Forms
 from swink.assistant.questions import Filling, Form, Item
 from swink.tui.approval.answerlist import Answers, Lines
-from swink.tui.approval.answers import Guard
+from swink.tui.approval.answers import KeyGuard
 from swink.tui.approval.asking import AskingPanel
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
@@ -19,7 +19,7 @@ from swink.tui.visible import visible, wrap
 class FormPanel(AskingPanel):
     """Shows the first form that waits."""
 
-    def __init__(self, forms: Forms, *, guard: Guard | None = None) -> None:
+    def __init__(self, forms: Forms, *, guard: KeyGuard | None = None) -> None:
         super().__init__(guard)
         self.forms = forms
         self.form: Form | None = None

@@ -16,7 +16,7 @@ from swink.assistant.rules import parse_rule
 from swink.errors import MisuseError
 from swink.threads import in_thread
 from swink.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
-from swink.tui.approval.answers import Guard, choices, editable, edited, first_choice
+from swink.tui.approval.answers import KeyGuard, choices, editable, edited, first_choice
 from swink.tui.approval.asking import AskingPanel
 from swink.tui.approval.callview import CallView
 from swink.tui.approval.field import Field
@@ -33,7 +33,7 @@ _SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
 class ApprovalPanel(AskingPanel):
     """Shows the first call that waits; its keys answer for it."""
 
-    def __init__(self, permissions: Permissions, *, guard: Guard | None = None) -> None:
+    def __init__(self, permissions: Permissions, *, guard: KeyGuard | None = None) -> None:
         super().__init__(guard)
         self.permissions = permissions
         self.question: Question | None = None

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from swink.assistant.trust import ANSWERS, QUESTION
-from swink.tui.approval.answers import Guard
+from swink.tui.approval.answers import KeyGuard
 from swink.tui.visible import visible
 
 
@@ -38,7 +38,7 @@ class TrustQuestion(ModalScreen[str | None]):
         Binding("escape", "answer('')", "decide later"),
     ]
 
-    def __init__(self, project: Path, found: Sequence[str], guard: Guard) -> None:
+    def __init__(self, project: Path, found: Sequence[str], guard: KeyGuard) -> None:
         super().__init__()
         self._project = project
         self._found = found
