@@ -21,7 +21,7 @@ from swink.providers.mistral import MistralStreamFn
 from swink.providers.ollama import OllamaStreamFn
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
-from swink.providers.proxywire import encode_reply
+from swink.providers.proxy.wire import encode_reply
 from swink.providers.responses import ResponsesStreamFn
 from swink.providers.xai import XAIStreamFn
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart

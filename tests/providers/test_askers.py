@@ -8,8 +8,8 @@ from loopback import LoopbackServer, read
 
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
+from swink.providers.bedrock.sigv4 import Credentials
 from swink.providers.openai import OpenAIStreamFn
-from swink.providers.sigv4 import Credentials
 from swink.wrappers import cached, fallback, rate_limited
 
 

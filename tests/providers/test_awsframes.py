@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swink.errors import NetworkError
-from swink.providers.awsframes import Frame, FrameParser
+from swink.providers.bedrock.frames import Frame, FrameParser
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:

@@ -21,7 +21,7 @@ from loopback import (
 from swink.errors import AuthError, MisuseError, NetworkError
 from swink.messages import ModelSpec, Text, Usage
 from swink.providers.azure import AzureStreamFn
-from swink.providers.entra import ClientCredentials
+from swink.providers.azure.entra import ClientCredentials
 from swink.providers.http import Request, client_for
 from swink.stream import Done, Error, StreamOptions, Timeout
 

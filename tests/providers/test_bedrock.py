@@ -36,7 +36,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.bedrock import BedrockStreamFn
-from swink.providers.sigv4 import Credentials
+from swink.providers.bedrock.sigv4 import Credentials
 from swink.stream import Done, Error, Start, StreamOptions
 
 CLAUDE = ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")

@@ -11,14 +11,14 @@ from swink.errors import MisuseError
 from swink.hosts import is_loopback, is_private
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
+from swink.providers.azure.entra import ClientCredentials
 from swink.providers.bedrock import BedrockStreamFn
+from swink.providers.bedrock.sigv4 import Credentials
 from swink.providers.endpoint import Endpoint, check_base_url
-from swink.providers.entra import ClientCredentials
 from swink.providers.http import Request
 from swink.providers.ollama import OllamaStreamFn
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
-from swink.providers.sigv4 import Credentials
 from swink.stream import Error, StreamOptions
 
 ELSEWHERE = [

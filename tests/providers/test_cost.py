@@ -13,7 +13,7 @@ from swink.catalog import price_of
 from swink.config import AgentResult
 from swink.messages import Cost, ModelSpec, Price, Usage
 from swink.providers.openai import OpenAIStreamFn
-from swink.providers.proxywire import encode_reply
+from swink.providers.proxy.wire import encode_reply
 from swink.stream import Done, Start, StreamOptions, TextDelta, TextEnd, TextStart
 
 # Dollars per million tokens, chosen so that every sum can be done in the head.

@@ -15,7 +15,7 @@ from swink import Agent, ExponentialBackoff
 from swink.config import AgentResult
 from swink.events import MessageUpdate
 from swink.messages import AssistantMessage, Cost, ModelSpec, Price, Usage
-from swink.providers.proxywire import encode_reply
+from swink.providers.proxy.wire import encode_reply
 from swink.stream import Start, StreamOptions, TextDelta, TextStart, Timeout, UsageUpdate
 
 PRICE = Price(input=2.0, output=10.0)

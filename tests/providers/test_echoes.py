@@ -16,10 +16,10 @@ from tests.counts import tried
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
+from swink.providers.bedrock.sigv4 import Credentials
 from swink.providers.echoes import KEPT_LIMIT, secrets_of, shown, without_echoes
 from swink.providers.http import Request
 from swink.providers.openai import OpenAIStreamFn
-from swink.providers.sigv4 import Credentials
 from swink.stream import Error, StreamOptions
 
 TOKEN = "FwoGZXIvYXdzEJr//////////wEaDNb0h+7zQ5sk-live-9Zx/" + "kq8R+1/Vb" * 40 + "=="

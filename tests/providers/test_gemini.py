@@ -28,7 +28,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.gemini import GeminiStreamFn
-from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument, parse_path
+from swink.providers.gemini.arguments import ArgumentWriter, PartialArgument, parse_path
 from swink.stream import Done, Error, Start, StreamOptions
 
 MODEL = ModelSpec("gemini", "gemini-3-pro-preview")

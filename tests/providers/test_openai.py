@@ -41,7 +41,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
-from swink.providers.chat_stream import usage_of
+from swink.providers.chat.stream import usage_of
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, StreamOptions, Timeout
 

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 SOURCE = "\n".join(
     path.read_text("utf-8")
     for package in (swink.providers, swink.keys)
-    for path in Path(str(package.__file__)).parent.glob("*.py")
+    for path in Path(str(package.__file__)).parent.rglob("*.py")
 )
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 OWN = {

@@ -34,7 +34,7 @@ from swink.messages import (
 )
 from swink.providers.gemini import GeminiStreamFn
 from swink.providers.proxy import ProxyStreamFn
-from swink.providers.proxywire import encode_reply
+from swink.providers.proxy.wire import encode_reply
 from swink.serve.asgi import serve_app
 from swink.serve.connections import Connections
 from swink.serve.proxyserver import proxy_app, serve_proxy

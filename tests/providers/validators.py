@@ -19,7 +19,7 @@ from botocore.validate import ParamValidator
 from loopback import check_types
 
 from swink.messages import AssistantMessage, ModelSpec, ToolResultMessage
-from swink.providers.proxywire import decode_request
+from swink.providers.proxy.wire import decode_request
 
 Pairs = tuple[list[tuple[str, str]], list[tuple[str, str]]]
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from swink.errors import InvalidInput
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
-from swink.providers.chat_body import Dialect, request_body
-from swink.providers.chat_stream import ChatDecoder
+from swink.providers.chat.body import Dialect, request_body
+from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange

@@ -2,7 +2,8 @@
 
     app = proxy_app({"anthropic": AnthropicStreamFn()}, {"a-long-token": ["anthropic:claude-sonnet-4-6"]})
 
-`app` runs under any ASGI server; `serve_proxy` runs it on aiohttp. The protocol: `swink.providers.proxywire`.
+`app` runs under any ASGI server; `serve_proxy` runs it on aiohttp. The protocol is that of
+`swink.providers.proxy.wire`.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from msgspec import Struct
 from swink.engine.waiting import close
 from swink.errors import AgentError, InvalidInput, MisuseError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
-from swink.providers.proxywire import VERSION, WireRequest, decode_request, encode_reply
+from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, encode_reply
 from swink.redact import describe_error, redact_text
 from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, serve_app

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swink.errors import MissingKey, StreamError
-from swink.providers.sigv4 import Credentials
+from swink.providers.bedrock.sigv4 import Credentials
 
 _ELSEWHERE = ("role_arn", "sso_session", "sso_start_url", "credential_process", "web_identity_token_file")
 

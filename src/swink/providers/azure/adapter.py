@@ -15,11 +15,11 @@ from urllib.parse import quote, urlsplit
 from swink.engine.waiting import resolve
 from swink.errors import MissingKey
 from swink.messages import ModelSpec
-from swink.providers.chat_body import Dialect, request_body
-from swink.providers.chat_stream import ChatDecoder
+from swink.providers.azure.entra import AUTHORITY, ClientCredentials
+from swink.providers.chat.body import Dialect, request_body
+from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import digest_of, provider_endpoint, segment
-from swink.providers.entra import AUTHORITY, ClientCredentials
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for, timeout_for
 from swink.providers.notices import Notices

@@ -4,7 +4,6 @@ Breakpoints for the prompt cache stand on the last tool, on the system prompt an
 the user's side: the four that the API allows, so that each turn reads what the turn before wrote.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,17 +19,21 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
+from swink.providers.claude import (
+    BUDGETS,
+    LEAST_ANSWER,
+    claude_effort,
+    claude_version,
+    without_thinking,
+)
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own
 from swink.providers.efforts import asked_level, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
 DEFAULT_MAX_TOKENS = 32_000
-LEAST_ANSWER = 1024
-BUDGETS = {"minimal": 1024, "low": 2048, "medium": 5000, "high": 10_000, "extra_high": 20_000}
 
 _EPHEMERAL = {"type": "ephemeral"}
-_VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
 
 
 def request_body(
@@ -58,16 +61,6 @@ def request_body(
     if options.cache:
         _mark_for_cache(body)
     return body
-
-
-def claude_version(model_id: str) -> tuple[int, int]:
-    """Major and minor version in a Claude model's name, wherever it stands; (0, 0) for anything else."""
-    name = model_id.lower()
-    if "claude" not in name:
-        return (0, 0)
-    if found := _VERSION.search(name):
-        return int(found[1]), int(found[2] or 0)
-    return (4, 7) if "mythos" in name else (0, 0)
 
 
 def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
@@ -103,13 +96,6 @@ def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Noti
     return fields
 
 
-def without_thinking(model: ModelSpec, version: tuple[int, int], notices: Notices) -> dict[str, Any]:
-    """What turns thinking off: nothing before Claude 5, which thinks unless it is told not to."""
-    if any(name in model.model_id.lower() for name in ("fable", "mythos")):
-        return refuse(model, notices, "")
-    return {"thinking": {"type": "disabled"}} if version >= (5, 0) else {}
-
-
 def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
     """A thinking budget inside a limit that leaves room for the answer."""
     if limit < budget + LEAST_ANSWER:
@@ -118,13 +104,6 @@ def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
         limit = min(limit, most)
     budget = max(1024, min(budget, limit - LEAST_ANSWER))
     return {"max_tokens": max(limit, budget + 1), "thinking": {"type": "enabled", "budget_tokens": budget}}
-
-
-def claude_effort(level: str, version: tuple[int, int], model_id: str) -> str:
-    """The effort nearest to a thinking level that a Claude model takes."""
-    if level == "extra_high":
-        return "xhigh" if version >= (4, 7) else "max" if "opus" in model_id else "high"
-    return "low" if level == "minimal" else level
 
 
 def _tool_choice(choice: str) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from swink.errors import ContentFiltered, StreamError
 from swink.messages import ModelSpec, Usage
-from swink.providers.chat_stream import count
+from swink.providers.chat.stream import count
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.responses_body import request_body
+from swink.providers.responses.body import request_body
 from swink.providers.sse import SseParser
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 

@@ -22,7 +22,7 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
-from swink.providers.anthropic_body import (
+from swink.providers.claude import (
     BUDGETS,
     LEAST_ANSWER,
     claude_effort,

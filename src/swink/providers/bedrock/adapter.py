@@ -10,15 +10,15 @@ from swink.errors import MissingKey, StreamError
 from swink.hosts import is_private
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
-from swink.providers.awsconfig import find_credentials, find_region
-from swink.providers.bedrock_body import request_body
-from swink.providers.bedrock_stream import ConverseDecoder, explain
+from swink.providers.bedrock.body import request_body
+from swink.providers.bedrock.config import find_credentials, find_region
+from swink.providers.bedrock.sigv4 import Credentials, sign_headers
+from swink.providers.bedrock.stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
 from swink.providers.exchange import encode_body, exchange, merge_objects
 from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.sigv4 import Credentials, sign_headers
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 FindCredentials = Callable[[], Credentials | Awaitable[Credentials]]

@@ -23,7 +23,7 @@ from swink.providers.exchange import cut_short, decode_json, encode_body, exchan
 from swink.providers.failure import failure, parse_error
 from swink.providers.http import Request, Response, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.ollama_body import context_size, estimated_tokens, request_body
+from swink.providers.ollama.body import context_size, estimated_tokens, request_body
 from swink.providers.sse import LineParser
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
 

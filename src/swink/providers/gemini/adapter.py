@@ -19,8 +19,8 @@ from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
 from swink.providers.failure import describe_error, failure, parse_error
-from swink.providers.gemini_arguments import ArgumentWriter, PartialArgument
-from swink.providers.gemini_body import ON_EMPTY, ON_TEXT, OWN_ID, request_body
+from swink.providers.gemini.arguments import ArgumentWriter, PartialArgument
+from swink.providers.gemini.body import ON_EMPTY, ON_TEXT, OWN_ID, request_body
 from swink.providers.http import Request, Response, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.sse import SseParser

@@ -11,7 +11,7 @@ from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, exchange, malformed
 from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.proxywire import VERSION, decode_reply, encode_request, version_of
+from swink.providers.proxy.wire import VERSION, decode_reply, encode_request, version_of
 from swink.providers.sse import SseParser
 from swink.stream import (
     AssistantMessageEvent,

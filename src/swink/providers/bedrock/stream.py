@@ -24,7 +24,7 @@ from swink.errors import (
     is_overflow,
 )
 from swink.messages import Usage
-from swink.providers.awsframes import Frame, FrameParser
+from swink.providers.bedrock.frames import Frame, FrameParser
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.failure import failure, parse_error, retry_after
 from swink.providers.http import Response

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec, Usage
-from swink.providers.anthropic_body import request_body
+from swink.providers.anthropic.body import request_body
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, decode_known, encode_body, exchange, malformed

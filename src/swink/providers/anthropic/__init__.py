@@ -1,0 +1,5 @@
+"""Anthropic"s messages API."""
+
+from swink.providers.anthropic.adapter import AnthropicStreamFn
+
+__all__ = ["AnthropicStreamFn"]

@@ -1,0 +1,1 @@
+"""Chat completions: the protocol of OpenAI that many servers speak."""
