@@ -87,7 +87,7 @@ class Price(Struct, frozen=True, gc=False):
         )
 
 
-class Capabilities(Struct, frozen=True, gc=False):
+class Capabilities(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a model can take; None on a `ModelSpec` means: do not gate."""
 
     tools: bool = True
@@ -95,6 +95,11 @@ class Capabilities(Struct, frozen=True, gc=False):
     thinking: bool = True
     structured_output: bool | None = None
     """Whether it gives the output of a type that is asked for; None: unknown."""
+    json_schema: bool | None = None
+    """Whether the provider itself holds replies to a JSON schema; None, here and below: unknown."""
+    documents: bool | None = None
+    audio: bool | None = None
+    image_output: bool | None = None
 
 
 class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):
