@@ -1,4 +1,4 @@
-"""Google"s Gemini API."""
+"""Google's Gemini API."""
 
 from swink.providers.gemini.adapter import GeminiStreamFn
 

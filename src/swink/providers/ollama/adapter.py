@@ -1,39 +1,23 @@
-"""Ollama: `POST {base_url}/api/chat`, streamed as newline-delimited JSON.
+"""Ollama: `POST {base_url}/api/chat`, streamed as newline-delimited JSON."""
 
-Every line carries the next piece of the message; tool calls come whole; the last line says `done`, why, and
-the counts.
-"""
-
-import logging
 import os
-import uuid
 from collections.abc import AsyncGenerator
-from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-from msgspec import Struct
-
-from swink.errors import ContextWindowOverflow, MisuseError, ModelError, StreamError
+from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS
-from swink.messages import ModelSpec, Usage
+from swink.messages import ModelSpec
 from swink.providers.convert import prepare
 from swink.providers.endpoint import Endpoint, check_base_url
-from swink.providers.exchange import cut_short, decode_json, encode_body, exchange, malformed, merge_objects
-from swink.providers.failure import failure, parse_error
-from swink.providers.http import Request, Response, client_for
+from swink.providers.exchange import encode_body, exchange, merge_objects
+from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama.body import context_size, estimated_tokens, request_body
-from swink.providers.sse import LineParser
-from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
+from swink.providers.ollama.stream import OllamaDecoder, explain
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 PORT = 11434
-FAR_BELOW = 0.7
-"""The share of the estimate below which a reported prompt must have been cut."""
-
 _PORTS = {"http": 80, "https": 443}
-
-logger = logging.getLogger("swink.providers")
 
 
 class OllamaStreamFn:
@@ -93,10 +77,10 @@ class OllamaStreamFn:
 
         return exchange(
             request,
-            lambda reply: _Decoder(reply, options, estimate),
+            lambda reply: OllamaDecoder(reply, options, estimate),
             options,
             self.timeout,
-            explain=_explain,
+            explain=explain,
             refused_types=("text/html",),
         )
 
@@ -129,125 +113,3 @@ def parse_host(host: str | None) -> str:
     path = parts.path.strip("/")
     user = f"{parts.username}@" if parts.username is not None else ""
     return f"{scheme}://{user}{name}:{port}" + (f"/{path}" if path else "")
-
-
-class _Function(Struct, frozen=True):
-    name: str
-    arguments: dict[str, Any] | str | None = None
-
-
-class _Call(Struct, frozen=True):
-    function: _Function
-    id: str | None = None
-
-
-class _Message(Struct, frozen=True):
-    content: str | None = None
-    thinking: str | None = None
-    tool_calls: list[_Call] | None = None
-
-
-class _Line(Struct, frozen=True):
-    message: _Message = _Message()
-    done: bool | None = None
-    done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
-    error: str | dict[str, Any] | None = None
-
-
-class _Decoder:
-    """The lines of one reply."""
-
-    def __init__(self, reply: BlockWriter, options: StreamOptions, estimate: int) -> None:
-        self._reply = reply
-        self._raw = options.on_raw_payload
-        self._estimate = estimate
-        self._parser = LineParser()
-        self._calls = 0
-
-    def feed(self, chunk: bytes) -> None:
-        for line in self._parser.feed(chunk):
-            self._line(line)
-            if self._reply.terminal is not None:
-                return
-
-    def end(self) -> None:
-        rest = self._parser.rest()
-        try:
-            msgspec.json.decode(rest)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise cut_short() from None
-        self._line(rest)
-        if self._reply.terminal is None:
-            raise cut_short()
-
-    def _line(self, data: bytes) -> None:
-        decoded = decode_json(data)
-        if self._raw is not None:
-            self._raw(decoded)
-        try:
-            line = msgspec.convert(decoded, _Line)
-        except msgspec.ValidationError as error:
-            raise malformed(data, error) from error
-        if line.error is not None:
-            raise _failure(parse_error(data)[0], None)
-        message = line.message
-        if message.thinking:
-            self._reply.think(message.thinking)
-        if message.content:
-            self._reply.say(message.content)
-        for call in message.tool_calls or ():
-            self._call(call)
-        if line.done:
-            self._finish(line)
-        elif line.prompt_eval_count is not None:
-            self._reply.report(Usage(line.prompt_eval_count, line.eval_count or 0))
-
-    def _call(self, call: _Call) -> None:
-        self._calls += 1
-        index = self._reply.begin_call(call.id or f"call_{uuid.uuid4().hex[:20]}", call.function.name)
-        arguments = call.function.arguments or {}
-        self._reply.add(
-            index, arguments if isinstance(arguments, str) else encode_body(arguments, {}).decode()
-        )
-        self._reply.end(index)
-
-    def _finish(self, line: _Line) -> None:
-        read, written = line.prompt_eval_count or 0, line.eval_count or 0
-        extra: dict[str, int] = {}
-        if 0 < read < FAR_BELOW * self._estimate:
-            extra["prompt_missing"] = self._estimate - read
-            logger.warning(
-                "ollama: the server read %d tokens of a prompt of about %d: it cut the beginning off, "
-                "system prompt and tools included; pass a larger num_ctx, or raise the limit of the server",
-                read,
-                self._estimate,
-            )
-        if line.prompt_eval_count is not None or line.eval_count is not None:
-            self._reply.report(Usage(read, written, extra=extra))
-        self._reply.settle()
-        match line.done_reason:
-            case "stop" | "tool_calls" | None | "":
-                self._reply.done("tool_use" if self._calls else "stop")
-            case "length":
-                self._reply.done("length")
-            case "load" | "unload":
-                raise StreamError(
-                    f"the server did nothing but {line.done_reason} the model: it was asked nothing"
-                )
-            case reason:
-                raise StreamError(f"unknown done reason {reason!r}")
-
-
-def _explain(response: Response, body: bytes) -> ModelError:
-    message, _ = parse_error(body)
-    error = _failure(f"HTTP {response.status}: {message or 'no details'}", response.status)
-    error.retry_after = failure("", headers=response.headers).retry_after
-    return error
-
-
-def _failure(message: str, status: int | None) -> ModelError:
-    if "exceed" in message and "context length" in message:
-        return ContextWindowOverflow(message)
-    return failure(message, status=status)
