@@ -1,11 +1,24 @@
-"""Hosts: which are this machine or its private network, and which headers must not leave it in clear text."""
+"""Hosts: which are this machine or its private network; headers: which may be set, and which are secret."""
 
 import ipaddress
 import re
 import socket
+from collections.abc import Mapping
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from swink.checks import check_type
+from swink.errors import InvalidInput
+
 _SECRET_HEADER = re.compile(r"key|token|secret|password|credential|auth|cookie", re.I)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+_OF_THE_CONNECTION = frozenset(
+    {
+        "connection", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
 
 
 def origin_of(url: object) -> str | None:
@@ -23,6 +36,21 @@ def origin_of(url: object) -> str | None:
 def is_secret_header(name: str) -> bool:
     """Whether a header of this name holds a key, a token or a signature."""
     return _SECRET_HEADER.search(name) is not None
+
+
+def checked_headers(headers: object, what: str = "headers") -> dict[str, str]:
+    """Headers that somebody wants sent, their names in lower case; `InvalidInput` shows no value."""
+    check_type(what, headers, Mapping)
+    checked: dict[str, str] = {}
+    for name, value in cast("Mapping[Any, Any]", headers).items():
+        if not (isinstance(name, str) and _HEADER_NAME.fullmatch(name)):
+            raise InvalidInput(f"{what} has {name!r:.80}, which is not the name of a header")
+        if not (isinstance(value, str) and _HEADER_VALUE.fullmatch(value)):
+            raise InvalidInput(f"{what}[{name!r}] must be a string that one header line can carry")
+        if name.lower() in _OF_THE_CONNECTION:
+            raise InvalidInput(f"{what} must not have {name!r}: the HTTP client sets it for each connection")
+        checked[name.lower()] = value.strip()
+    return checked
 
 
 def is_loopback(host: str) -> bool:

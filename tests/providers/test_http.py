@@ -1,9 +1,11 @@
 """The client, base URLs, keys, and what a provider's refusals mean."""
 
 import asyncio
+import copy
 import gc
 import gzip
 import logging
+import pickle
 import subprocess
 import sys
 import time
@@ -15,15 +17,25 @@ import pytest
 from aiohttp import web
 from loopback import LoopbackServer, MemoryClient, read
 
-from swink.errors import AuthError, MisuseError, NetworkError, StreamError
+from swink.errors import AuthError, InvalidInput, MisuseError, NetworkError, StreamError
+from swink.hosts import checked_headers
 from swink.messages import ModelSpec
 from swink.providers.echoes import KEPT_LIMIT, shown
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange
 from swink.providers.failure import failure, kind_of, parse_error, read_capped, refusal, retry_after
-from swink.providers.http import AiohttpClient, HttpClient, Request, client_for, timeout_for
+from swink.providers.http import (
+    AiohttpClient,
+    HttpClient,
+    Pools,
+    Request,
+    client_for,
+    shared_client,
+    timeout_for,
+)
 from swink.providers.notices import Notices
 from swink.providers.openai import OpenAIStreamFn
+from swink.redact.held import sent_keys
 from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
 
 LIMITS = Timeout(connect=5)
@@ -171,9 +183,70 @@ async def test_closing_waits_for_answers_still_being_read(server: LoopbackServer
     await client.aclose()
     assert b"".join([chunk async for chunk in response]) == b"ab"
     await response.aclose()
-    assert client._pools == {}
+    assert len(client._pools) == 0
     assert (await fetch(client, server.url))[1] == b"ab"
     await client.aclose()
+
+
+async def test_closing_one_client_leaves_the_others_their_connections():
+    ports: list[int] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        ports.append(request.transport.get_extra_info("peername")[1])  # type: ignore[union-attr]
+        return web.Response(text="x")
+
+    pools = Pools()
+    first, second, forgotten = (AiohttpClient(pools) for _ in range(3))
+    async with serving(answer) as url:
+        for client in (first, second, forgotten):
+            await fetch(client, url)
+        await first.aclose()
+        await first.aclose()
+        assert (await fetch(second, url))[0] == 200
+        assert len(set(ports)) == 1
+        del client, forgotten
+        gc.collect()
+        await second.aclose()
+        assert len(pools) == 0
+        assert (await fetch(first, url))[0] == 200
+        assert len(set(ports)) == 2
+        await first.aclose()
+
+
+async def test_a_pool_that_ends_late_does_not_take_its_successor_along(server: LoopbackServer):
+    client = AiohttpClient()
+    server.reply(chunks=[b"a", b"b"])
+    old = await client.send(Request(server.url), LIMITS)
+    await client.aclose()
+    await fetch(client, server.url)
+    await old.aclose()
+    assert len(client._pools) == 1
+    await client.aclose()
+    assert len(client._pools) == 0
+
+
+async def test_a_client_that_closes_while_another_sends_its_first_request_closes_nothing_under_it(
+    server: LoopbackServer,
+):
+    server.reply(b"x")
+    pools = Pools()
+    clients = [AiohttpClient(pools) for _ in range(8)]
+
+    async def once(client: AiohttpClient) -> int:
+        status, _ = await fetch(client, server.url)
+        await client.aclose()
+        return status
+
+    assert await asyncio.gather(*map(once, clients)) == [200] * 8
+    assert len(pools) == 0
+
+
+def test_a_copied_client_is_a_client_of_its_own():
+    original = shared_client()
+    twin = pickle.loads(pickle.dumps(copy.deepcopy(original)))
+    assert twin is not original
+    assert twin._pools is original._pools
+    assert copy.copy(AiohttpClient())._pools is not original._pools
 
 
 def test_a_session_closes_with_its_event_loop_and_nobody_has_to_ask():
@@ -188,7 +261,7 @@ def test_a_session_closes_with_its_event_loop_and_nobody_has_to_ask():
         warnings.simplefilter("error")
         for _ in range(3):
             assert asyncio.run(main()) == b"x"
-            assert client._pools == {}
+            assert len(client._pools) == 0
         gc.collect()
 
 
@@ -243,8 +316,9 @@ async def test_passwords_in_netrc_are_not_sent(
 
 
 def test_a_callers_http_client_is_used_instead_of_the_shared_one():
-    memory = MemoryClient()
-    assert client_for(StreamOptions(http=memory)) is memory
+    memory, own = MemoryClient(), shared_client()
+    assert client_for(StreamOptions(http=memory), own) is memory
+    assert client_for(StreamOptions(), own) is own
     assert isinstance(client_for(StreamOptions(transport="sse")), AiohttpClient)
 
 
@@ -639,3 +713,37 @@ async def unused_port() -> int:
     server.close()
     await server.wait_closed()
     return port
+
+
+# --- headers that somebody wants sent ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "h"}, {"content-length": "1"}, {"Transfer-Encoding": "chunked"}, {"Proxy-Authorization": "Basic eA=="}, {"a b": "c"}, {"": "c"},
+     {"x": "two\r\nlines"}, {"x": "nul\0"}, {"x": "日本"}, {"x": 5}, {5: "x"}, "x: y", None],
+)  # fmt: skip
+def test_headers_of_the_connection_and_headers_that_are_none_are_refused_without_their_values(
+    headers: object,
+):
+    with pytest.raises(InvalidInput) as caught:
+        checked_headers(headers)
+    assert not any(value in str(caught.value) for value in ("eA==", "two", "nul", "日本"))
+
+
+def test_a_later_header_wins_and_betas_add_up(monkeypatch: pytest.MonkeyPatch):
+    given = checked_headers({"X-Trace": " 1 ", "Anthropic-Beta": "b"})
+    own = {"x-trace": "0", "accept": "*/*", "anthropic-beta": "a"}
+    assert place(api_key="").check_headers(own, given, {"accept": "text/plain"}) == {
+        "x-trace": "1",
+        "accept": "text/plain",
+        "anthropic-beta": "a,b",
+    }
+
+
+def test_a_secret_header_does_not_travel_in_clear_text_and_is_known_as_a_secret():
+    with pytest.raises(AuthError, match="in clear text") as caught:
+        place("http://10.1.2.3").check_headers({}, {"x-gateway-key": "gw-5d2a7f3e9b1c"})
+    assert "gw-5d2a7f3e9b1c" not in str(caught.value)
+    place("https://other.example").check_headers({}, {"x-gateway-auth": "Token gw-5d2a7f3e9b1d"})
+    assert "gw-5d2a7f3e9b1d" in sent_keys()

@@ -23,6 +23,8 @@ from swink.redact.held import hold
 from swink.stream import StreamOptions
 from swink.threads import in_thread
 
+_LISTS = frozenset({"anthropic-beta"})
+"""Headers whose values add up: what an adapter needs stays when somebody asks for more."""
 _NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
 
 
@@ -115,12 +117,23 @@ class Endpoint(Struct, frozen=True):
             headers["authorization"] = f"Bearer {key}"
         return headers
 
-    def check_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers; raises `AuthError` if one holds a secret that would travel in clear text."""
+    def check_headers(self, own: Mapping[str, str], *given: Mapping[str, str]) -> dict[str, str]:
+        """The headers of one request: the adapter's own, and over them those given, the later over the earlier.
+
+        `AuthError` if one holds a secret that would travel in clear text.
+        """
+        headers = dict(own)
+        for more in given:
+            for name, value in more.items():
+                joined = name in _LISTS and headers.get(name)
+                headers[name] = f"{joined},{value}" if joined else value
         for name, value in headers.items():
             if is_secret_header(name):
                 self._unless_clear(value, f"the secret in the header {name!r}")
-        return dict(headers)
+        for name, value in [item for more in given for item in more.items()]:
+            if is_secret_header(name):
+                hold(value.partition(" ")[2] or value)
+        return headers
 
     @property
     def _may_be_stored(self) -> bool:

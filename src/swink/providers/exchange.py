@@ -20,7 +20,7 @@ from swink.errors import ModelError, NetworkError, StreamError
 from swink.jsondata import MOST_BITS, clean
 from swink.providers.echoes import secrets_of, shown, without_echoes
 from swink.providers.failure import failure, parse_error, read_capped, refusal
-from swink.providers.http import Request, Response, Unsent, client_for, timeout_for
+from swink.providers.http import HttpClient, Request, Response, Unsent, client_for, timeout_for
 from swink.stream import AssistantMessageEvent, BlockWriter, Error, Start, StreamOptions, Timeout
 
 T = TypeVar("T")
@@ -49,10 +49,11 @@ async def exchange(
     options: StreamOptions,
     timeout: Timeout,
     *,
+    client: HttpClient | None = None,
     explain: Explain | None = None,
     refused_types: tuple[str, ...] = ("text/html", "application/json"),
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
-    """Send one request and yield the reply as it arrives.
+    """Send one request and yield the reply as it arrives; `client` is the adapter's own.
 
     `explain` reads an answer of 4xx or 5xx for a provider that says more in it than a status and a message.
     An answer of one of the `refused_types` is an error, unless its bytes turn out to be a stream.
@@ -68,7 +69,7 @@ async def exchange(
         decode = decoder(reply)
         while sent is not None:
             reply.settled = False
-            response = await client_for(options).send(sent, timeout_for(options, timeout))
+            response = await client_for(options, client).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
                 body = await _body_of(response, asked)

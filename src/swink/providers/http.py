@@ -2,8 +2,9 @@
 
     Request ──send──▶ Response(status, headers) ──async for──▶ bytes ──aclose──▶ connection back in the pool
 
-`StreamOptions.http` may hold any `HttpClient`, for example one that replays bytes in a test. Nobody has to
-close the default client: its session for an event loop closes when that loop shuts down.
+`StreamOptions.http` may hold any `HttpClient`, for example one that replays bytes in a test. Adapters share
+one connection pool per event loop, each through a client of its own (`shared_client`): the pool closes with
+the last of them, or when its event loop shuts down, so nobody has to close anything.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from msgspec import Struct, field
 
@@ -67,9 +69,14 @@ class HttpClient(Protocol):
     async def aclose(self) -> None: ...
 
 
-def client_for(options: StreamOptions) -> HttpClient:
-    """The caller's client, or the one that all adapters of the process share."""
-    return _shared if options.http is None else cast(HttpClient, options.http)
+def client_for(options: StreamOptions, own: HttpClient | None = None) -> HttpClient:
+    """The caller's client, or else the adapter's own."""
+    return cast(HttpClient, options.http) if options.http is not None else own or _default
+
+
+def shared_client() -> "AiohttpClient":
+    """A client on the pools that all adapters of the process share; closing it leaves the others theirs."""
+    return AiohttpClient(_shared)
 
 
 def timeout_for(options: StreamOptions, default: Timeout) -> Timeout:
@@ -90,15 +97,15 @@ class AiohttpClient:
     from .netrc to requests that carry a key already, and costs two hops to a thread per request.
     """
 
-    def __init__(self) -> None:
-        self._pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
+    def __init__(self, pools: "Pools | None" = None) -> None:
+        self._pools = Pools() if pools is None else pools
 
     async def send(self, request: Request, timeout: Timeout) -> Response:
         """Send one request and wait for the head of its answer."""
         import aiohttp
         from aiohttp.http_exceptions import HttpProcessingError
 
-        pool = await self._pool()
+        pool = await self._pools.held_by(self)
         pool.active += 1
         try:
             answer = await pool.request(request, timeout)
@@ -117,21 +124,53 @@ class AiohttpClient:
         return _AiohttpResponse(answer, pool, (aiohttp.ClientError, OSError, HttpProcessingError))
 
     async def aclose(self) -> None:
-        """Close the session of this event loop; answers still being read are read to their end first."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.retire()
+        """Let go of this event loop's session, which closes unless another client holds it.
 
-    async def _pool(self) -> "_Pool":
+        Answers still being read are read to their end first.
+        """
+        await self._pools.let_go(self)
+
+    def __reduce__(self) -> tuple[Callable[[], "AiohttpClient"], tuple[()]]:
+        return (shared_client if self._pools is _shared else AiohttpClient), ()
+
+
+class Pools:
+    """The connection pools of several clients: one for each event loop, closed when no client holds it."""
+
+    def __init__(self) -> None:
+        self._pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
+
+    def __len__(self) -> int:
+        return len(self._pools)
+
+    async def held_by(self, client: AiohttpClient) -> "_Pool":
+        """The pool of the running event loop, which stays open until the client lets go of it."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
-        if pool is None:
-            left = [self._pools.pop(known) for known in list(self._pools) if known.is_closed()]
-            pool = self._pools[loop] = _Pool(lambda: self._pools.pop(loop, None))
-            await pool.start()
-            for other in left:
-                await other.session.close()
+        if pool is not None:
+            pool.holders.add(client)
+            return pool
+        left = [self._pools.pop(known) for known in list(self._pools) if known.is_closed()]
+        pool = self._pools[loop] = _Pool(lambda: self._forget(loop, pool))
+        pool.holders.add(client)
+        await pool.start()
+        for other in left:
+            await other.session.close()
         return pool
+
+    async def let_go(self, client: AiohttpClient) -> None:
+        """The client is done with the pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is not None:
+            pool.holders.discard(client)
+            if not pool.holders:
+                del self._pools[loop]
+                await pool.retire()
+
+    def _forget(self, loop: asyncio.AbstractEventLoop, closing: "_Pool | None") -> None:
+        if self._pools.get(loop) is closing:  # a later request may have opened another
+            del self._pools[loop]
 
     def close_at_exit(self) -> None:
         """Close the sessions of event loops that were never shut down."""
@@ -158,6 +197,7 @@ class _Pool:
             trace_configs=[_reuse_trace()],
         )
         self.active = 0
+        self.holders: WeakSet[AiohttpClient] = WeakSet()
         self._retired = False
         self._forget = forget
         self._keeper = self._keep()
@@ -291,5 +331,6 @@ def _explain(url: str, error: BaseException) -> str:
     return f"{urlsplit(url).netloc}: {name}: {detail}" if detail else f"{urlsplit(url).netloc}: {name}"
 
 
-_shared = AiohttpClient()
+_shared = Pools()
+_default = AiohttpClient(_shared)
 atexit.register(_shared.close_at_exit)
