@@ -118,7 +118,7 @@ class Endpoint(Struct, frozen=True):
         return headers
 
     def check_headers(self, own: Mapping[str, str], *given: Mapping[str, str]) -> dict[str, str]:
-        """The headers of one request: the adapter's own, and over them those given, the later over the earlier.
+        """The headers of one request: the adapter's own, and over them those given, the last first.
 
         `AuthError` if one holds a secret that would travel in clear text.
         """
