@@ -548,7 +548,7 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                 ToolCall("call_1", "weather", {"city": "Oslo"}),
                 ToolCall("x" * 450, "weather", {}),
             ),
-            "openai",
+            "elsewhere",
             "gpt-4.1",
             "tool_use",
         ),
@@ -778,26 +778,49 @@ async def test_an_option_that_a_server_lacks_is_reported_by_name(caplog: pytest.
     assert "session_id" in FN.honours
 
 
-async def test_deepseek_gets_its_reasoning_back_within_the_tool_loop_only():
-    fn = OpenAIStreamFn(preset="deepseek", api_key="k")
-    model = ModelSpec("deepseek", "deepseek-reasoner", "high")
+REASONED = ModelSpec("deepseek", "deepseek-v4-pro", "high")
+DEEPSEEK = OpenAIStreamFn(preset="deepseek", api_key="k")
 
-    def turn(id: str) -> list[Any]:
-        said = AssistantMessage(
-            (Thinking(f"about {id}"), ToolCall(id, "weather", {})), "deepseek", "deepseek-reasoner"
-        )
-        return [said, ToolResultMessage(id, "weather", "18")]
 
-    body = await sent(
-        [UserMessage("x"), *turn("a"), AssistantMessage("ok"), UserMessage("y"), *turn("b")],
-        fn=fn,
-        model=model,
-    )
-    reasoning = [
-        message.get("reasoning_content") for message in body["messages"] if message["role"] == "assistant"
+def deepseek_turn(*blocks: Any, provider: str = "deepseek") -> AssistantMessage:
+    return AssistantMessage(blocks, provider, REASONED.model_id)
+
+
+async def test_deepseek_gets_the_reasoning_of_every_turn_with_calls_back_in_all_later_requests():
+    history = [
+        UserMessage("x"),
+        deepseek_turn(Thinking("about a"), ToolCall("a", "weather", {})),
+        ToolResultMessage("a", "weather", "18"),
+        deepseek_turn(Text("18.")),
+        UserMessage("y"),
+        deepseek_turn(ToolCall("b", "weather", {})),
+        ToolResultMessage("b", "weather", "19"),
+        UserMessage("z"),
+        deepseek_turn(Thinking("not theirs"), ToolCall("c", "weather", {}), provider="elsewhere"),
+        ToolResultMessage("c", "weather", "20"),
+        UserMessage("and"),
+        deepseek_turn(Text("plain")),
+        UserMessage("?"),
     ]
-    assert reasoning == [None, None, "about b"]
+    body = await sent(history, fn=DEEPSEEK, model=REASONED)
+    turns = [message for message in body["messages"] if message["role"] == "assistant"]
+    assert [turn.get("reasoning_content") for turn in turns] == ["about a", "", "", "", None]
     assert body["thinking"] == {"type": "enabled"}
+
+
+@pytest.mark.parametrize("id", ["functions.add:0", "call_" + "x" * 80, "ид"])
+async def test_an_id_goes_back_as_it_came_to_the_provider_that_made_it(id: str):
+    made = await replay(call(0, id, "add", "{}"), chunk(finish="tool_calls"))
+    history = [UserMessage("x"), made.message, ToolResultMessage(id, "add", "3")]
+    own = (await sent(history * 2))["messages"]
+    assert [turn["tool_calls"][0]["id"] for turn in own if turn["role"] == "assistant"] == [id, id]
+    assert [turn["tool_call_id"] for turn in own if turn["role"] == "tool"] == [id, id]
+    for target in (ModelSpec("groq", "m"), ModelSpec("openrouter", "m")):
+        fn = OpenAIStreamFn(preset=target.provider, api_key="k")
+        other = (await sent(history, fn=fn, model=target))["messages"]
+        mapped = other[1]["tool_calls"][0]["id"]
+        assert mapped == other[2]["tool_call_id"] != id
+        assert len(mapped) <= 40
 
 
 async def test_openrouter_reasoning_details_go_back_unchanged():

@@ -11,6 +11,7 @@ from frames import framed_events
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from loopback import OWN_FIXTURES, WEATHER, MemoryClient, Tool, read
+from msgspec.structs import replace
 from tests.counts import tried
 from validators import calls_and_results, check_request
 
@@ -146,7 +147,7 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
             *results_for(reply),
             UserMessage([Text(" "), Text("Go on."), Extension("something", {"x": 1})]),
         ]
-    first, second, third = ODD_IDS[:3]
+    first, second, third = ODD_IDS[:3]  # which go back as they are to the provider that made them
     history += [
         AssistantMessage([Text("")], provider, model),
         UserMessage("Anyone there?"),
@@ -154,17 +155,20 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
         AssistantMessage([], provider, model, "error", error_message="boom", error_kind="network"),
         UserMessage("Again."),
         AssistantMessage(
-            [Thinking("cut"), Text("par"), ToolCall(first, "weather", {}, '{"ci')], provider, model, "aborted"
+            [Thinking("cut"), Text("par"), ToolCall(first, "weather", {}, '{"ci')],
+            "elsewhere",
+            model,
+            "aborted",
         ),
         UserMessage("And again."),
         AssistantMessage(
             [ToolCall(id, "weather", {"city": id}) for id in (first, second, third)],
-            provider,
+            "elsewhere",
             model,
             "tool_use",
         ),
         *[ToolResultMessage(id, "weather", id) for id in (second, first, third)],
-        AssistantMessage([ToolCall(first, "clock", {})], provider, model, "tool_use"),
+        AssistantMessage([ToolCall(first, "clock", {})], "elsewhere", model, "tool_use"),
         ToolResultMessage(first, "clock", "noon"),
         ToolResultMessage("stray", "clock", "never asked for"),
         UserMessage("Thanks."),
@@ -345,6 +349,9 @@ def histories(draw: st.DrawFn) -> list[LlmMessage]:
                         max_size=4,
                     )
                 )
+                if provider != "elsewhere":  # its own go back to a provider as they came, so they are sound
+                    sound = [f"{len(history):04}{at:05}" for at in range(len(calls))]
+                    calls = [replace(call, id=id) for call, id in zip(calls, sound, strict=True)]
                 content = draw(st.permutations([*content, *calls]))
             history.append(
                 AssistantMessage(

@@ -130,9 +130,10 @@ def is_own(message: AssistantMessage, model: ModelSpec) -> bool:
 
 
 class CallIds:
-    """Tool call ids in the shape a target accepts: ids that fit stay, others become a hash.
+    """Tool call ids in the shape a target accepts: its own and those that fit stay, others become a hash.
 
-    An id that a later turn uses again becomes a new one, since targets want them unique in a conversation.
+    A foreign id that a later turn uses again becomes a new one, since targets want them unique in a
+    conversation.
     """
 
     def __init__(self, shape: str, length: int, prefix: str = "") -> None:
@@ -142,11 +143,11 @@ class CallIds:
         self._waiting: dict[str, list[str]] = {}
         self._taken: set[str] = set()
 
-    def call(self, id: str) -> str:
-        """The id of a new call."""
-        mapped = id if _fits(self._shape, id) else self._hash(id)
+    def call(self, id: str, *, own: bool = False) -> str:
+        """The id of a new call; its `own` goes back to a target as it came."""
+        mapped = id if own or _fits(self._shape, id) else self._hash(id)
         salt = 0
-        while mapped in self._taken:
+        while mapped in self._taken and not own:
             salt += 1
             mapped = self._hash(f"{id}\0{salt}")
         self._taken.add(mapped)

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from swink.errors import InvalidInput
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
-from swink.providers.chat.body import Dialect, request_body
+from swink.providers.chat.body import request_body
+from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
@@ -34,6 +35,7 @@ PRESETS: dict[str, Dialect] = {
         sends_limit=False,
         thinking="openrouter",
         replay="reasoning_details",
+        routes=True,
         session_field="session_id",
     ),
     "deepseek": Dialect("deepseek", thinking="deepseek", replay="reasoning_content"),
@@ -42,7 +44,7 @@ PRESETS: dict[str, Dialect] = {
     "lmstudio": Dialect("lmstudio", sends_limit=False),
 }
 """Well-known servers; `swink.keys.accounts` has their addresses and keys."""
-COMPATIBLE = Dialect("openai", sends_limit=False)
+COMPATIBLE = Dialect("openai", sends_limit=False, routes=True)
 
 
 class OpenAIStreamFn:

@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator
 
 from swink.messages import ModelSpec
-from swink.providers.chat.body import Dialect, request_body
+from swink.providers.chat.body import request_body
+from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint

@@ -16,7 +16,8 @@ from swink.engine.waiting import resolve
 from swink.errors import MissingKey
 from swink.messages import ModelSpec
 from swink.providers.azure.entra import AUTHORITY, ClientCredentials
-from swink.providers.chat.body import Dialect, request_body
+from swink.providers.chat.body import request_body
+from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import digest_of, provider_endpoint, segment

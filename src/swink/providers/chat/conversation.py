@@ -1,0 +1,150 @@
+"""A history as the messages of chat completions, each converted once, in order.
+
+Tool results carry text only in most dialects, so their images follow in one user message after the whole
+batch. That message is always the last: a further result of the batch goes before it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from swink.messages import (
+    AssistantMessage,
+    Extension,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from swink.providers.chat.dialect import Dialect
+from swink.providers.convert import NO_OUTPUT, CallIds, data_url, is_own, joined_text
+from swink.providers.exchange import encode_body
+
+
+class ChatConversation:
+    """The messages of one conversation; the system prompt is not among them."""
+
+    def __init__(self, model: ModelSpec, dialect: Dialect) -> None:
+        self.items: list[dict[str, Any]] = []
+        self._model = model
+        self._dialect = dialect
+        self._ids = CallIds(*dialect.call_ids)
+        self._images: list[dict[str, Any]] = []
+        self._has_called = False
+
+    def add(self, message: LlmMessage) -> None:
+        """Convert the next message."""
+        match message:
+            case ToolResultMessage():
+                if self._images:
+                    self.items.pop()
+                self.items.append(self._result(message))
+                if self._images:
+                    self.items.append({"role": "user", "content": self._images})
+                return
+            case AssistantMessage():
+                if (turn := self._assistant(message)) is not None:
+                    self.items.append(turn)
+            case UserMessage():
+                self._has_called = False
+                if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
+                    self.items.append({"role": "assistant", "content": "OK."})
+                if content := _parts(message.content, self._dialect):
+                    self.items.append({"role": "user", "content": _plain_if_possible(content)})
+        self._images = []
+
+    def _assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
+        own = is_own(message, self._model)
+        kept = own or (message.provider == self._model.provider and not self._dialect.routes)
+        text = "".join([block.text for block in message.content if type(block) is Text])
+        calls = [
+            _call(block, self._ids.call(block.id, own=kept))
+            for block in message.content
+            if type(block) is ToolCall
+        ]
+        if not text and not calls:
+            return None
+        turn: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if calls:
+            turn["tool_calls"] = calls
+            self._has_called = True
+        if self._dialect.replay:
+            self._replay(turn, message, own=own)
+        return turn
+
+    def _replay(self, turn: dict[str, Any], message: AssistantMessage, *, own: bool) -> None:
+        """Give a turn the thinking that the server wants back."""
+        thoughts = [block for block in message.content if type(block) is Thinking] if own else []
+        match self._dialect.replay:
+            case "reasoning_content" if thoughts or self._has_called:
+                # Where a question was answered with calls, a turn without the field is refused.
+                turn["reasoning_content"] = "".join(block.text for block in thoughts)
+            case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
+                turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
+            case "parts" if thoughts:
+                turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + _parts(
+                    message.content, self._dialect
+                )
+            case _:
+                pass
+
+    def _result(self, message: ToolResultMessage) -> dict[str, Any]:
+        id = self._ids.result(message.tool_call_id)
+        if len(message.content) == 1 and isinstance(only := message.content[0], Text):
+            return {"role": "tool", "tool_call_id": id, "content": only.text}
+        parts = _parts(message.content, self._dialect)
+        pictures = [part for part in parts if part["type"] == "image_url"]
+        if self._dialect.result_images and pictures:
+            return {"role": "tool", "tool_call_id": id, "content": parts}
+        if pictures:
+            title = {"type": "text", "text": f"Image from the result of {message.tool_name}:"}
+            self._images = [*self._images, title, *pictures]
+        text = joined_text(message.content) or ("(an image follows)" if pictures else NO_OUTPUT)
+        return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def _call(call: ToolCall, id: str) -> dict[str, Any]:
+    try:
+        arguments = _encode(call.arguments).decode()
+    except (UnicodeEncodeError, TypeError, NotImplementedError):
+        arguments = encode_body(call.arguments, {}).decode()
+    return {"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _thinking_part(block: Thinking) -> dict[str, Any]:
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+    return {**part, "signature": block.signature} if block.signature else part
+
+
+def _details(signature: str) -> list[Any]:
+    try:
+        return msgspec.json.decode(signature, type=list[Any])
+    except (msgspec.DecodeError, UnicodeError):
+        return []
+
+
+def _parts(content: Sequence[Any], dialect: Dialect) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    for block in content:
+        match block:
+            case Text(text):
+                parts.append({"type": "text", "text": text})
+            case Image(source):
+                parts.append({"type": "image_url", "image_url": {"url": data_url(source)}})
+            case Extension(name, data) if name == dialect.provider:
+                parts.append(data)
+            case _:
+                pass  # content of another provider's
+    return parts
+
+
+def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts

@@ -1,0 +1,33 @@
+"""Dialects: how servers that speak chat completions differ from each other."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from swink.providers.efforts import Style
+from swink.providers.notices import ALL_OPTIONS
+
+
+class Dialect(Struct, frozen=True):
+    """How a server differs from the other servers that speak chat completions."""
+
+    provider: str
+    limit_field: str = "max_tokens"
+    sends_limit: bool = True
+    """Whether the model's own limit is sent by default: not to servers that count it against the window."""
+    thinking: Style = "plain"
+    replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
+    """How thinking goes back to the model that wrote it."""
+    session_field: str = ""
+    usage_option: bool = True
+    call_ids: tuple[str, int, str] = (r"[a-zA-Z0-9_-]{1,40}", 29, "call_")
+    routes: bool = False
+    """Whether the server passes requests on to others, so that each of its models is another provider's."""
+    result_images: bool = False
+    pads_after_results: bool = False
+
+    @property
+    def honours(self) -> frozenset[str]:
+        """The options that this server can honour."""
+        missing = {"cache"} if self.provider != "openrouter" else set[str]()
+        return ALL_OPTIONS - missing - (set() if self.session_field else {"session_id"})
