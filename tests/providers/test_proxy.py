@@ -37,7 +37,7 @@ from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxy.wire import encode_reply
 from swink.serve.asgi import serve_app
 from swink.serve.connections import Connections
-from swink.serve.proxyserver import proxy_app, serve_proxy
+from swink.serve.proxyserver import MOST_WAITING, proxy_app, serve_proxy
 from swink.stream import (
     Done,
     Error,
@@ -254,6 +254,86 @@ async def test_stopping_the_server_stops_the_stream_function_and_is_a_network_er
         events += [event async for event in stream]
     assert isinstance(events[-1], Error)
     assert events[-1].kind == "network"
+
+
+async def asked(stream_fn, send):
+    """Ask the application itself, as an ASGI server does; `send` gets what it answers."""
+    body = json.dumps({"version": 2, "model": {"provider": "scripted", "model_id": "one"}}).encode()
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive():
+        for message in messages:
+            return message
+        return await asyncio.Event().wait()
+
+    scope = {"type": "http", "path": "/v1/stream", "method": "POST"}
+    headers = [(b"authorization", f"Bearer {TOKEN}".encode())]
+    app = proxy_app({"scripted": stream_fn}, {TOKEN: ["*"]})
+    await app({**scope, "headers": headers}, receive, send)
+
+
+async def test_events_that_are_ready_go_out_in_one_write_and_none_waits_for_the_next():
+    writes: list[bytes] = []
+    seen: list[int] = []
+
+    async def send(message):
+        writes.append(message.get("body", b""))
+
+    async def fn(model, context, options):
+        yield Start()
+        yield TextStart(0)
+        for number in range(3):
+            for _ in range(50):
+                yield TextDelta(0, f"{number} ")
+            for _ in range(3):
+                await asyncio.sleep(0)
+            seen.append(b"".join(writes).count(b"text_delta"))
+        yield TextEnd(0)
+        yield Done()
+
+    await asked(fn, send)
+    assert seen == [50, 100, 150]
+    assert len(writes) <= 6
+    assert b"".join(writes).endswith(encode_reply(Done()))
+
+
+async def test_a_model_gets_no_more_than_some_events_ahead_of_a_client_that_reads_slowly():
+    made = taken = ahead = 0
+
+    async def send(message):
+        nonlocal taken
+        await asyncio.sleep(0)
+        taken += message.get("body", b"").count(b"text_delta")
+
+    async def fn(model, context, options):
+        nonlocal made, ahead
+        yield TextStart(0)
+        for made in range(1, 2001):
+            yield TextDelta(0, "x")
+            ahead = max(ahead, made - taken)
+        yield TextEnd(0)
+        yield Done()
+
+    await asked(fn, send)
+    assert taken == 2000
+    assert ahead <= 2 * MOST_WAITING
+
+
+async def test_what_was_ready_goes_out_before_a_failure_of_the_server_itself():
+    writes: list[bytes] = []
+
+    async def send(message):
+        writes.append(message.get("body", b""))
+        assert message.get("more_body", True)
+
+    async def fn(model, context, options):
+        yield TextStart(0)
+        yield TextDelta(0, "so far")
+        yield object()
+
+    with pytest.raises(TypeError):
+        await asked(fn, send)
+    assert b"so far" in b"".join(writes)
 
 
 async def test_an_error_that_a_stream_function_raises_arrives_with_its_kind():

@@ -42,6 +42,8 @@ logger = logging.getLogger("swink.serve")
 
 MAX_BODY = 32 * 1024 * 1024
 BODY_SECONDS = 60.0
+MOST_WAITING = 256
+"""Events that may wait for a client to take them."""
 
 
 def proxy_app(
@@ -229,14 +231,56 @@ async def _send_reply(job: _Job, send: Send) -> None:
         (b"cache-control", b"no-store"),
         (b"x-accel-buffering", b"no"),
     ]
-    async with aclosing(_events(job)) as events:
+    outbox = _Outbox()
+    filling = asyncio.ensure_future(outbox.fill(_events(job)))
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while not outbox.ended:
+            body = await outbox.take()
+            complete = outbox.ended and filling.exception() is None
+            await send({"type": "http.response.body", "body": body, "more_body": not complete})
+        filling.result()
+    except ConnectionError:
+        pass  # the client went away between two events
+    finally:
+        filling.cancel()
+        await asyncio.wait((filling,))
+
+
+class _Outbox:
+    """Events on their way to a client: those that are ready together go out in one write."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._lines: list[bytes] = []
+        self._over = False
+        self._filled = asyncio.Event()
+        self._emptied = asyncio.Event()
+
+    async def fill(self, events: AsyncGenerator[AssistantMessageEvent, None]) -> None:
+        """Put all events in, no more than `MOST_WAITING` ahead of the client."""
+        lines, filled = self._lines, self._filled
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            async for event in events:
-                await send({"type": "http.response.body", "body": encode_reply(event), "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except ConnectionError:
-            pass  # the client went away between two events
+            async with aclosing(events):
+                async for event in events:
+                    lines.append(encode_reply(event))
+                    filled.set()
+                    if len(lines) >= MOST_WAITING:
+                        self._emptied.clear()
+                        await self._emptied.wait()
+        finally:
+            self._over = True
+            filled.set()
+
+    async def take(self) -> bytes:
+        """What is there, as soon as there is anything; `ended` once nothing follows."""
+        await self._filled.wait()
+        self._filled.clear()
+        data = b"".join(self._lines)
+        self._lines.clear()
+        self._emptied.set()
+        self.ended = self._over
+        return data
 
 
 async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
