@@ -1,32 +1,54 @@
 """Content blocks: what a message consists of.
 
 A block is frozen and can always be written down and read back: text that cannot be encoded is cleaned where
-the block is made, and an image file is read there.
+the block is made, and a file is read there.
 """
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from swink.checks import check_type
 from swink.errors import InvalidInput
-from swink.imagefiles import media_type_of, read_image
 from swink.jsondata import clean
+from swink.mediafiles import Kind, is_text, kind_of_bytes, read_media
 from swink.readonly import ReadOnlyDict, freeze
 
 
-class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
-    """Plain text."""
+class Citation(Struct, frozen=True, omit_defaults=True):
+    """Where a text comes from: a page or a document, the words quoted of it, and the part that they support.
 
-    text: str
+    `start` and `end` count characters of the text; `data` is the provider's own object, which goes back to it
+    unchanged.
+    """
+
+    url: str | None = None
+    title: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    data: Any = None
 
     def __post_init__(self) -> None:
-        if type(self.text) is not str or not self.text.isascii():
-            tidy_texts(self, "text")
+        tidy_texts(self, optional=("url", "title", "quote"))
+
+
+class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type", omit_defaults=True):
+    """Plain text; `signature` is what its provider wants back with it, for the provider alone."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    signature: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or not self.text.isascii() or self.signature is not None:
+            tidy_texts(self, "text", optional=("signature",))
+        if type(self.citations) is not tuple:
+            force_setattr(self, "citations", tuple(self.citations))
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", omit_defaults=True):
@@ -62,7 +84,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
 
 
 class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"):
-    """Image bytes, inline."""
+    """Bytes, inline."""
 
     data: str
     media_type: str = "image/png"
@@ -72,7 +94,7 @@ class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"
 
 
 class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
-    """An image the provider fetches."""
+    """What the provider fetches."""
 
     url: str
 
@@ -81,58 +103,150 @@ class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
 
 
 class FileSource(Struct, frozen=True, gc=False, tag="file", tag_field="type"):
-    """An image on disk; it is read when a message with it is made or a tool returns it."""
+    """A file on disk; it is read when a message with it is made or a tool returns it."""
 
     path: str
     media_type: str | None = None
 
 
+Source = Base64Source | UrlSource | FileSource
+
+
 class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
     """An image."""
 
-    source: Base64Source | UrlSource | FileSource
+    source: Source
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, Base64Source | UrlSource | FileSource):
-            hint = "write Image.from_file(path), Image.from_url(url) or Image.from_bytes(data)"
-            raise InvalidInput(f"an image has a source, not a {type(self.source).__name__}: {hint}")
+        _check_source(self, self.source)
 
     @classmethod
     def from_file(cls, path: str | Path, media_type: str | None = None) -> "Image":
         """An image on disk, which is read now."""
-        check_type("Image.from_file(path)", path, (str, Path))
-        return cls(read_source(FileSource(str(path), media_type)))
+        return cls(_file(cls, path, media_type))
 
     @classmethod
     def from_url(cls, url: str) -> "Image":
         """An image that the provider fetches."""
-        if not isinstance(url, str) or not url.startswith(("http://", "https://", "data:")):
-            raise InvalidInput(f"Image.from_url() takes an http, https or data URL, not {url!r:.80}")
-        return cls(UrlSource(url))
+        return cls(_url(cls, url))
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str | None = None) -> "Image":
         """An image in memory; the media type of PNG, JPEG, GIF and WebP is read off their first bytes."""
-        check_type("Image.from_bytes(data)", data, (bytes, bytearray, memoryview))
-        found = media_type or media_type_of(bytes(data[:16]))
-        if found is None:
-            raise InvalidInput(
-                "no PNG, JPEG, GIF or WebP image; say what it is: from_bytes(data, media_type=...)"
-            )
-        return cls(Base64Source(b64encode(data).decode(), found))
+        return cls(_bytes(cls, data, media_type, "PNG, JPEG, GIF or WebP image"))
 
 
-class Extension(Struct, frozen=True, tag="extension", tag_field="type"):
-    """Provider- or application-specific content that the core passes through."""
+class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", omit_defaults=True):
+    """A document, such as a PDF or a text; the title is what a model may call it."""
+
+    source: Source
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_source(self, self.source)
+        tidy_texts(self, optional=("title",))
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, media_type: str | None = None, *, title: str | None = None
+    ) -> "Document":
+        """A document on disk, which is read now; the file's name is its title."""
+        return cls(_file(cls, path, media_type), Path(path).name if title is None else title)
+
+    @classmethod
+    def from_url(cls, url: str, *, title: str | None = None) -> "Document":
+        """A document that the provider fetches."""
+        return cls(_url(cls, url), title)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, media_type: str | None = None, *, title: str | None = None
+    ) -> "Document":
+        """A document in memory; PDF is known by its first bytes, what is UTF-8 is taken for text."""
+        if media_type is None and isinstance(data, bytes | bytearray):
+            is_plain = kind_of_bytes(bytes(data[:1024]), "document") is None and is_text(bytes(data))
+            media_type = "text/plain" if is_plain else None
+        return cls(_bytes(cls, data, media_type, "PDF or text"), title)
+
+    @property
+    def text(self) -> str | None:
+        """The text of a document that is text; None for any other."""
+        source = self.source
+        if not isinstance(source, Base64Source) or not source.media_type.startswith("text/"):
+            return None
+        try:
+            return clean(b64decode(source.data).decode("utf-8", "replace"))
+        except ValueError:
+            return None
+
+
+class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):
+    """Sound."""
+
+    source: Source
+
+    def __post_init__(self) -> None:
+        _check_source(self, self.source)
+
+    @classmethod
+    def from_file(cls, path: str | Path, media_type: str | None = None) -> "Audio":
+        """Sound on disk, which is read now."""
+        return cls(_file(cls, path, media_type))
+
+    @classmethod
+    def from_url(cls, url: str) -> "Audio":
+        """Sound that the provider fetches."""
+        return cls(_url(cls, url))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, media_type: str | None = None) -> "Audio":
+        """Sound in memory; WAV, MP3, FLAC, OGG and MP4 are known by their first bytes."""
+        return cls(_bytes(cls, data, media_type, "WAV, MP3, FLAC, OGG or MP4 sound"))
+
+
+class Extension(Struct, frozen=True, tag="extension", tag_field="type", omit_defaults=True):
+    """Provider- or application-specific content that the core passes through.
+
+    A provider's own block goes back to that provider, unchanged; `shown` says in a line what it is.
+    """
 
     type_name: str
     data: Any = None
+    shown: str = ""
 
     def __post_init__(self) -> None:
-        tidy_texts(self, "type_name")
+        tidy_texts(self, "type_name", "shown")
 
 
-ContentBlock = Text | Thinking | ToolCall | Image | Extension
+Media = Image | Document | Audio
+ContentBlock = Text | Thinking | ToolCall | Image | Document | Audio | Extension
+_KINDS: dict[type, Kind] = {Image: "image", Document: "document", Audio: "audio"}
+
+
+def _file(cls: type, path: object, media_type: str | None) -> Base64Source:
+    check_type(f"{cls.__name__}.from_file(path)", path, (str, Path))
+    return read_source(FileSource(str(path), media_type), _KINDS[cls])
+
+
+def _url(cls: type, url: object) -> UrlSource:
+    if not isinstance(url, str) or not url.startswith(("http://", "https://", "data:", "gs://", "s3://")):
+        raise InvalidInput(f"{cls.__name__}.from_url() takes an http, https or data URL, not {url!r:.80}")
+    return UrlSource(url)
+
+
+def _bytes(cls: type, data: Any, media_type: str | None, known: str) -> Base64Source:
+    check_type(f"{cls.__name__}.from_bytes(data)", data, (bytes, bytearray, memoryview))
+    found = media_type or kind_of_bytes(bytes(data[:1024]), _KINDS[cls])
+    if found is None:
+        raise InvalidInput(f"no {known}; say what it is: from_bytes(data, media_type=...)")
+    return Base64Source(b64encode(data).decode(), found)
+
+
+def _check_source(block: Any, source: object) -> None:
+    if not isinstance(source, Source):
+        name = type(block).__name__
+        hint = f"write {name}.from_file(path), {name}.from_url(url) or {name}.from_bytes(data)"
+        raise InvalidInput(f"{name} has a source, not a {type(source).__name__}: {hint}")
 
 
 def are_tidy(one: object, other: object) -> bool:
@@ -151,16 +265,16 @@ def tidy_texts(value: Any, *names: str, optional: tuple[str, ...] = ()) -> None:
 
 
 def read_file(block: Any) -> Any:
-    """The block with its image file read; a file that cannot be read is refused.
+    """The block with its file read; a file that cannot be read is refused.
 
     Never for what was decoded: a message from elsewhere must not say which files are read here.
     """
-    if type(block) is Image and isinstance(block.source, FileSource):
-        return Image(read_source(block.source))
+    if isinstance(block, Media) and isinstance(source := block.source, FileSource):
+        return replace(block, source=read_source(source, _KINDS[type(block)]))
     return block
 
 
-def read_source(source: FileSource) -> Base64Source:
-    """The bytes of an image on disk."""
-    data, media_type = read_image(source.path, source.media_type)
+def read_source(source: FileSource, kind: Kind = "image") -> Base64Source:
+    """The bytes of a file on disk."""
+    data, media_type = read_media(source.path, kind, source.media_type)
     return Base64Source(b64encode(data).decode(), media_type)

@@ -32,6 +32,8 @@ from swink.jsondata import encode
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
+    Document,
+    Extension,
     Image,
     Message,
     ModelSpec,
@@ -255,6 +257,10 @@ def _clipped(message: Message) -> str:
                 parts.append(f"[calls {block.name} with {encode(cast(Any, block.arguments)).decode()}]")
             case Image():
                 parts.append("[an image]")
+            case Document(title=title):
+                parts.append(f"[a document: {title}]" if title else "[a document]")
+            case Extension(shown=shown) if shown:
+                parts.append(f"[{shown}]")
             case _:
                 pass
     text = "\n".join(parts)

@@ -39,11 +39,12 @@ from swink.messages import (
     TurnEndReason,
     Usage,
 )
-from swink.stream import Delta
+from swink.stream import BlockAdded as BlockAdded
 from swink.stream import TextDelta as TextDelta
 from swink.stream import ThinkingDelta as ThinkingDelta
 from swink.stream import ToolCallDelta as ToolCallDelta
 from swink.stream import ToolCallStart as ToolCallStart
+from swink.stream import Update
 
 
 class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="type"):
@@ -79,9 +80,9 @@ class MessageStart(Struct, frozen=True, gc=False, tag="message_start", tag_field
 
 
 class MessageUpdate(Struct, frozen=True, gc=False, tag="message_update", tag_field="type"):
-    """More of the reply, as it arrives; a tool call begins with its name and id."""
+    """More of the reply, as it arrives: a delta, the name and id of a tool call, or a whole block."""
 
-    delta: Delta | ToolCallStart
+    delta: Update
 
 
 class MessageDiscarded(Struct, frozen=True, gc=False, tag="message_discarded", tag_field="type"):

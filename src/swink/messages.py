@@ -13,11 +13,15 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
+from swink.blocks import Audio as Audio
 from swink.blocks import Base64Source as Base64Source
+from swink.blocks import Citation as Citation
 from swink.blocks import ContentBlock as ContentBlock
+from swink.blocks import Document as Document
 from swink.blocks import Extension as Extension
 from swink.blocks import FileSource as FileSource
 from swink.blocks import Image as Image
+from swink.blocks import Media as Media
 from swink.blocks import Text as Text
 from swink.blocks import Thinking as Thinking
 from swink.blocks import ToolCall as ToolCall
@@ -52,7 +56,7 @@ _STOP_REASONS = frozenset(get_args(StopReason))
 class _Content(Struct, frozen=True):
     """Common ground of what has content: it is a tuple of blocks, whatever was given."""
 
-    takes: ClassVar[frozenset[type]] = frozenset({Text, Image, Extension})
+    takes: ClassVar[frozenset[type]] = frozenset({Text, Image, Document, Audio, Extension})
 
     def __post_init__(self: Any) -> None:
         content: tuple[Any, ...] = self.content
@@ -60,7 +64,7 @@ class _Content(Struct, frozen=True):
             force_setattr(self, "content", content := as_blocks(content))
             for block in content:
                 if type(block) not in self.takes:
-                    taken = "text, images and extensions"
+                    taken = "text, images, documents, audio and extensions"
                     raise InvalidInput(f"a {type(self).__name__} takes {taken}, not a {type(block).__name__}")
 
     @property
@@ -101,7 +105,7 @@ class _Message(_Content, frozen=True):
 class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_field="role"):
     """What the user said; a `str` is accepted as content."""
 
-    content: tuple[Text | Image | Extension, ...]
+    content: tuple[Text | Media | Extension, ...]
     timestamp: float = field(default_factory=time.time)
     role: ClassVar[str] = "user"
 
@@ -109,7 +113,7 @@ class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_fie
 
         def __init__(
             self,
-            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension],
+            content: str | Text | Media | Extension | Iterable[str | Text | Media | Extension],
             timestamp: float = ...,
         ) -> None: ...
 
@@ -117,8 +121,8 @@ class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_fie
 class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant", tag_field="role"):
     """What the model said; a `str` is accepted as content."""
 
-    takes: ClassVar[frozenset[type]] = frozenset({Text, Thinking, ToolCall, Image, Extension})
-    content: tuple[Text | Thinking | ToolCall | Image | Extension, ...]
+    takes: ClassVar[frozenset[type]] = frozenset(get_args(ContentBlock))
+    content: tuple[ContentBlock, ...]
     provider: str = ""
     model: str = ""
     stop_reason: StopReason = "stop"
@@ -173,7 +177,7 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
 
     tool_call_id: str
     tool_name: str
-    content: tuple[Text | Image | Extension, ...] = ()
+    content: tuple[Text | Media | Extension, ...] = ()
     is_error: bool = False
     details: Any = None
     timestamp: float = field(default_factory=time.time)
@@ -185,7 +189,7 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
             self,
             tool_call_id: str,
             tool_name: str,
-            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension] = ...,
+            content: str | Text | Media | Extension | Iterable[str | Text | Media | Extension] = ...,
             is_error: bool = ...,
             details: Any = ...,
             timestamp: float = ...,
@@ -226,7 +230,7 @@ _custom_types: dict[str, type] = {}
 class ToolResult(_Content, frozen=True):
     """What a tool returns when text alone is not enough."""
 
-    content: tuple[Text | Image | Extension, ...] = ()
+    content: tuple[Text | Media | Extension, ...] = ()
     details: Any = None
     is_error: bool = False
 
@@ -234,7 +238,7 @@ class ToolResult(_Content, frozen=True):
 
         def __init__(
             self,
-            content: str | Text | Image | Extension | Iterable[str | Text | Image | Extension] = ...,
+            content: str | Text | Media | Extension | Iterable[str | Text | Media | Extension] = ...,
             details: Any = ...,
             is_error: bool = ...,
         ) -> None: ...
@@ -277,12 +281,12 @@ def as_messages(value: Input) -> tuple[Message, ...]:
                 messages.append(UserMessage(as_blocks(loose)))
                 loose = []
             messages.append(_with_files_read(item))
-        elif isinstance(item, str | Text | Image | Extension):
+        elif isinstance(item, str | Text | Media | Extension):
             loose.append(read_file(item))
         else:
             kind = type(item).__name__
             raise InvalidInput(
-                f"input takes a str, a message, or a list of messages, text and images, not {kind}"
+                f"input takes a str, a message, or a list of messages, text, images and documents, not {kind}"
             )
     if loose:
         messages.append(UserMessage(as_blocks(loose)))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from swink.errors import InvalidInput
-from swink.messages import Image, Message, Text, Thinking, ToolCall
+from swink.messages import Audio, Base64Source, Document, Extension, Image, Message, Text, Thinking, ToolCall
 
 FRAME = 16
 """Quarters of a token that a message or a tool counts for besides its content."""
@@ -83,7 +83,22 @@ def size_of(message: Message) -> int:
             size += len(block.name) + json_size(block.arguments)
         elif kind is Image:
             size += _IMAGE
+        elif kind is Extension:
+            size += json_size(block.data)
+        elif kind is Document or kind is Audio:
+            size += _media_size(block)
     return size
+
+
+def _media_size(block: Document | Audio) -> int:
+    """The size of a document or a sound; of one that the provider fetches, that of a few pages."""
+    source = block.source
+    if not isinstance(source, Base64Source):
+        return 4 * _IMAGE
+    if isinstance(block, Audio):
+        return len(source.data) // 160
+    text = block.text
+    return len(source.data) // 5 if text is None else text_size(text)
 
 
 def size_of_texts(messages: Iterable[Any]) -> int | None:

@@ -16,7 +16,7 @@ from swink.engine.waiting import raise_soon
 from swink.errors import MisuseError
 from swink.events import AgentEvent, MessageUpdate
 from swink.redact import describe_traceback
-from swink.stream import Delta, TextDelta, ToolCallDelta, ToolCallStart
+from swink.stream import TextDelta, ToolCallDelta, Update
 
 T = TypeVar("T", default=Any)
 E = TypeVar("E", default=AgentEvent)
@@ -122,7 +122,7 @@ class EventStream(Generic[T, E]):
         result_of: Callable[[Any], AgentResult[T]],
         *,
         growing: Growing | None = None,
-        delta_of: Callable[[Any], Delta | ToolCallStart | None] | None = None,
+        delta_of: Callable[[Any], Update | None] | None = None,
     ) -> None:
         self._buffer = Buffer(subscribers)
         self._events = self._buffer.events
@@ -256,5 +256,5 @@ class EventStream(Generic[T, E]):
         return self._result_of(self._run)
 
 
-def _delta_of(event: Any) -> Delta | ToolCallStart | None:
+def _delta_of(event: Any) -> Update | None:
     return event.delta if type(event) is MessageUpdate else None

@@ -4,13 +4,17 @@ from collections.abc import Iterable
 from operator import is_
 from typing import Any, Literal
 
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from swink.checks import check_word
 from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
+    Audio,
+    Citation,
     CustomMessage,
+    Document,
     Extension,
     Image,
     Message,
@@ -114,18 +118,31 @@ class PiiRedactor(Policy):
         match block:
             case Text(text):
                 clean = self.redact(text)
-                return block if clean == text else Text(clean)
+                cited = self._citations(block.citations)
+                if clean == text and cited is block.citations:
+                    return block
+                return Text(clean, cited, block.signature if clean == text else None)
             case Thinking(text, signature, redacted):
                 clean = text if redacted else self.redact(text)
                 return block if clean == text else None if signature else Thinking(clean)
             case ToolCall() if self.arguments != "keep":
                 return self._call(block)
-            case Extension(type_name, data):
-                return block if (changed := self._value(data)) is data else Extension(type_name, changed)
-            case Image(UrlSource(url)):
+            case Extension(type_name, data, shown):
+                changed, said = self._value(data), self.redact(shown)
+                return block if changed is data and said == shown else Extension(type_name, changed, said)
+            case Image(UrlSource(url)) | Document(UrlSource(url)) | Audio(UrlSource(url)):
                 return block if (changed := self.redact(url)) == url else Text(changed)
+            case Document(title=title) if (text := block.text) is not None:
+                clean, named = self.redact(text), title and self.redact(title)
+                is_same = clean == text and named == title
+                return block if is_same else Document.from_bytes(clean.encode(), "text/plain", title=named)
             case _:
                 return block
+
+    def _citations(self, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+        """Citations without what is personal; a provider's own object that had it is not sent back."""
+        clean = tuple([convert(self._value(to_builtins(cited)), Citation) for cited in citations])
+        return citations if clean == citations else clean
 
     def _call(self, call: ToolCall) -> ToolCall:
         partial = call.partial_json

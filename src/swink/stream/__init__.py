@@ -5,10 +5,12 @@ from swink.stream.assembly import accumulate as accumulate
 from swink.stream.assembly import parse_arguments as parse_arguments
 from swink.stream.protocol import UNREPORTED as UNREPORTED
 from swink.stream.protocol import AssistantMessageEvent as AssistantMessageEvent
+from swink.stream.protocol import BlockAdded as BlockAdded
 from swink.stream.protocol import Delta as Delta
 from swink.stream.protocol import Done as Done
 from swink.stream.protocol import Error as Error
 from swink.stream.protocol import LlmContext as LlmContext
+from swink.stream.protocol import OutputSchema as OutputSchema
 from swink.stream.protocol import PromptProgress as PromptProgress
 from swink.stream.protocol import Start as Start
 from swink.stream.protocol import StreamFn as StreamFn
@@ -24,6 +26,7 @@ from swink.stream.protocol import ToolCallDelta as ToolCallDelta
 from swink.stream.protocol import ToolCallEnd as ToolCallEnd
 from swink.stream.protocol import ToolCallStart as ToolCallStart
 from swink.stream.protocol import ToolSpec as ToolSpec
+from swink.stream.protocol import Update as Update
 from swink.stream.protocol import UsageUpdate as UsageUpdate
 from swink.stream.protocol import decode_event as decode_event
 from swink.stream.protocol import encode_event as encode_event

@@ -11,7 +11,10 @@ from swink.errors import AgentError, NetworkError, StreamError, error_for, said
 from swink.jsondata import DEEPEST, is_shallow
 from swink.messages import (
     AssistantMessage,
+    ContentBlock,
     Cost,
+    Extension,
+    Media,
     ModelSpec,
     StopReason,
     Text,
@@ -23,6 +26,7 @@ from swink.messages import (
 from swink.stream.protocol import (
     UNREPORTED,
     AssistantMessageEvent,
+    BlockAdded,
     Delta,
     Done,
     Error,
@@ -44,15 +48,22 @@ from swink.stream.protocol import (
 class _Block:
     """One block under assembly: `takes` is the delta type it accepts, `text` its text once it is closed."""
 
-    __slots__ = ("append", "end", "id", "name", "parts", "takes", "text")
+    __slots__ = ("append", "end", "id", "name", "parts", "takes", "text", "whole")
 
-    def __init__(self, takes: type[Delta], id: str = "", name: str = "") -> None:
+    def __init__(
+        self,
+        takes: type[Delta] | None,
+        id: str = "",
+        name: str = "",
+        whole: Media | Extension | None = None,
+    ) -> None:
         self.takes = takes
+        self.whole = whole
         self.parts: list[str] = []
         self.append = self.parts.append
         self.id = id
         self.name = name
-        self.end: ThinkingEnd | ToolCallEnd | None = None
+        self.end: TextEnd | ThinkingEnd | ToolCallEnd | None = None
         self.text: str | None = None
 
 
@@ -104,7 +115,7 @@ class Assembly:
         return usage, cost
 
     def feed(self, event: AssistantMessageEvent) -> bool:
-        """Take one event; True if there is something to show: a delta, or the name of a tool."""
+        """Take one event; True if there is something to show: a delta, the name of a tool, a whole block."""
         kind: Any = type(event)
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
@@ -119,7 +130,7 @@ class Assembly:
         if act is None:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
         act(self, event)
-        return kind is ToolCallStart
+        return kind is ToolCallStart or kind is BlockAdded
 
     def message(
         self,
@@ -178,8 +189,18 @@ class Assembly:
         except TypeError:
             raise StreamError(f"stream protocol: a delta of block {event.index} is not text") from None
         del self._open[event.index]
-        if not isinstance(event, TextEnd):
-            block.end = event
+        block.end = event
+
+    def _add_block(self, event: BlockAdded) -> None:
+        if not self._started:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        if event.index != len(self._blocks):
+            raise StreamError(
+                f"stream protocol: {_name(event)} adds block {event.index}, expected {len(self._blocks)}"
+            )
+        if not isinstance(event.block, Media | Extension):
+            raise StreamError(f"stream protocol: {_name(event)} with {type(event.block).__name__}")
+        self._blocks.append(_Block(None, whole=event.block))
 
     def _read(self, event: PromptProgress) -> None:
         if not self._started:
@@ -219,6 +240,7 @@ class Assembly:
         TextEnd: _close_block,
         ThinkingEnd: _close_block,
         ToolCallEnd: _close_block,
+        BlockAdded: _add_block,
         PromptProgress: _read,
         UsageUpdate: _report,
         Done: _terminate,
@@ -229,7 +251,7 @@ class Assembly:
 
 def _has_more(block: _Block) -> bool:
     """Whether a block has content besides its text."""
-    return block.takes is ToolCallDelta or (block.end is not None and bool(block.end.signature))
+    return block.takes in (ToolCallDelta, None) or (block.end is not None and bool(block.end.signature))
 
 
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
@@ -288,14 +310,19 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value)
 
 
-def _content(block: _Block) -> Text | Thinking | ToolCall | None:
+def _content(block: _Block) -> ContentBlock | None:
     """What arrived of the block; None for text without a word in it, which providers refuse to be sent."""
+    if block.whole is not None:
+        return block.whole
     text = (
         "".join([part for part in block.parts if isinstance(part, str)]) if block.text is None else block.text
     )
     if not text.isascii():
         text = clean(text)
     if block.takes is TextDelta:
+        end = block.end
+        if isinstance(end, TextEnd) and (end.signature is not None or end.citations):
+            return Text(text, end.citations, end.signature)
         return Text(text) if text else None
     if block.takes is ThinkingDelta:
         end = block.end

@@ -1,26 +1,30 @@
 """What models say: the events of one reply, and how a model is asked for it.
 
     Start ( TextStart TextDelta* TextEnd | ThinkingStart ThinkingDelta* ThinkingEnd
-          | ToolCallStart ToolCallDelta* ToolCallEnd | PromptProgress | UsageUpdate )*
+          | ToolCallStart ToolCallDelta* ToolCallEnd | BlockAdded | PromptProgress | UsageUpdate )*
     then exactly one of  Done | Error
 
 A block's index is the number of blocks before it. Blocks may interleave. At `Done("length")` and at `Error`
 blocks may still be open; anywhere else an open block is a violation.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, get_args
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, cast, get_args
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from swink.checks import check_hook, check_positive, check_type, check_word, is_number
 from swink.errors import ErrorKind, InvalidInput, ModelError
-from swink.messages import Cost, LlmMessage, ModelSpec, StopReason, Usage
-from swink.redact import redact_value
+from swink.hosted import HostedTool
+from swink.messages import Citation, Cost, Extension, LlmMessage, Media, ModelSpec, StopReason, Usage
+from swink.redact import MARK, redact_value
 
 TransportName = Literal["sse", "websocket", "auto"]
 _TRANSPORTS: tuple[str, ...] = get_args(TransportName)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
@@ -40,10 +44,12 @@ class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type
     text: str = field(name="delta")
 
 
-class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type"):
-    """A text block closes."""
+class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type", omit_defaults=True):
+    """A text block closes, with where it comes from and what its provider wants back with it."""
 
     index: int = field(name="content_index")
+    signature: str | None = None
+    citations: tuple[Citation, ...] = ()
 
 
 class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_field="type"):
@@ -87,6 +93,13 @@ class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field=
 
     index: int = field(name="content_index")
     signature: str | None = None
+
+
+class BlockAdded(Struct, frozen=True, tag="block_added", tag_field="type"):
+    """A block that arrives whole: an image, or what a provider's own tool did."""
+
+    index: int = field(name="content_index")
+    block: Media | Extension
 
 
 class PromptProgress(Struct, frozen=True, gc=False, tag="prompt_progress", tag_field="type"):
@@ -140,6 +153,8 @@ class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_
 
 
 Delta = TextDelta | ThinkingDelta | ToolCallDelta
+Update = Delta | ToolCallStart | BlockAdded
+"""What is shown of a reply while it arrives."""
 AssistantMessageEvent = (
     Start
     | TextStart
@@ -151,6 +166,7 @@ AssistantMessageEvent = (
     | ToolCallStart
     | ToolCallDelta
     | ToolCallEnd
+    | BlockAdded
     | PromptProgress
     | UsageUpdate
     | Done
@@ -182,12 +198,22 @@ class StreamOptions(Struct, frozen=True):
     "auto" leaves it to the adapter."""
     tool_choice: str | None = None
     """None (the provider's default), "auto", "none", "required" or the name of a tool."""
-    cache: bool = True
+    cache: bool | Literal["5m", "1h"] = True
+    """Whether the prompt is cached, and for how long where that can be said."""
     timeout: float | Timeout | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     on_raw_payload: Callable[[Any], None] | None = None
     http: Any = None
     """An `HttpClient` (`swink.providers.http`) to send requests with, instead of the shared one."""
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    """Texts at which the reply ends."""
+    seed: int | None = None
+    service_tier: str | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    parallel_tool_calls: bool | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Headers of every request; those of the adapter itself win."""
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not (is_number(self.temperature) and self.temperature >= 0):
@@ -204,8 +230,8 @@ class StreamOptions(Struct, frozen=True):
             raise InvalidInput(
                 f"tool_choice is 'auto', 'none', 'required' or a tool's name, not {self.tool_choice!r}"
             )
-        if self.cache is not True:
-            check_type("cache", self.cache, bool)
+        if self.cache is not True and self.cache is not False and self.cache not in ("5m", "1h"):
+            raise InvalidInput(f"cache is True, False, '5m' or '1h', not {self.cache!r}")
         if self.timeout is not None and type(self.timeout) is not Timeout:
             check_positive("timeout", self.timeout)
         if type(self.extra) is not dict:
@@ -214,13 +240,31 @@ class StreamOptions(Struct, frozen=True):
             check_hook("on_raw_payload", self.on_raw_payload)
         if self.http is not None and (isinstance(self.http, type) or not hasattr(self.http, "send")):
             raise InvalidInput(f"http is an HttpClient, which has send and aclose, not {self.http!r:.80}")
+        if self.top_p is not None and not (is_number(self.top_p) and 0 <= self.top_p <= 1):
+            raise InvalidInput(f"top_p is a number between 0 and 1, not {self.top_p!r}")
+        if self.stop:
+            force_setattr(self, "stop", _stops(self.stop))
+        if self.seed is not None and type(self.seed) is not int:
+            raise InvalidInput(f"seed is a whole number, not {self.seed!r}")
+        if self.service_tier is not None:
+            check_type("service_tier", self.service_tier, str)
+        if self.verbosity is not None:
+            check_word("verbosity", self.verbosity, ("low", "medium", "high"))
+        if self.parallel_tool_calls is not None:
+            check_type("parallel_tool_calls", self.parallel_tool_calls, bool)
+        if self.headers:
+            check_headers(self.headers)
 
     def __repr__(self) -> str:
         return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         fields = [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "api_key"]
-        return [(name, redact_value(value)) for name, value in fields if value not in (None, {}, "sse")]
+        return [
+            (name, dict.fromkeys(value, MARK) if name == "headers" else redact_value(value))
+            for name, value in fields
+            if value not in (None, {}, (), "sse")
+        ]
 
 
 def _check_key(key: object) -> None:
@@ -231,6 +275,23 @@ def _check_key(key: object) -> None:
             "api_key is empty; leave it out to use the key of the environment or the stored one, "
             "or, for a server without keys, pass api_key='' to its stream function"
         )
+
+
+def _stops(stop: object) -> tuple[str, ...]:
+    texts = (stop,) if isinstance(stop, str) else tuple(cast("Iterable[Any]", stop))
+    if not all(type(text) is str and text for text in texts):
+        raise InvalidInput(f"stop is texts at which the reply ends, such as ('END',), not {stop!r:.80}")
+    return cast("tuple[str, ...]", texts)
+
+
+def check_headers(headers: object) -> None:
+    """Refuse headers that are no text, or that could not be sent; their values are not shown."""
+    check_type("headers", headers, Mapping)
+    for name, value in cast("Mapping[Any, Any]", headers).items():
+        if type(name) is not str or type(value) is not str or not _HEADER.fullmatch(name):
+            raise InvalidInput(f"headers are names and texts; {name!r:.80} is no such header")
+        if not value.isascii() or any(ord(character) < 32 for character in value):
+            raise InvalidInput(f"the value of header {name} is no single line of ASCII text")
 
 
 class ToolSpec(Protocol):
@@ -244,12 +305,24 @@ class ToolSpec(Protocol):
     def parameters_schema(self) -> dict[str, Any]: ...
 
 
+class OutputSchema(Struct, frozen=True):
+    """The JSON Schema of an answer, and its name."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
 class LlmContext(Struct, frozen=True):
     """What a model is asked: a snapshot that later turns never change."""
 
     system_prompt: str
     messages: Sequence[LlmMessage]
     tools: Sequence[ToolSpec] = ()
+    hosted: Sequence[HostedTool] = ()
+    """Tools that the provider runs itself."""
+    output: OutputSchema | None = None
+    """What the text of the final answer has to be; set only for a stream function whose `native_output`
+    says that it can see to that."""
 
 
 class StreamFn(Protocol):

@@ -1,17 +1,20 @@
 """One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
 
-Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `read`,
-`report` and `done`; the writer holds the stream events until they are taken. So every reply ends in the same
-way: open blocks close in index order, then comes one terminal.
+Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `add_block`,
+`cite`, `read`, `report` and `done`; the writer holds the stream events until they are taken. So every reply
+ends in the same way: open blocks close in index order, then comes one terminal.
 """
+
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from swink.errors import ModelError
-from swink.messages import Cost, StopReason, Usage
+from swink.messages import Citation, Cost, Extension, Media, StopReason, Usage
 from swink.stream.protocol import (
     UNREPORTED,
     AssistantMessageEvent,
+    BlockAdded,
     Delta,
     Done,
     Error,
@@ -37,6 +40,7 @@ class BlockWriter:
     """
 
     __slots__ = (
+        "_citations",
         "_count",
         "_filled",
         "_open",
@@ -54,6 +58,7 @@ class BlockWriter:
         self._pending: list[AssistantMessageEvent] = []
         self._open: dict[int, type[Delta]] = {}
         self._signatures: dict[int, str] = {}
+        self._citations: dict[int, list[Citation]] = {}
         self._filled: set[int] = set()
         self._count = 0
         self._text: int | None = None
@@ -87,11 +92,25 @@ class BlockWriter:
             index = self._thinking = self.begin_thinking()
         self._pending.append(ThinkingDelta(index, text))
 
-    def sign(self, signature: str) -> None:
-        """The signature of the thinking that `think` writes; it goes out when the block closes."""
-        if self._thinking is None:
-            self._thinking = self.begin_thinking()
-        self._signatures[self._thinking] = signature
+    def sign(self, signature: str, index: int | None = None) -> None:
+        """The signature of an open block, or of the thinking that `think` writes; it goes out at its end."""
+        if index is None:
+            if self._thinking is None:
+                self._thinking = self.begin_thinking()
+            index = self._thinking
+        self._signatures[index] = signature
+
+    def cite(self, index: int, citation: Citation) -> None:
+        """Where an open text block comes from; it goes out when the block closes."""
+        self._citations.setdefault(index, []).append(citation)
+
+    def add_block(self, block: Media | Extension) -> int:
+        """A block that arrives whole; its index."""
+        self.end_current()
+        index = self._count
+        self._count += 1
+        self._pending.append(BlockAdded(index, block))
+        return index
 
     def begin_text(self) -> int:
         """Open a text block; its index. Every new block first closes what `say` and `think` have open."""
@@ -113,14 +132,21 @@ class BlockWriter:
         self._filled.add(index)
         self._pending.append(self._open[index](index, delta))
 
-    def end(self, index: int, signature: str | None = None, *, redacted: bool = False) -> None:
+    def end(
+        self,
+        index: int,
+        signature: str | None = None,
+        *,
+        redacted: bool = False,
+        citations: Sequence[Citation] = (),
+    ) -> None:
         """Close a block."""
         kind = self._open.pop(index)
         if index == self.current:
             self._text = self._thinking = None
         signature = self._signatures.pop(index, None) if signature is None else signature
         if kind is TextDelta:
-            self._pending.append(TextEnd(index))
+            self._pending.append(TextEnd(index, signature, (*self._citations.pop(index, ()), *citations)))
         elif kind is ThinkingDelta:
             self._pending.append(ThinkingEnd(index, signature, redacted))
         else:

@@ -17,7 +17,7 @@ from swink.engine.waiting import is_loop_running, start_task, started
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import Cost, Input
-from swink.stream import Delta, ToolCallStart
+from swink.stream import Update
 from swink.teams.member import Member, check_members, perform, start_over
 from swink.teams.nested import Emit, NestedEvent, inside
 from swink.teams.sums import failed
@@ -162,7 +162,7 @@ def named(members: Sequence[Member | Mapping[str, Member]]) -> dict[str, Member]
     return by_name
 
 
-def _delta_of(nested: NestedEvent) -> Delta | ToolCallStart | None:
+def _delta_of(nested: NestedEvent) -> Update | None:
     return nested.event.delta if isinstance(nested.event, MessageUpdate) else None
 
 

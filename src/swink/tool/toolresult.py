@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from swink.blocks import read_file
 from swink.errors import AgentError
 from swink.jsondata import decode, encode, refuse
-from swink.messages import Extension, Image, Text, ToolResult
+from swink.messages import Extension, Media, Text, ToolResult
 from swink.pruning import CUT, with_full_text
 
-_RESULT_BLOCKS = Text | Image | Extension
+_RESULT_BLOCKS = Text | Media | Extension
 
 
 class ToolError(AgentError):
@@ -56,7 +56,7 @@ def as_result(value: Any) -> ToolResult:
             return ToolResult()
         case Transfer(to, text):
             return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
-        case Text() | Image() | Extension():
+        case _ if isinstance(value, _RESULT_BLOCKS):
             return ToolResult((read_file(value),))
         case list() | tuple() if (
             value

@@ -16,12 +16,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.jsondata import encode
-from swink.messages import Cost, Extension, Image, StopReason, Text, ToolResult, Usage, text_of
+from swink.messages import (
+    Audio,
+    Cost,
+    Document,
+    Extension,
+    Image,
+    Media,
+    StopReason,
+    Text,
+    ToolResult,
+    Usage,
+    text_of,
+)
 from swink.tool import full_text
 from swink.transcript.diffs import Diff, diff
 
 ToolState = Literal["waiting", "approval", "running", "done", "failed", "rejected", "cancelled"]
-Content = tuple[Text | Image | Extension, ...]
+Content = tuple[Text | Media | Extension, ...]
 
 
 class PromptBlock(Struct, frozen=True, tag="prompt"):
@@ -33,8 +45,10 @@ class PromptBlock(Struct, frozen=True, tag="prompt"):
 
     @property
     def text(self) -> str:
-        """Its text."""
-        return text_of(self.content)
+        """Its text, and the names of its documents."""
+        text = text_of(self.content)
+        others = [described(block) for block in self.content if isinstance(block, Document | Audio)]
+        return "\n".join([*others, text] if text else others) if others else text
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -206,10 +220,13 @@ class Custom(Struct, frozen=True):
     kind: ClassVar[str] = "custom"
     name: str
     data: Any = None
+    shown: str = ""
 
     @property
     def text(self) -> str:
         """What of it is text for people."""
+        if self.shown:
+            return self.shown
         match self.data:
             case (str() as text) | {"text": str() as text}:
                 return text
@@ -312,6 +329,13 @@ def counted(number: int, what: str) -> str:
 def json_of(value: Any) -> str:
     """Any value as JSON for people."""
     return msgspec.json.format(encode(value), indent=2).decode()
+
+
+def described(block: Document | Audio) -> str:
+    """A document or a sound in words."""
+    if isinstance(block, Audio):
+        return "[audio]"
+    return f"[document: {block.title}]" if block.title else "[document]"
 
 
 def images_of(content: Content) -> tuple[Image, ...]:

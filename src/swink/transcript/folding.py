@@ -48,7 +48,7 @@ from swink.records import (
     TurnDropped,
     TurnOpened,
 )
-from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart
+from swink.stream import BlockAdded, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart, Update
 from swink.tool import FINAL_OUTPUT
 from swink.transcript.blocklist import BlockList, Changes
 from swink.transcript.blocks import (
@@ -67,7 +67,7 @@ from swink.transcript.blocks import (
     ToolBlock,
 )
 from swink.transcript.calls import Calls
-from swink.transcript.replies import Totals, blocks_of
+from swink.transcript.replies import Totals, block_of, blocks_of
 
 
 class _Growing:
@@ -75,7 +75,7 @@ class _Growing:
 
     __slots__ = ("begun", "id", "is_seen", "parts", "place")
 
-    def __init__(self, id: str, begun: Delta | ToolCallStart, place: int) -> None:
+    def __init__(self, id: str, begun: Update, place: int) -> None:
         self.id = id
         self.begun = begun
         self.place = place
@@ -99,6 +99,8 @@ class _Growing:
                 return ToolBlock(self.id, call_id, name, partial=self.text)
             case ToolCallDelta():  # of an event stream from before there was a start
                 return ToolBlock(self.id, "", "", partial=self.text)
+            case BlockAdded(_, added):
+                return block_of(added, self.id)
 
 
 class Transcript:
@@ -174,7 +176,7 @@ class Transcript:
         if type(event) is MessageUpdate:
             delta = event.delta
             growing = self._growing.get(delta.index) or self._begin_block(delta)
-            if isinstance(delta, ToolCallStart):
+            if isinstance(delta, ToolCallStart | BlockAdded):
                 return
             growing.parts.append(delta.json if isinstance(delta, ToolCallDelta) else delta.text)
             if growing.is_seen:
@@ -259,7 +261,7 @@ class Transcript:
         self._calls.forget()
         self._since: float | None = None
 
-    def _begin_block(self, delta: Delta | ToolCallStart) -> _Growing:
+    def _begin_block(self, delta: Update) -> _Growing:
         if not self._growing:
             self._begin_reply()
             self._since = self._clock()

@@ -1,11 +1,24 @@
 """What a complete reply is for people, and what replies add up to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.messages import AssistantMessage, Cost, Extension, Image, Text, Thinking, ToolCall, Usage
+from swink.messages import (
+    AssistantMessage,
+    Audio,
+    Citation,
+    Cost,
+    Document,
+    Extension,
+    Image,
+    Media,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
 from swink.transcript.blocks import (
     Block,
     Custom,
@@ -15,6 +28,7 @@ from swink.transcript.blocks import (
     Spent,
     ThinkingBlock,
     ToolBlock,
+    described,
 )
 
 
@@ -69,21 +83,45 @@ def blocks_of(reply: AssistantMessage, number: int, seconds: float | None) -> It
     for index, content in enumerate(reply.content):
         id = f"{number}.{index}"
         match content:
-            case Text(text):
-                yield ReplyBlock(id, text, (), model, timestamp)
-            case Image():
-                yield ReplyBlock(id, "", (content,), model, timestamp)
+            case Text(text, citations):
+                yield ReplyBlock(id, text + _sources(citations), (), model, timestamp)
             case Thinking(text, redacted=redacted):
                 yield ThinkingBlock(id, text, redacted)
             case ToolCall(call_id, name, arguments, partial):
                 yield ToolBlock(id, call_id, name, arguments, partial, timestamp=timestamp)
-            case Extension(name, data):
-                yield NoticeBlock(id, Custom(name, data), timestamp)
+            case Image() | Document() | Audio() | Extension():
+                yield block_of(content, id, model, timestamp)
     if reply.stop_reason in ("length", "aborted", "error"):
         ended = Ended(reply.stop_reason, reply.error_message or "", reply.error_kind or "")
         yield NoticeBlock(f"{number}.end", ended, timestamp)
     if reply.usage.total or reply.cost is not None:
         yield NoticeBlock(f"{number}.usage", Spent(model, reply.usage, reply.cost, seconds), timestamp)
+
+
+def block_of(content: Media | Extension, id: str, model: str = "", timestamp: float = 0.0) -> Block:
+    """A block of a reply that arrives whole."""
+    match content:
+        case Image():
+            return ReplyBlock(id, "", (content,), model, timestamp)
+        case Extension(name, data, shown):
+            return NoticeBlock(id, Custom(name, data, shown), timestamp)
+        case _:
+            return NoticeBlock(id, Custom(described(content), None), timestamp)
+
+
+def _sources(citations: Iterable[Citation]) -> str:
+    """Where a text comes from, as Markdown to stand below it."""
+    named = {cited.url or cited.title or "": cited for cited in reversed(list(citations))}
+    lines = [
+        f"- [{_one_line(cited.title or url)}](<{url}>)" if cited.url else f"- {_one_line(url)}"
+        for url, cited in reversed(named.items())
+        if url and not any(character in url for character in "<>\n")
+    ]
+    return "\n\nSources:\n\n" + "\n".join(lines) if lines else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("[", "(").replace("]", ")").split())
 
 
 def _model_of(reply: AssistantMessage) -> str:

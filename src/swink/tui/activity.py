@@ -18,7 +18,7 @@ from swink.events import (
     TurnStart,
 )
 from swink.messages import AssistantMessage
-from swink.stream import Delta, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart
+from swink.stream import BlockAdded, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart, Update
 
 _CHARACTERS = 4.0
 """Of a token, about."""
@@ -90,13 +90,13 @@ class Pace:
             case _:
                 pass
 
-    def _add(self, delta: Delta | ToolCallStart) -> None:
+    def _add(self, delta: Update) -> None:
         if self._since is None:
             self._since = self._clock()
         match delta:
             case TextDelta(text=text) | ThinkingDelta(text=text) | ToolCallDelta(json=text):
                 self._characters += len(text)
-            case ToolCallStart():
+            case ToolCallStart() | BlockAdded():
                 pass
 
     def _seconds(self) -> float:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from swink.codec import to_builtins
 from swink.errors import ErrorKind, ModelError
 from swink.filelock import locked
-from swink.messages import FileSource, Image, ModelSpec
+from swink.messages import FileSource, Media, ModelSpec
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 from swink.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
 
@@ -165,9 +165,9 @@ class Cassette:
 
 
 def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
-    """Identify an image on disk by what the file holds, not by its name."""
+    """Identify a file on disk by what it holds, not by its name."""
     for block, original in zip(blocks, originals, strict=True):
-        if isinstance(original, Image) and isinstance(original.source, FileSource):
+        if isinstance(original, Media) and isinstance(original.source, FileSource):
             try:
                 content = Path(original.source.path).read_bytes()
                 block["source"]["sha256"] = hashlib.sha256(content).hexdigest()

@@ -4,13 +4,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from swink.jsondata import decode, encode
 from swink.memory.meta import SessionMeta
 from swink.messages import (
     AssistantMessage,
+    Audio,
+    Citation,
     CustomMessage,
+    Document,
     Extension,
     Image,
     Message,
@@ -106,7 +110,8 @@ def _clean_blocks(content: Sequence[T]) -> tuple[T, ...]:
     for block in cast("Sequence[Any]", content):
         match block:
             case Text():
-                blocks.append(Text(next(texts)))
+                cited = tuple([convert(_redacted(to_builtins(item)), Citation) for item in block.citations])
+                blocks.append(Text(next(texts), cited))
             case Thinking():
                 blocks.append(replace(block, text=next(thoughts)))
             case ToolCall(arguments=arguments, partial_json=partial):
@@ -115,11 +120,21 @@ def _clean_blocks(content: Sequence[T]) -> tuple[T, ...]:
                 blocks.append(replace(block, arguments=clean, partial_json=partial))
             case Image(UrlSource(url)) if not url.startswith("data:"):
                 blocks.append(Image(UrlSource(redact_text(url))))
-            case Extension(name, data):
-                blocks.append(Extension(name, _redacted(data)))
+            case Document() | Audio():
+                blocks.append(_clean_media(block))
+            case Extension(name, data, shown):
+                blocks.append(Extension(name, _redacted(data), redact_text(shown)))
             case _:
                 blocks.append(block)
     return tuple(blocks)
+
+
+def _clean_media(block: Document | Audio) -> Document | Audio:
+    if isinstance(source := block.source, UrlSource) and not source.url.startswith("data:"):
+        return replace(block, source=UrlSource(redact_text(source.url)))
+    if isinstance(block, Document) and (text := block.text) is not None:
+        return Document.from_bytes(redact_text(text).encode(), "text/plain", title=block.title)
+    return block
 
 
 def _clean_texts(texts: Sequence[str]) -> Iterator[str]:

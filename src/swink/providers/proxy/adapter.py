@@ -15,6 +15,7 @@ from swink.providers.proxy.wire import VERSION, decode_reply, encode_request, ve
 from swink.providers.sse import SseParser
 from swink.stream import (
     AssistantMessageEvent,
+    BlockAdded,
     BlockWriter,
     Delta,
     Done,
@@ -134,8 +135,13 @@ class _Decoder:
                 self._begin(index, reply.begin_thinking(), ThinkingDelta)
             case ToolCallStart(index, id, name):
                 self._begin(index, reply.begin_call(id, name), ToolCallDelta)
-            case TextEnd(index):
-                self._end(index, TextDelta)
+            case TextEnd(index, signature, citations):
+                self._expect(index, TextDelta)
+                del self._open[index]
+                reply.end(index, signature, citations=citations)
+            case BlockAdded(index, block):
+                if index != (own := reply.add_block(block)):
+                    raise StreamError(f"the proxy adds block {index}, expected {own}")
             case ThinkingEnd(index, signature, redacted):
                 self._end(index, ThinkingDelta, signature, redacted)
             case ToolCallEnd(index, signature):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from swink.errors import InvalidInput
-from swink.imagefiles import media_type_of
+from swink.mediafiles import media_type_of
 from swink.messages import Image, Input, Message, Text
 from swink.tool import ToolError
 from swink.tools.text import detect

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from swink.imagefiles import media_type_of
+from swink.mediafiles import media_type_of
 from swink.tui.editor.attaching import LARGEST_IMAGE
 
 SECONDS = 5.0

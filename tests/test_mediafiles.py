@@ -10,7 +10,7 @@ from swink import Agent, tool
 from swink.blocks import FileSource, Image
 from swink.codec import decode_messages, encode_messages
 from swink.errors import InvalidInput
-from swink.imagefiles import LARGEST
+from swink.mediafiles import LARGEST
 from swink.messages import Base64Source, ToolCall, UserMessage
 from swink.providers.convert import prepare
 from swink.testing import ScriptedModel
