@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Citation,
     Cost,
     CustomMessage,
+    Document,
     Extension,
     FileSource,
     Image,
@@ -32,18 +35,21 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 )
 json_objects = st.dictionaries(words, json_values, max_size=3)
 
-texts = st.builds(Text, words)
+maybe = st.none() | words
+citations = st.builds(Citation, maybe, maybe, maybe, st.none() | counts, st.none() | counts, json_values)
+texts = st.builds(Text, words) | st.builds(Text, words, st.lists(citations, max_size=2).map(tuple), maybe)
 thinkings = st.builds(Thinking, words, st.none() | words, st.booleans())
 tool_calls = st.builds(ToolCall, words, words, json_objects, st.none() | words, st.none() | words)
-images = st.builds(
-    Image,
+sources = (
     st.builds(Base64Source, words, words)
     | st.builds(UrlSource, words)
-    | st.builds(FileSource, words, st.none() | words),
+    | st.builds(FileSource, words, st.none() | words)
 )
-extensions = st.builds(Extension, words, json_values)
-user_content = st.lists(texts | images | extensions, max_size=3).map(tuple)
-assistant_content = st.lists(texts | thinkings | tool_calls | images | extensions, max_size=4).map(tuple)
+images = st.builds(Image, sources)
+media = images | st.builds(Document, sources, maybe) | st.builds(Audio, sources)
+extensions = st.builds(Extension, words, json_values, words)
+user_content = st.lists(texts | media | extensions, max_size=3).map(tuple)
+assistant_content = st.lists(texts | thinkings | tool_calls | media | extensions, max_size=4).map(tuple)
 
 extras = st.dictionaries(words, counts, max_size=2)
 usages = st.builds(Usage, counts, counts, counts, counts, counts, extras, st.booleans())

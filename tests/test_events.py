@@ -28,9 +28,11 @@ from swink.events import (
 from swink.messages import AssistantMessage, CustomMessage, Text, ToolResult, ToolResultMessage, UserMessage
 from swink.stream import (
     AssistantMessageEvent,
+    BlockAdded,
     Done,
     Error,
     TextDelta,
+    TextEnd,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -53,7 +55,10 @@ FIELDS = {
         | st.builds(ThinkingDelta, counts, words)
         | st.builds(ToolCallDelta, counts, words)
         | st.builds(ToolCallStart, counts, words, words)
+        | st.builds(BlockAdded, counts, strategies.media | strategies.extensions)
     },
+    "citations": {TextEnd: st.lists(strategies.citations, max_size=2).map(tuple)},
+    "block": {BlockAdded: strategies.media | strategies.extensions},
     "report": {ContextCompacted: st.builds(CompactionReport, counts, counts, counts, st.booleans())},
     "delay": {RetryScheduled: numbers},
     "usage": dict.fromkeys((Done, Error, UsageUpdate), strategies.usages),
@@ -119,7 +124,7 @@ def test_every_stream_event_round_trips_exactly(cls, data):
     ("module", "union", "others"),
     [
         (events, AgentEvent, {"CompactionReport", "NestedEvent"}),
-        (protocol, AssistantMessageEvent, {"Timeout", "StreamOptions", "LlmContext"}),
+        (protocol, AssistantMessageEvent, {"Timeout", "StreamOptions", "LlmContext", "OutputSchema"}),
     ],
 )
 def test_every_event_of_the_module_is_in_the_union(module, union, others):

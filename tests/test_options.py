@@ -28,7 +28,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("transport", object(), "passed as http="),
     ("tool_choice", "", "a tool's name"),
     ("tool_choice", ["weather"], "a tool's name"),
-    ("cache", "no", "takes bool, not str"),
+    ("cache", "no", "is True, False, '5m' or '1h'"),
     ("timeout", "5", "finite number of seconds"),
     ("timeout", 0, "seconds above 0"),
     ("timeout", -1.5, "seconds above 0"),

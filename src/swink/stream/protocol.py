@@ -8,7 +8,6 @@ A block's index is the number of blocks before it. Blocks may interleave. At `Do
 blocks may still be open; anywhere else an open block is a violation.
 """
 
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -19,12 +18,12 @@ from msgspec.structs import force_setattr
 from swink.checks import check_hook, check_positive, check_type, check_word, is_number
 from swink.errors import ErrorKind, InvalidInput, ModelError
 from swink.hosted import HostedTool
+from swink.hosts import checked_headers
 from swink.messages import Citation, Cost, Extension, LlmMessage, Media, ModelSpec, StopReason, Usage
 from swink.redact import MARK, redact_value
 
 TransportName = Literal["sse", "websocket", "auto"]
 _TRANSPORTS: tuple[str, ...] = get_args(TransportName)
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
@@ -253,7 +252,7 @@ class StreamOptions(Struct, frozen=True):
         if self.parallel_tool_calls is not None:
             check_type("parallel_tool_calls", self.parallel_tool_calls, bool)
         if self.headers:
-            check_headers(self.headers)
+            force_setattr(self, "headers", checked_headers(self.headers, "headers"))
 
     def __repr__(self) -> str:
         return "StreamOptions(" + ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__()) + ")"
@@ -282,16 +281,6 @@ def _stops(stop: object) -> tuple[str, ...]:
     if not all(type(text) is str and text for text in texts):
         raise InvalidInput(f"stop is texts at which the reply ends, such as ('END',), not {stop!r:.80}")
     return cast("tuple[str, ...]", texts)
-
-
-def check_headers(headers: object) -> None:
-    """Refuse headers that are no text, or that could not be sent; their values are not shown."""
-    check_type("headers", headers, Mapping)
-    for name, value in cast("Mapping[Any, Any]", headers).items():
-        if type(name) is not str or type(value) is not str or not _HEADER.fullmatch(name):
-            raise InvalidInput(f"headers are names and texts; {name!r:.80} is no such header")
-        if not value.isascii() or any(ord(character) < 32 for character in value):
-            raise InvalidInput(f"the value of header {name} is no single line of ASCII text")
 
 
 class ToolSpec(Protocol):
