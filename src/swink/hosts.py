@@ -4,6 +4,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ def origin_of(url: object) -> str | None:
     return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else None
 
 
+@lru_cache(256)
 def is_secret_header(name: str) -> bool:
     """Whether a header of this name holds a key, a token or a signature."""
     return _SECRET_HEADER.search(name) is not None
@@ -53,6 +55,7 @@ def checked_headers(headers: object, what: str = "headers") -> dict[str, str]:
     return checked
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether a host certainly is this machine: a loopback address, or `localhost` itself."""
     address = _address(host)

@@ -127,9 +127,10 @@ class Endpoint(Struct, frozen=True):
             for name, value in more.items():
                 joined = name in _LISTS and headers.get(name)
                 headers[name] = f"{joined},{value}" if joined else value
-        for name, value in headers.items():
-            if is_secret_header(name):
-                self._unless_clear(value, f"the secret in the header {name!r}")
+        if self._is_clear:
+            for name, value in headers.items():
+                if is_secret_header(name):
+                    self._unless_clear(value, f"the secret in the header {name!r}")
         for name, value in [item for more in given for item in more.items()]:
             if is_secret_header(name):
                 hold(value.partition(" ")[2] or value)
@@ -145,13 +146,13 @@ class Endpoint(Struct, frozen=True):
         variables = self.variables if self.takes_environment else ()
         return next((name for name in variables if os.environ.get(name, "").strip()), None)
 
+    @property
+    def _is_clear(self) -> bool:
+        """Whether others could read what travels there."""
+        return not self.allow_http and self.base_url.startswith("http:") and not is_loopback(self.host)
+
     def _unless_clear(self, secret: str, what: str) -> str:
-        if (
-            secret
-            and not self.allow_http
-            and self.base_url.startswith("http:")
-            and not is_loopback(self.host)
-        ):
+        if secret and self._is_clear:
             raise AuthError(
                 f"{what} would travel to {self.host} in clear text, so nothing was sent; use https, "
                 "or pass allow_http=True if you trust the network, or api_key='' for a server without keys"

@@ -245,6 +245,8 @@ async def _refuse_unless_stream(response: Response, first: bytes, asked: Request
 
 async def _drain(response: Response) -> None:
     """Read the end of a body whose last event has been seen, so that the connection can be used again."""
+    if getattr(response, "ended", False):  # as most have, and a timer costs more than looking
+        return
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in response:

@@ -305,6 +305,11 @@ class _AiohttpResponse:
         self._read = answer.content.readany
         self._failures = failures
 
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been read."""
+        return self._answer.content.at_eof()
+
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 

@@ -52,13 +52,17 @@ class SseParser:
             self._started = True
             lines[0] = lines[0].removeprefix(_BOM)
         events: list[ServerEvent] = []
+        data = self._data
         for line in lines:
             if line[:6] == b"data: ":
-                self._data.append(line[6:])
+                data.append(line[6:])
             elif line:
                 self._field(line)
-            elif self._data:
-                events.append(self._dispatch())
+            elif data:
+                whole = data[0] if len(data) == 1 else b"\n".join(data)
+                events.append(ServerEvent(whole, self._event, self.last_id))
+                data.clear()
+                self._event = ""
             else:
                 self._event = ""
         self._quiet = 0 if events else self._quiet + len(chunk)
@@ -82,13 +86,6 @@ class SseParser:
                     self.retry = int(value)
             case _:
                 pass  # comments, whose name is empty, and unknown fields
-
-    def _dispatch(self) -> ServerEvent:
-        data = self._data
-        event = ServerEvent(data[0] if len(data) == 1 else b"\n".join(data), self._event, self.last_id)
-        self._data = []
-        self._event = ""
-        return event
 
 
 class LineParser:
