@@ -143,15 +143,38 @@ OVERFLOW = [
     "input length and `max_tokens` exceed context limit: 199211 + 20000 > 200000, decrease input length or `max_tokens` and try again",
     "Input is too long for requested model.",
     "Too many input tokens. Max input tokens: 8192, request input token count: 9001",
+    "The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum length",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 10000 tokens. Please reduce the length.",
     "Error code: 400 - {'error': {'code': 'context_length_exceeded', 'param': 'messages'}}",
     "Context length exceeded (4096)",
+    "Context size has been exceeded.",
     "Your input exceeds the context window of this model. Please adjust your input and try again.",
-    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
-    "Prompt contains 40958 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "Codex ran out of room in the model's context window. Start a new conversation.",
+    "The text exceeds the maximum number of tokens allowed (1048575).",
+    "The input token count (1196265) exceeds the limit of 1048575.",
+    "Prompt contains 40958 tokens and 0 draft tokens, too large for model with 32768 positions",
     "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "Please reduce the length of the messages or completion.",
     "the request exceeds the available context size. try increasing the context size or enable context shift",
-    "The input token count exceeds what this model takes",
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >= n_ctx: 4096).",
+    "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens",
+    "Reached context length of 4096 tokens with model (arch: qwen3) that does not currently support mid-generation context overflow.",
+    "prompt too long; exceeded max context length by 12 tokens",
+    "the input length exceeds the context length",
+    "The prompt (total length 25938) is too long to fit into the model (context length 4096).",
+    "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+    "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+    "Input prompt (35247 tokens) is too long and exceeds limit of 1000",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens",
+    "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
+    "invalid params, context window exceeds limit (2013)",
+    "Prompt exceeds max length",
+    "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30000]",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000",
+    "Prompt has 5000 tokens, but the configured context size is 4096 tokens",
+    "Requested token count of the messages exceeds the model's limit of 127072 tokens",
+    "prompt token count of 130000 exceeds the limit of 128000 tokens",
 ]
 THROTTLED = [
     "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 2s.",
@@ -201,6 +224,8 @@ FILTERED = [
     "Output blocked by content filtering policy",
 ]
 OTHER = [
+    "max_tokens: 100000 exceeds the limit of 8192 tokens for the input",
+    "The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower value.",
     "request 84297 failed: unknown parameter 'foo'",
     "tool_choice: unexpected value",
     "AssertionError: the script has 1 replies",
@@ -211,6 +236,16 @@ OTHER = [
 def test_the_wording_of_overflow_is_known(message):
     assert classify(message) is ContextWindowOverflow
     assert is_overflow(message.upper())
+
+
+@pytest.mark.parametrize("row", errors.OVERFLOW)
+def test_every_row_of_the_table_of_overflows_is_needed(row):
+    others = [other for other in errors.OVERFLOW[:-1] if other != row]  # the last takes what is left
+    assert [
+        text
+        for text in map(str.lower, OVERFLOW)
+        if re.search(row, text) and not any(re.search(other, text) for other in others)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -262,29 +262,44 @@ _BY_KIND: dict[str, type[ModelError]] = {
     )
 }
 
+OVERFLOW: tuple[str, ...] = (
+    "prompt is too long",  # Anthropic, Fireworks
+    "exceeds? context limit",  # Anthropic, with max_tokens
+    "input is too long",  # Claude on Bedrock
+    "too many input tokens",  # Titan on Bedrock
+    "input tokens exceed",  # Nova, Azure
+    "maximum context length",  # OpenAI, OpenRouter, vLLM, DeepSeek, Mistral
+    "context.(?:length|window|size)(?: has been| was|.limit)?.exceed",  # OpenAI's code; LM Studio, MiniMax
+    "exceeds? the (?:model'?s )?context.(?:window|length)",  # OpenAI's Responses
+    "room in the model'?s context",
+    "exceeds? the maximum number of tokens",  # Gemini
+    "(?s)input token count.*exceeds",  # Gemini, Vertex AI
+    "too large for model",  # Mistral
+    "maximum prompt length",  # xAI
+    "reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq, Cerebras
+    "exceeds the available context size",  # llama.cpp
+    "greater than the context length",  # LM Studio
+    "context length of only",  # LM Studio
+    "reached context length of",  # LM Studio
+    "prompt too long",  # Ollama
+    "too long to fit into the model",  # vLLM
+    "longer than the (?:maximum )?model(?:'s context)? length",  # vLLM, SGLang, Together
+    "too long and exceeds limit",  # vLLM
+    r"`?inputs`? tokens \+ `?max_new_tokens`? must be",  # text-generation-inference
+    "exceeded model token limit",  # Kimi
+    "prompt exceeds max",  # Z.ai
+    "range of input length should be",  # Qwen
+    "tokens in the prompt cannot exceed",  # Cohere
+    "but the configured context size is",
+    # Others in the same words; limits of rates and of replies are spoken of in them too.
+    r"(?s)^(?!.*(?:rate.?limit|per.(?:min|day|hour|sec)|quota|max_tokens|max_completion|maximum tokens))"
+    r".*(?:input|prompt|messages|request|conversation)\b.{0,80}exceed.{0,60}(?:context|token)",
+)
+"""How providers say that the input does not fit; regular expressions for text in lower case."""
+
 # Regular expressions, tried in this order on the message in lower case.
 _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
-    (
-        ContextWindowOverflow,
-        (
-            "prompt is too long",
-            "exceed context limit",
-            "exceeds context limit",
-            "input is too long",
-            "too many input tokens",
-            "maximum context length",
-            "context_length_exceeded",
-            "context length exceeded",
-            "exceeds the context window",
-            "exceed the context window",
-            "exceeds the maximum number of tokens",
-            "too large for model",
-            "maximum prompt length",
-            "context window exceeded",
-            "exceeds the available context size",
-            "(?s)input token count.*exceeds",
-        ),
-    ),
+    (ContextWindowOverflow, OVERFLOW),
     (
         AuthError,
         (

@@ -477,6 +477,32 @@ def test_the_key_shows_in_no_repr():
         (None, "502", "Provider returned error", "network"),
         (None, "server_error", "The server had an error", "network"),
         (None, "", "something", "stream"),
+        # What other servers say.
+        (400, "context_length_exceeded invalid_request_error", "Please reduce it.", "context_window_exceeded"),
+        (400, "400 exceed_context_size_error", "no", "context_window_exceeded"),
+        (400, "string_above_max_length", "String too long.", "context_window_exceeded"),
+        (413, "rate_limit_exceeded tokens", "Request too large for model `x` on tokens per minute (TPM)", "context_window_exceeded"),
+        (400, "invalid_request_error", "max_tokens exceeds the limit of 8192", "stream"),
+        (400, "", "The maximum tokens you requested exceeds the model limit of 4096.", "stream"),
+        (429, "exceeded_current_quota_error", "Your account is suspended, please check your plan", "auth"),
+        (429, "engine_overloaded_error", "The engine is currently overloaded", "throttled"),
+        (498, "", "Flex tier capacity exceeded", "throttled"),
+        (499, "", "Client closed request", "network"),
+        (403, "403", "The model requires moderation. Your input was flagged for \"violence\"", "content_filtered"),
+        (400, "invalid_request_error", "Content Exists Risk", "content_filtered"),
+        (400, "data_inspection_failed", "Input data may contain inappropriate content.", "content_filtered"),
+        (400, "content_filter", "The request was rejected because it was considered high risk", "content_filtered"),
+        (404, "resource_not_found_error", "Not found the model kimi-x or Permission denied", "model_retired"),
+        (400, "400", "acme/x is not a valid model ID", "model_retired"),
+        (404, "404", "No endpoints found for acme/x.", "model_retired"),
+        (404, "404", "No endpoints found that support tool use.", "stream"),
+        (400, "", "The provided model identifier is invalid.", "model_retired"),
+        (400, "invalid_authentication_error", "Invalid Authentication", "auth"),
+        (None, "400 INVALID_ARGUMENT", "bad schema", "stream"),
+        (None, "503 UNAVAILABLE", "try later", "network"),
+        (None, "invalid_request_error", "messages: a timeout is no role", "stream"),
+        (None, "internal_error", "Internal server error", "network"),
+        (None, "", "Rate limit reached", "throttled"),
     ],
 )  # fmt: skip
 def test_status_code_and_wording_decide_the_kind(status: int | None, code: str, message: str, kind: str):
@@ -513,7 +539,11 @@ def test_retry_after_as_a_date_is_the_time_until_then():
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (b'{"error": {"message": "m", "type": "t", "code": "c"}}', ("m", "c")),
+        (b'{"error": {"message": "m", "type": "t", "code": "c"}}', ("m", "c t")),
+        (
+            b'{"error": {"message": "m", "code": 400, "metadata": {"raw": "prompt is too long"}}}',
+            ("m: prompt is too long", "400"),
+        ),
         (b'{"error": {"message": "m", "type": "t", "code": null}}', ("m", "t")),
         (
             b'{"type": "error", "error": {"type": "overloaded_error", "message": "m"}}',
@@ -526,7 +556,10 @@ def test_retry_after_as_a_date_is_the_time_until_then():
         (b'{"error": "m"}', ("m", "")),
         (b'{"message": "m", "code": 400}', ("m", "400")),
         (b'{"detail": "m"}', ("m", "")),
-        (b'[{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}]', ("m", "429")),
+        (
+            b'[{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}]',
+            ("m", "429 RESOURCE_EXHAUSTED"),
+        ),
         (b'{"detail": [{"msg": "field required"}]}', ('{"detail":[{"msg":"field required"}]}', "")),
         (
             b"<!DOCTYPE html><html><style>b{}</style><body><h1>502 Bad\n Gateway</h1></body></html>",

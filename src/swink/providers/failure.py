@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from swink.errors import ErrorKind, ModelError, NetworkError, error_for, is_overflow
+from swink.errors import ErrorKind, ModelError, NetworkError, classify, error_for, is_overflow
 from swink.providers.http import Response
 
 READ_LIMIT = 64 * 1024
@@ -21,16 +21,19 @@ BODY_SECONDS = 10.0
 
 _CODES: dict[str, ErrorKind] = {
     "context_length_exceeded": "context_window_exceeded",
+    "context_window_exceeded": "context_window_exceeded",
+    "model_context_window_exceeded": "context_window_exceeded",
+    "string_above_max_length": "context_window_exceeded",
     "request_too_large": "context_window_exceeded",
     "exceed_context_size_error": "context_window_exceeded",
     "rate_limit_error": "throttled",
+    "rate_limit_reached_error": "throttled",
+    "rate_limited": "throttled",
     "rate_limit_exceeded": "throttled",
     "too_many_requests": "throttled",
     "resource_exhausted": "throttled",
-    "insufficient_quota": "auth",
-    "billing_error": "auth",
-    "billing_hard_limit_reached": "auth",
     "authentication_error": "auth",
+    "invalid_authentication_error": "auth",
     "permission_error": "auth",
     "invalid_api_key": "auth",
     "content_filter": "content_filtered",
@@ -39,7 +42,11 @@ _CODES: dict[str, ErrorKind] = {
     "image_content_policy_violation": "content_filtered",
     "misalignment_policy_violation": "content_filtered",
     "bio_policy": "content_filtered",
+    "cyber_policy": "content_filtered",
+    "moderation_blocked": "content_filtered",
+    "data_inspection_failed": "content_filtered",
     "model_not_found": "model_retired",
+    "model_not_available": "model_retired",
     "model_decommissioned": "model_retired",
     "deploymentnotfound": "model_retired",
     "invalid_model": "model_retired",
@@ -50,7 +57,14 @@ _CODES: dict[str, ErrorKind] = {
     "internal_server_error": "network",
     "service_unavailable": "network",
     "engine_overloaded": "network",
+    "engine_overloaded_error": "network",
+    "unavailable": "network",
+    "deadline_exceeded": "network",
+    "overloaded": "network",
 }
+_BILLING_CODES = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "exceeded_current_quota_error"}
+)
 _BILLING = (
     "credit balance is too low",
     "insufficient_quota",
@@ -65,12 +79,19 @@ _FILTERED = (
     "content policy",
     "violates usage guidelines",
     "usage policy",
+    "input was flagged",
+    "content exists risk",
+    "considered high risk",
+    "inappropriate content",
+    "limited access to this content for safety",
 )
 _BAD_KEY = ("api key not valid", "invalid api key", "incorrect api key", "api_key_invalid")
+_PLAIN = frozenset({"invalid_request_error", "invalid_argument", "bad_request", "badrequesterror"})
 _GONE = re.compile(
     r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired"
     r"|end of life|shut ?down)"
-    r"|(?:invalid|unknown|unsupported|no such) model|^model: ",
+    r"|(?:invalid|unknown|unsupported|no such) model|^model: |not found the model|not a valid model"
+    r"|no endpoints found for|model identifier is invalid",
     re.I | re.S,
 )
 
@@ -88,32 +109,39 @@ def failure(
 
 
 def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
-    """The error kind of a status, a provider's error code or type, and its wording; the first counts most."""
+    """The error kind of a status, a provider's error codes and types, and its wording.
+
+    `code` may hold several words. A status inside a stream comes as such a word.
+    """
     text = message.lower()
-    code = code.lower()
-    if status is None and code.isdigit():
-        status = int(code)
-    if (
-        code in ("insufficient_quota", "billing_error")
-        or status == 402
-        or any(phrase in text for phrase in _BILLING)
-    ):
+    words = code.lower().split()
+    if status is None:
+        status = next((int(word) for word in words if word.isdigit() and 400 <= int(word) < 600), None)
+    kind: ErrorKind | None = next((_CODES[word] for word in words if word in _CODES), None)
+    if status == 402 or _BILLING_CODES.intersection(words) or any(phrase in text for phrase in _BILLING):
         return "auth"
-    if status == 429:
+    if status in (429, 498) or (kind == "throttled" and status != 413):
         return "throttled"
-    if status == 413 or (status not in (401, 403) and is_overflow(message)):
+    if status == 413 or (
+        status not in (401, 403) and (kind == "context_window_exceeded" or is_overflow(message))
+    ):
         return "context_window_exceeded"
-    if _CODES.get(code) == "content_filtered" or (
+    if kind == "content_filtered" or (
         (status is None or status < 500) and any(phrase in text for phrase in _FILTERED)
     ):
         return "content_filtered"
-    if status in (401, 403) or (status == 400 and any(phrase in text for phrase in _BAD_KEY)):
+    if status in (401, 403) or (
+        status in (None, 400) and (kind == "auth" or any(phrase in text for phrase in _BAD_KEY))
+    ):
         return "auth"
-    if status in (None, 400, 404, 410) and (_CODES.get(code) == "model_retired" or _GONE.search(message)):
+    if status in (None, 400, 404, 410) and (kind == "model_retired" or _GONE.search(message)):
         return "model_retired"
     if status is None:
-        return _CODES.get(code) or "stream"
-    if status in (408, 409) or status >= 500:
+        # Nothing but words: an error inside a stream, or of a server that answers with 200.
+        if kind is not None or _PLAIN.intersection(words):
+            return kind or "stream"
+        return classify(message).kind
+    if status in (408, 409, 425, 499) or status >= 500:
         return "network"
     return "stream"
 
@@ -183,25 +211,24 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def describe_error(data: Any) -> tuple[str, str]:
-    """The message and the code (or type) in a provider's decoded error object."""
+    """The message in a provider's decoded error object, and its codes and types in one text."""
     match data:
         case [first, *_]:
             return describe_error(first)
         case {"error": {**error}}:
             return describe_error(error)
         case {"error": str() as message, **rest}:
-            return message, _code(rest)
+            return message, _codes(rest)
+        case {"message": str() as message, "metadata": {"raw": str() as raw}, **rest} if raw:
+            return f"{message}: {raw}", _codes(rest)  # a router tells what another provider said
         case {"message": str() as message, **rest}:
-            return message, _code(rest)
+            return message, _codes(rest)
         case {"detail": str() as message, **rest}:
-            return message, _code(rest)
+            return message, _codes(rest)
         case _:
             return msgspec.json.encode(data).decode(), ""
 
 
-def _code(error: Mapping[str, Any]) -> str:
-    for name in ("code", "status", "type"):
-        value = error.get(name)
-        if value not in (None, "", "error"):
-            return str(value)
-    return ""
+def _codes(error: Mapping[str, Any]) -> str:
+    values = [error.get(name) for name in ("code", "status", "type")]
+    return " ".join(dict.fromkeys(str(value) for value in values if value not in (None, "", "error")))
