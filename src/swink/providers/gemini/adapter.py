@@ -5,9 +5,11 @@ from collections.abc import AsyncGenerator
 from swink.messages import ModelSpec
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint, segment
-from swink.providers.exchange import encode_body, exchange, merge_objects
+from swink.providers.exchange import encode_body, exchange
 from swink.providers.gemini.body import request_body
-from swink.providers.gemini.stream import GeminiDecoder, explain
+from swink.providers.gemini.conversation import Contents, is_third
+from swink.providers.gemini.endings import explain
+from swink.providers.gemini.stream import GeminiDecoder
 from swink.providers.http import Request, client_for
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
@@ -16,7 +18,7 @@ from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeo
 class GeminiStreamFn:
     """Gemini; `base_url` is without the API version, as in Google's own SDK."""
 
-    honours = ALL_OPTIONS - {"session_id", "cache"}
+    honours = ALL_OPTIONS - {"session_id", "cache", "verbosity", "parallel_tool_calls"}
 
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, allow_http: bool = False
@@ -37,18 +39,22 @@ class GeminiStreamFn:
 
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
-            body = request_body(
-                model, context, await prepare(context.messages, model), options, self._notices
-            )
-            extra = dict(options.extra)
-            if "tools" in extra:  # Google's own tools stand beside ours
-                body["tools"] = [*body.get("tools", ()), *extra.pop("tools")]
-            return self._request(model, encode_body(merge_objects(extra, body), {}), options)
+            contents = Contents(model)
+            for message in await prepare(context.messages, model):
+                contents.add(message)
+            body = request_body(model, context, contents.items, options, self._notices)
+            return self._request(model, encode_body(body, {}), options)
 
         names = [tool.name for tool in context.tools]
         return exchange(
             request,
-            lambda reply: GeminiDecoder(reply, options, names),
+            lambda reply: GeminiDecoder(
+                reply,
+                options,
+                names,
+                grounded=bool(context.hosted or options.extra.get("tools")),
+                by_query=is_third(model.model_id),
+            ),
             options,
             self.timeout,
             explain=explain,

@@ -1,77 +1,82 @@
-"""The body of a request to Gemini.
+"""The body of a request to Gemini, all but its contents."""
 
-A thought signature goes back on the part it came on. Thinking and calls carry theirs; text has no place for
-one, so the signature of a text part stands before the text in a redacted thinking block of its own: `text:…`,
-or `empty:…` for a part whose text was empty. The prefix cannot be mistaken, because signatures are base64.
-"""
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-import mimetypes
-import re
-from collections.abc import Sequence
-from typing import Any
-
-from swink.messages import (
-    AssistantMessage,
-    Base64Source,
-    Extension,
-    Image,
-    LlmMessage,
-    ModelSpec,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-    UrlSource,
-)
-from swink.providers.convert import NO_OUTPUT, input_schema, is_own, joined_text
+from swink.messages import ModelSpec
+from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, refuse
+from swink.providers.exchange import merge_objects
+from swink.providers.gemini.conversation import gemini_version, is_third
+from swink.providers.gemini.hosted import Place, check_combination, hosted_tools
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
-OWN_ID = "swink-"
-"""The prefix of ids that this adapter gives to calls without one; they are not sent to Gemini."""
-ON_TEXT = "text:"
-ON_EMPTY = "empty:"
-SKIP_VALIDATION = "skip_thought_signature_validator"
-"""What Google documents as the signature of a call that Gemini did not make itself."""
-
 _BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 16_384, "extra_high": 24_576}
-_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_LATEST = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest")
+_WITHOUT_THINKING = ("image", "tts", "audio", "live", "embedding")
 
 
 def request_body(
     model: ModelSpec,
     context: LlmContext,
-    messages: Sequence[LlmMessage],
+    contents: Sequence[Any],
     options: StreamOptions,
     notices: Notices,
+    place: Place = "gemini",
 ) -> dict[str, Any]:
-    """The JSON body for one reply; `messages` are the context's, prepared."""
-    body: dict[str, Any] = {"contents": _contents(messages, model)}
+    """The JSON body for one reply; `extra` is merged in object by object, its tools stand beside ours."""
+    body: dict[str, Any] = {"contents": contents}
     if context.system_prompt.strip():
         body["systemInstruction"] = {"parts": [{"text": context.system_prompt}]}
+    tools = hosted_tools(context.hosted, place, model, notices)
+    settings: dict[str, Any] = {}
     if context.tools:
-        body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in context.tools]}]
+        tools.insert(0, {"functionDeclarations": [_declaration(tool) for tool in context.tools]})
         if options.tool_choice is not None:
-            body["toolConfig"] = {"functionCallingConfig": _tool_choice(options.tool_choice)}
-    if config := _generation_config(model, options, notices):
+            settings["functionCallingConfig"] = _tool_choice(options.tool_choice)
+        if context.hosted:
+            check_combination(context.hosted, place, model)
+            settings["includeServerSideToolInvocations"] = True
+    if settings:
+        body["toolConfig"] = settings
+    if config := _generation_config(model, context, options, notices):
         body["generationConfig"] = config
-    return body
+    if options.service_tier is not None:
+        body["serviceTier"] = options.service_tier
+    return _with_extra(body, tools, options.extra, notices)
 
 
-def gemini_version(model_id: str) -> tuple[int, int]:
-    """Major and minor version in a Gemini model's name; (0, 0) for anything else."""
-    found = _VERSION.search(model_id.lower())
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+def _with_extra(
+    body: dict[str, Any], tools: list[dict[str, Any]], extra: Mapping[str, Any], notices: Notices
+) -> dict[str, Any]:
+    more: Any = extra.get("tools", ())
+    if not isinstance(more, list | tuple):
+        notices.report("extra.tools", "it is no list of tools")
+        more = ()
+    merged = merge_objects(extra, body)
+    merged.pop("tools", None)
+    if both := [*tools, *cast("Sequence[Any]", more)]:
+        merged["tools"] = both
+    return merged
 
 
-def _generation_config(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
+def _generation_config(
+    model: ModelSpec, context: LlmContext, options: StreamOptions, notices: Notices
+) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if options.temperature is not None:
-        config["temperature"] = options.temperature
-    if options.max_tokens is not None:
-        config["maxOutputTokens"] = options.max_tokens
+    for name, value in (
+        ("temperature", options.temperature),
+        ("topP", options.top_p),
+        ("seed", options.seed),
+        ("maxOutputTokens", options.max_tokens),
+    ):
+        if value is not None:
+            config[name] = value
+    if options.stop:
+        config["stopSequences"] = list(options.stop)
+    if context.output is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = context.output.schema
     if thinking := _thinking_config(model, options.max_tokens, notices):
         config["thinkingConfig"] = thinking
     return config
@@ -83,8 +88,8 @@ def _thinking_config(model: ModelSpec, max_tokens: int | None, notices: Notices)
     if level is None:
         return {}
     # Whatever the newest is, it takes a budget, as all do that think.
-    version = gemini_version(f"gemini-2.5-{name}" if _LATEST.search(name) else name)
-    if version < (2, 5) or any(word in name for word in ("image", "tts", "audio", "live", "embedding")):
+    version = max(gemini_version(name), (2, 5)) if is_third(name) else gemini_version(name)
+    if version < (2, 5) or any(word in name for word in _WITHOUT_THINKING):
         return refuse(model, notices, f"{model.model_id} takes none")
     shown = {"includeThoughts": True} if level != "off" else {}
     if level in model.thinking_budgets:
@@ -122,119 +127,3 @@ def _tool_choice(choice: str) -> dict[str, Any]:
             return {"mode": "ANY"}
         case name:
             return {"mode": "ANY", "allowedFunctionNames": [name]}
-
-
-def _contents(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    """Contents, the user's first; the results of one turn are one content, and their pictures follow it."""
-    contents: list[dict[str, Any]] = []
-    pictures: list[dict[str, Any]] = []
-    last = ""
-    for message in messages:
-        match message:
-            case AssistantMessage():
-                kind, parts = "model", _model_parts(message, model)
-            case ToolResultMessage():
-                kind, parts = "results", [_result_part(message, model, pictures)]
-            case _:
-                kind, parts = "user", _user_parts(message.content)
-        if not parts:
-            continue
-        if not contents and kind == "model":
-            contents.append({"role": "user", "parts": [{"text": "(continued)"}]})
-        if pictures and kind != "results":
-            contents.append({"role": "user", "parts": pictures})
-            pictures, last = [], "user"
-        if kind == last:
-            contents[-1]["parts"] += parts
-        else:
-            contents.append({"role": "model" if kind == "model" else "user", "parts": parts})
-        last = kind
-    return [*contents, {"role": "user", "parts": pictures}] if pictures else contents
-
-
-def _user_parts(content: Sequence[Any]) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for block in content:
-        match block:
-            case Text(text):
-                parts.append({"text": text})
-            case Image(Base64Source(data, media_type)):
-                parts.append({"inlineData": {"mimeType": media_type, "data": data}})
-            case Image(UrlSource(url)):
-                parts.append(
-                    {"fileData": {"mimeType": mimetypes.guess_type(url)[0] or "image/jpeg", "fileUri": url}}
-                )
-            case Extension("gemini", data):
-                parts.append(data)
-            case _:
-                pass  # content of another provider's
-    return parts
-
-
-def _result_part(
-    message: ToolResultMessage, model: ModelSpec, pictures: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """A function response; from Gemini 3 on its pictures are part of it, before that they join `pictures`."""
-    text = joined_text(message.content)
-    own_pictures = [part for part in _user_parts(message.content) if "text" not in part]
-    key = "error" if message.is_error else "output"
-    response: dict[str, Any] = {
-        "name": message.tool_name,
-        "response": {key: text or ("(see image)" if own_pictures else NO_OUTPUT)},
-    }
-    if not message.tool_call_id.startswith(OWN_ID):
-        response["id"] = message.tool_call_id
-    if gemini_version(model.model_id) < (3, 0):
-        pictures += own_pictures
-    elif own_pictures:
-        response["parts"] = own_pictures
-    return {"functionResponse": response}
-
-
-def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    mine = is_own(message, model)
-    signature: str | None = None  # of the text part that comes next
-    for block in message.content:
-        if signature is not None and type(block) is not Text:
-            parts.append({"text": "", "thoughtSignature": signature})
-            signature = None
-        match block:
-            case Text(text):
-                parts.append(
-                    {"text": text, "thoughtSignature": signature} if signature is not None else {"text": text}
-                )
-                signature = None
-            case Thinking("", str() as signed, True) if mine and signed.startswith(ON_TEXT):
-                signature = signed.removeprefix(ON_TEXT)
-            case Thinking("", str() as signed, True) if mine:
-                parts.append({"text": "", "thoughtSignature": signed.removeprefix(ON_EMPTY)})
-            case Thinking(text, signed) if mine and (text or signed):
-                thought: dict[str, Any] = {"text": text, "thought": True}
-                parts.append({**thought, "thoughtSignature": signed} if signed else thought)
-            case ToolCall():
-                parts.append(_call_part(block, mine))
-            case Extension("gemini", data):
-                parts.append(data)
-            case _:
-                pass  # thinking of another model's, or nothing at all
-    if signature is not None:
-        parts.append({"text": "", "thoughtSignature": signature})
-    if gemini_version(model.model_id) >= (3, 0) or model.model_id.endswith("-latest"):
-        _sign_first_call(parts)
-    return parts if any("thought" not in part for part in parts) else []
-
-
-def _call_part(call: ToolCall, mine: bool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": call.name, "args": call.arguments}
-    if not call.id.startswith(OWN_ID):
-        function["id"] = call.id
-    part: dict[str, Any] = {"functionCall": function}
-    return {**part, "thoughtSignature": call.signature} if mine and call.signature else part
-
-
-def _sign_first_call(parts: list[dict[str, Any]]) -> None:
-    """Gemini 3 refuses a step whose first call is unsigned, as are those that another model made."""
-    first = next((part for part in parts if "functionCall" in part), None)
-    if first is not None:
-        first.setdefault("thoughtSignature", SKIP_VALIDATION)

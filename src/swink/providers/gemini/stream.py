@@ -1,7 +1,8 @@
 """The reply of a Gemini model, decoded: every event is a whole response with the next parts of the content.
 
 The last event has a finish reason, and the body ends. There are no block boundaries: text and thinking run on
-until a part of another kind, or one with a signature, comes.
+until a part of another kind, or one with a signature, comes. What is neither text, thinking, a call nor media
+is kept as it came and goes back so.
 """
 
 import re
@@ -11,38 +12,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.errors import ContentFiltered, ModelError, NetworkError, StreamError, error_for
-from swink.messages import Usage
+from swink.errors import ContentFiltered, StreamError
+from swink.messages import Audio, Base64Source, Extension, Image, Usage
 from swink.providers.exchange import cut_short, decode_json, encode_body, malformed
-from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.gemini.arguments import ArgumentWriter, PartialArgument
-from swink.providers.gemini.body import ON_EMPTY, ON_TEXT, OWN_ID
-from swink.providers.http import Response
+from swink.providers.gemini.conversation import MEDIA_PART, OWN_ID
+from swink.providers.gemini.endings import error_of, stop_error
+from swink.providers.gemini.grounding import Grounding
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions
-
-_FILTERED = frozenset(
-    {
-        "SAFETY",
-        "RECITATION",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "IMAGE_SAFETY",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
-    }
-    | {"IMAGE_OTHER", "MODEL_ARMOR"}
-)
-_STOPS = {
-    "LANGUAGE": "the reply was in a language that the model does not support",
-    "UNEXPECTED_TOOL_CALL": "the model called a tool although it may not",
-    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
-    "NO_IMAGE": "the model was to make an image and made none",
-    "OTHER": "the provider stopped the reply without saying why",
-    "FINISH_REASON_UNSPECIFIED": "the provider stopped the reply without saying why",
-}
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 class _FunctionCall(Struct, frozen=True, rename="camel"):
@@ -61,7 +39,7 @@ class _Part(Struct, frozen=True, rename="camel"):
 
 
 class _Content(Struct, frozen=True):
-    parts: list[_Part] | None = None
+    parts: list[dict[str, Any]] | None = None
 
 
 class _Candidate(Struct, frozen=True, rename="camel"):
@@ -69,6 +47,9 @@ class _Candidate(Struct, frozen=True, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
+    grounding_metadata: dict[str, Any] | None = None
+    url_context_metadata: dict[str, Any] | None = None
+    citation_metadata: dict[str, Any] | None = None
 
 
 class _PromptFeedback(Struct, frozen=True, rename="camel"):
@@ -84,16 +65,34 @@ class _Event(Struct, frozen=True, rename="camel"):
 
 
 class GeminiDecoder:
-    """The parts of one candidate."""
+    """The parts of one candidate.
 
-    def __init__(self, reply: BlockWriter, options: StreamOptions, tools: list[str]) -> None:
+    With `grounded`, texts stay open to the end, because what they cite comes last; `by_query` counts searches
+    by the query.
+    """
+
+    def __init__(
+        self,
+        reply: BlockWriter,
+        options: StreamOptions,
+        tools: list[str],
+        *,
+        grounded: bool = False,
+        by_query: bool = True,
+    ) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._tools = tools
+        self._grounded = grounded
+        self._by_query = by_query
         self._parser = SseParser()
         self._call: _Call | None = None
         self._calls = 0
+        self._texts: dict[int, list[str]] = {}
+        self._text: int | None = None
         self._counts: dict[str, int] = {}
+        self._executions = 0
+        self._grounding = Grounding()
         self._finish: _Candidate | None = None
 
     def feed(self, chunk: bytes) -> None:
@@ -103,15 +102,16 @@ class GeminiDecoder:
                 self._raw(data)
             try:
                 decoded = msgspec.convert(data, _Event)
+                if decoded.error is not None:
+                    raise error_of(data)
+                self._take(decoded)
             except msgspec.ValidationError as error:
                 raise malformed(event.data, error) from error
-            if decoded.error is not None:
-                raise _error_of(data)
-            self._take(decoded)
 
     def end(self) -> None:
         if self._finish is None:
             raise cut_short()
+        self._cite()
         self._reply.settle()
         message = self._finish.finish_message or ""
         match self._finish.finish_reason:
@@ -126,14 +126,14 @@ class GeminiDecoder:
             case "MALFORMED_FUNCTION_CALL":
                 self._repair(message)
             case reason:
-                raise _stop_error(reason or "", message)
+                raise stop_error(reason or "", message)
 
     def _take(self, event: _Event) -> None:
         if event.usage_metadata:
             self._counts.update(
                 {name: value for name, value in event.usage_metadata.items() if type(value) is int}
             )
-            self._reply.report(_usage(self._counts))
+            self._report()
         if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
             self._reply.settle()
             why = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
@@ -143,35 +143,101 @@ class GeminiDecoder:
                 continue  # `extra` may ask for several; a reply is one
             for part in (candidate.content and candidate.content.parts) or ():
                 self._part(part)
+            self._grounding.take(
+                groundingMetadata=candidate.grounding_metadata,
+                urlContextMetadata=candidate.url_context_metadata,
+                citationMetadata=candidate.citation_metadata,
+            )
             if candidate.finish_reason:
                 self._finish = candidate
 
-    def _part(self, part: _Part) -> None:
+    def _part(self, raw: dict[str, Any]) -> None:
+        part = msgspec.convert(raw, _Part)
         signature = part.thought_signature or None
         if part.function_call is not None:
+            self._leave_text()
             self._function_call(part.function_call, signature)
-        elif part.text is None:
-            pass  # the provider's own tools, and media, for which a reply has no block
-        elif signature is not None:
+        elif part.text is None and raw.keys() - {"text", "thought", "thoughtSignature"}:
             self._end_call()
-            self._write_signed(part.text, signature, bool(part.thought))
+            self._leave_text()
+            self._whole(raw)
+        elif not part.text and signature is None:
+            pass
+        elif part.thought:
+            self._end_call()
+            self._leave_text()
+            self._think(part.text or "", signature)
         elif part.text:
             self._end_call()
-            write = self._reply.think if part.thought else self._reply.say
-            write(part.text)
+            self._say(part.text, signature)
+        else:
+            # No text carries it, and it must not move to another part.
+            self._end_call()
+            self._leave_text()
+            self._reply.add_block(Extension("gemini", {"text": "", "thoughtSignature": signature}))
 
-    def _write_signed(self, text: str, signature: str, thought: bool) -> None:
-        """A signed part is a block of its own; a text's signature goes into redacted thinking before it."""
-        index = self._reply.begin_thinking()
-        if not thought:
-            self._reply.end(index, (ON_TEXT if text else ON_EMPTY) + signature, redacted=True)
-            if text:
-                self._reply.say(text)
-                self._reply.end_current()
+    def _say(self, text: str, signature: str | None) -> None:
+        """Text joins the block that is open; a signed part is a block of its own."""
+        if self._text is None or signature is not None:
+            self._leave_text()
+            self._text = self._reply.begin_text()
+            self._texts[self._text] = []
+        self._texts[self._text].append(text)
+        self._reply.add(self._text, text)
+        if signature is not None:
+            self._reply.sign(signature, self._text)
+            self._leave_text()
+
+    def _leave_text(self) -> None:
+        """What follows is another block."""
+        if self._text is not None and not self._grounded:
+            self._reply.end(self._text)
+        self._text = None
+
+    def _think(self, text: str, signature: str | None) -> None:
+        if signature is None:
+            self._reply.think(text)
             return
+        index = self._reply.begin_thinking()
         if text:
             self._reply.add(index, text)
         self._reply.end(index, signature)
+
+    def _whole(self, part: dict[str, Any]) -> None:
+        """Media become blocks; anything else is kept as it came."""
+        match part:
+            case {"inlineData": {"data": str() as data, "mimeType": str() as media_type}} if not part.get(
+                "thought"
+            ) and media_type.startswith(("image/", "audio/")):
+                if rest := {name: value for name, value in part.items() if name != "inlineData"}:
+                    self._reply.add_block(Extension("gemini", {MEDIA_PART: rest}))
+                block = Image if media_type.startswith("image/") else Audio
+                if data:
+                    self._reply.add_block(block(Base64Source(data, media_type)))
+            case _:
+                self._executions += "executableCode" in part
+                self._reply.add_block(Extension("gemini", part, _shown(part)))
+
+    def _cite(self) -> None:
+        """The texts end with what they cite, as far as they are open."""
+        texts = {index: "".join(parts) for index, parts in self._texts.items()}
+        indices = list(texts)
+        for number, citation in self._grounding.citations(list(texts.values())):
+            if self._reply.is_open(indices[number]):
+                self._reply.cite(indices[number], citation)
+        for index in indices:
+            if self._reply.is_open(index):
+                self._reply.end(index)
+        for block in self._grounding.blocks():
+            self._reply.add_block(block)
+        self._report()
+
+    def _report(self) -> None:
+        uses = self._grounding.uses(by_query=self._by_query)
+        if self._executions:
+            uses["code_execution"] = self._executions
+        if self._counts or uses:
+            self._reply.report(_usage(self._counts, uses))
 
     def _end_call(self) -> None:
         """End the call whose arguments are streamed, if there is one."""
@@ -215,6 +281,29 @@ class GeminiDecoder:
         self._reply.done("tool_use")
 
 
+def _shown(part: dict[str, Any]) -> str:
+    """One line for people about what a hosted tool did."""
+    match part:
+        case {"executableCode": {"code": str() as code}}:
+            return f"code: {' '.join(code.split())[:120]}"
+        case {"codeExecutionResult": {"outcome": outcome, **more}}:
+            said = str(outcome).removeprefix("OUTCOME_").lower()
+            return f"code execution, {said}: {' '.join(str(more.get('output') or '').split())[:120]}".rstrip(
+                ": "
+            )
+        case {"toolCall": {"toolType": kind, **more}}:
+            arguments = encode_body({"args": more.get("args") or {}}, {}).decode()[8:-1]
+            return f"{_tool_name(kind)}: {arguments[:120]}"
+        case {"toolResponse": {"toolType": kind}}:
+            return f"{_tool_name(kind)}: done"
+        case _:
+            return ", ".join(sorted(part.keys() - {"thoughtSignature", "thought"}))
+
+
+def _tool_name(kind: object) -> str:
+    return str(kind).removesuffix("_WEB").replace("_", " ").lower()
+
+
 def _word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
@@ -230,16 +319,7 @@ class _Call:
         self.writer = ArgumentWriter()
 
 
-def _stop_error(reason: str, message: str) -> ModelError:
-    detail = f" {message}" if message else ""
-    if reason in _FILTERED:
-        return ContentFiltered(f"the provider stopped the reply: {reason}{detail}")
-    if reason == "MALFORMED_RESPONSE":
-        return NetworkError(f"the provider could not read the model's reply{detail}")
-    return StreamError(f"{_STOPS.get(reason, 'unknown finish reason')}: {reason}{detail}")
-
-
-def _usage(counts: dict[str, int]) -> Usage:
+def _usage(counts: dict[str, int], uses: dict[str, int]) -> Usage:
     cached, thoughts = counts.get("cachedContentTokenCount", 0), counts.get("thoughtsTokenCount", 0)
     asked = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
     return Usage(
@@ -248,34 +328,5 @@ def _usage(counts: dict[str, int]) -> Usage:
         cached,
         0,
         0,
-        {"reasoning": thoughts} if thoughts else {},
+        {"reasoning": thoughts, **uses} if thoughts else uses,
     )
-
-
-def explain(response: Response, body: bytes) -> ModelError:
-    """The error of an answer from Google."""
-    message, code = parse_error(body)
-    status = response.status
-    error = failure(
-        f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers
-    )
-    if status == 404 and "models/" in message:
-        error = error_for("model_retired", error.message)
-    if error.retry_after is None:
-        error.retry_after = _retry_delay(body)
-    return error
-
-
-def _error_of(event: dict[str, Any]) -> ModelError:
-    message, code = describe_error(event)
-    error = failure(message, code=code)
-    if error.retry_after is None:
-        error.retry_after = _retry_delay(encode_body(event, {}))
-    return error
-
-
-def _retry_delay(body: bytes) -> float | None:
-    """The wait that a RetryInfo detail asks for."""
-    found = re.search(rb'"retryDelay"\s*:\s*"([^"]*)"', body)
-    seconds = _SECONDS.fullmatch(found[1].decode("utf-8", "replace")) if found else None
-    return float(seconds[1]) if seconds else None
