@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from tests.counts import MORE
 
 from swink.errors import NetworkError, error_for
@@ -299,5 +299,7 @@ def _consumed(value: Any) -> Any:
             return {key: _consumed(item) for key, item in value.items()}
         case str() | bytes() | int() | float() | None:
             return value
+        case BaseModel():  # a block of a reply, which some requests take as well
+            return value.model_dump(exclude_unset=True)
         case _:
             return [_consumed(item) for item in value]

@@ -18,12 +18,14 @@ from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, own_fixtures, read, recorded
+from msgspec.structs import replace
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
 from swink.messages import (
     AssistantMessage,
     Base64Source,
+    Citation,
     Extension,
     Image,
     ModelSpec,
@@ -40,6 +42,7 @@ from swink.providers.bedrock.sigv4 import Credentials
 from swink.stream import Done, Error, Start, StreamOptions
 
 CLAUDE = ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
+NOVA = ModelSpec("bedrock", "us.amazon.nova-2-lite-v1:0")
 LLAMA = ModelSpec("bedrock", "meta.llama3-1-70b-instruct-v1:0")
 FIXTURES = {path.stem: framed_events(path) for path in own_fixtures("bedrock")}
 RECORDED = {path.name.removesuffix(".chunks.txt"): path for path in recorded("bedrock")}
@@ -101,13 +104,15 @@ def boto_reads(url):
         modelId=CLAUDE.model_id, messages=[{"role": "user", "content": [{"text": "Hello"}]}]
     )["stream"]:
         match event:
+            case {"contentBlockStart": {"start": {"toolUse": {"type": "server_tool_use"}}}}:
+                pass
             case {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": call}}}:
                 calls[index] = [call["toolUseId"], call["name"], ""]
             case {"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}}:
                 text += delta.get("text", "")
                 thinking += delta.get("reasoningContent", {}).get("text", "")
                 redacted += delta.get("reasoningContent", {}).get("redactedContent", b"")
-                if "toolUse" in delta:
+                if "toolUse" in delta and index in calls:
                     calls[index][2] += delta["toolUse"]["input"]
             case {"messageStop": {"stopReason": reason}}:
                 stop = reason
@@ -195,21 +200,53 @@ async def test_redacted_thinking_in_pieces_is_joined_as_bytes():
     assert got.message.content == (Thinking("", base64.b64encode(b"abc").decode(), True),)
 
 
-async def test_tools_that_the_provider_runs_itself_are_not_ours():
-    start = {
-        "contentBlockIndex": 0,
-        "start": {"toolUse": {"toolUseId": "s1", "name": "web", "type": "server_tool_use"}},
-    }
-    body = (
-        event_frame("contentBlockStart", start)
-        + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": "{}"}}})
-        + event_frame("contentBlockStop", {"contentBlockIndex": 0})
-        + event_frame("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"text": "Found."}})
-        + event_frame("messageStop", {"stopReason": "end_turn"})
+CITED = {
+    "title": "Harbour tides",
+    "source": "https://tides.example/oslo",
+    "sourceContent": [{"text": "High water is at 14:20."}],
+    "location": {"web": {"url": "https://tides.example/oslo", "domain": "tides.example"}},
+}
+
+
+async def test_what_hosted_tools_do_is_kept_counted_cited_and_sent_back():
+    use = {"toolUseId": "tooluse_g1", "name": "nova_grounding", "type": "server_tool_use"}
+    given = {"toolUseId": "tooluse_g1", "type": "nova_grounding_result", "status": "success"}
+    sent_back = [
+        {"toolUse": {**use, "input": {"query": "high water oslo"}}},
+        {"toolResult": {**given, "content": [{"json": {"results": 1}}, {"text": "one page"}]}},
+        {"citationsContent": {"content": [{"text": "High water is at 14:20."}], "citations": [CITED]}},
+        {"text": "Bring a coat."},
+    ]
+    got = await replay(FIXTURES["grounding"], model=NOVA)
+    page = Citation("https://tides.example/oslo", "Harbour tides", "High water is at 14:20.", data=CITED)
+    assert got.message.content == (
+        Extension("bedrock", sent_back[0], "nova_grounding: high water oslo"),
+        Extension("bedrock", sent_back[1], "hosted tool: result"),
+        Text("High water is at 14:20.", (page,)),
+        Text("Bring a coat."),
     )
-    got = await replay(body)
-    assert got.message.content == (Text("Found."),)
-    assert got.terminal.stop_reason == "stop"
+    assert got.terminal == Done("stop", Usage(50, 20, extra={"web_search": 1}))
+    history = [UserMessage("Hi"), got.message, UserMessage("Thanks")]
+    assert (await sent_for(history, model=NOVA))["messages"][1]["content"] == sent_back
+    foreign = [UserMessage("Hi"), replace(got.message, provider="elsewhere"), UserMessage("Thanks")]
+    texts = [{"text": "High water is at 14:20."}, {"text": "Bring a coat."}]
+    assert (await sent_for(foreign, model=NOVA))["messages"][1]["content"] == texts
+
+
+async def test_a_hosted_call_without_its_result_is_left_out_of_a_reply_that_was_cut_off():
+    use = {"toolUseId": "g", "name": "nova_grounding", "type": "server_tool_use", "input": {}}
+    for reason, kept in (("aborted", 1), ("tool_use", 2)):
+        content = (Text("Looking."), Extension("bedrock", {"toolUse": use}))
+        message = AssistantMessage(content, "bedrock", NOVA.model_id, reason)
+        sent = await sent_for([UserMessage("Hi"), message, UserMessage("Well?")], model=NOVA)
+        assert len(sent["messages"][1]["content"]) == kept
+
+
+async def test_an_image_in_a_reply_is_a_block_and_goes_back():
+    got = await replay(FIXTURES["image"], model=NOVA)
+    assert got.message.content == (Text("Here:"), Image(Base64Source("aGVsbG8=", "image/png")))
+    sent = await sent_for([UserMessage("Draw"), got.message, UserMessage("Again")], model=NOVA)
+    assert sent["messages"][1]["content"][1] == {"image": {"format": "png", "source": {"bytes": "aGVsbG8="}}}
 
 
 # Requests
@@ -228,7 +265,7 @@ HISTORY = [
             Thinking("Let me see.", "c2ln"),
             Thinking("", "b3BhcXVl", True),
             Text("Looking."),
-            ToolCall("call|1", "weather", {"city": "Oslo"}),
+            ToolCall("call:1", "weather", {"city": "Oslo"}),
             ToolCall("tooluse_2", "now"),
         ],
         "bedrock",
@@ -236,7 +273,7 @@ HISTORY = [
         "tool_use",
     ),
     ToolResultMessage(
-        "call|1",
+        "call:1",
         "weather",
         [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))],
         details={"private": 1},
@@ -273,8 +310,7 @@ async def test_the_request_is_exactly_this():
         "accept": "application/vnd.amazon.eventstream",
         "authorization": "Bearer option-key",
     }
-    first_id = memory.sent["messages"][1]["content"][3]["toolUse"]["toolUseId"]
-    assert first_id.startswith("tooluse_")
+    first_id = "call:1"
     assert memory.sent == {
         "messages": [
             {
@@ -467,6 +503,8 @@ async def test_tool_choice(choice, wanted):
 )
 async def test_thinking_levels(model, options, fields, limits):
     sent = await sent_for("Hi", model=model, tools=[WEATHER], **options)
+    if fields is not None and fields.get("thinking", {}).get("type") == "enabled":
+        fields = {**fields, "anthropic_beta": ["interleaved-thinking-2025-05-14"]}
     assert sent.get("additionalModelRequestFields") == fields
     assert sent.get("inferenceConfig") == limits
 

@@ -59,7 +59,7 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
             [_with_valid_name(block) for block in content if type(block) is not Text or block.text.strip()]
         )
         if isinstance(message, ToolResultMessage):
-            name = _valid_name(message.tool_name)
+            name = valid_name(message.tool_name)
             prepared.append(msgspec.structs.replace(message, content=content, tool_name=name))
         elif content:
             prepared.append(msgspec.structs.replace(message, content=content))
@@ -79,7 +79,7 @@ def _is_ready(message: LlmMessage) -> bool:
 
 
 def _with_valid_name(block: Any) -> Any:
-    return msgspec.structs.replace(block, name=_valid_name(block.name)) if type(block) is ToolCall else block
+    return msgspec.structs.replace(block, name=valid_name(block.name)) if type(block) is ToolCall else block
 
 
 @lru_cache(1024)
@@ -220,7 +220,7 @@ def _matches(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) ->
     ]
 
 
-def _valid_name(name: str) -> str:
+def valid_name(name: str) -> str:
     """The name, or one that providers accept: a model may call a tool by a name it made up."""
     return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 

@@ -1,66 +1,113 @@
-"""The body of a request to the Anthropic Messages API.
+"""The body of a request to the Anthropic Messages API, without its history.
 
 Breakpoints for the prompt cache stand on the last tool, on the system prompt and on the last two messages of
 the user's side: the four that the API allows, so that each turn reads what the turn before wrote.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from swink.messages import (
-    AssistantMessage,
-    Base64Source,
-    Extension,
-    Image,
-    LlmMessage,
-    ModelSpec,
-    Text,
-    Thinking,
-    ToolCall,
-    UrlSource,
-)
+from swink.hosted import McpConnector
+from swink.messages import AssistantMessage, Extension, LlmMessage, ModelSpec
+from swink.providers.anthropic.hosted import CONTAINER, MCP_BETA, hosted_tools
 from swink.providers.claude import (
     BUDGETS,
+    INTERLEAVED,
     LEAST_ANSWER,
     claude_effort,
     claude_version,
+    interleaves,
+    mark_turns,
+    output_schema,
+    sampling,
     without_thinking,
 )
-from swink.providers.convert import NO_OUTPUT, CallIds, Turns, input_schema, is_own
+from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
 DEFAULT_MAX_TOKENS = 32_000
 
-_EPHEMERAL = {"type": "ephemeral"}
-
 
 def request_body(
     model: ModelSpec,
     context: LlmContext,
-    messages: Sequence[LlmMessage],
+    turns: list[Any],
     options: StreamOptions,
     notices: Notices,
 ) -> dict[str, Any]:
-    """The JSON body for one reply; `messages` are the context's, prepared."""
+    """The JSON body for one reply; `turns` are the history, converted."""
     body: dict[str, Any] = {"model": model.model_id, "stream": True}
     body |= _thinking_and_limits(model, options, notices)
+    if context.output is not None:
+        schema = {"type": "json_schema", "schema": output_schema(context.output.schema)}
+        body["output_config"] = {**body.get("output_config", {}), "format": schema}
     if context.system_prompt.strip():
         body["system"] = [{"type": "text", "text": context.system_prompt}]
-    body["messages"] = _turns(messages, model)
-    if context.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
-            for tool in context.tools
-        ]
-        if options.tool_choice is not None:
-            body["tool_choice"] = _tool_choice(options.tool_choice)
+    body["messages"] = turns
+    body |= _tools(model, context, options)
     if options.session_id:
         body["metadata"] = {"user_id": options.session_id}
+    if options.stop:
+        body["stop_sequences"] = list(options.stop)
+    if options.service_tier is not None:
+        body["service_tier"] = options.service_tier
+    if context.hosted and (container := last_container(context.messages, model)):
+        body["container"] = container
     if options.cache:
-        _mark_for_cache(body)
+        _mark_for_cache(body, options.cache)
     return body
+
+
+def beta_headers(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, str]:
+    """The header that switches on what a request needs, and what `extra={"betas": […]}` asks for."""
+    betas = [str(beta) for beta in options.extra.get("betas", ())]
+    if any(isinstance(tool, McpConnector) for tool in context.hosted):
+        betas.append(MCP_BETA)
+    thinks = model.thinking_level != "off" and (model.capabilities is None or model.capabilities.thinking)
+    if thinks and (context.tools or context.hosted) and interleaves(model.model_id):
+        betas.append(INTERLEAVED)
+    return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
+
+
+def _tools(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, Any]:
+    tools: list[dict[str, Any]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
+        for tool in context.tools
+    ]
+    fields = hosted_tools(context.hosted, claude_version(model.model_id), model.provider)
+    fields["tools"] = [*fields["tools"], *tools]  # our own last: the breakpoint may stand on any of these
+    if not fields["tools"]:
+        return {}
+    choice = _tool_choice(options.tool_choice or "auto")
+    if options.parallel_tool_calls is False and choice["type"] != "none":
+        fields["tool_choice"] = {**choice, "disable_parallel_tool_use": True}
+    elif options.tool_choice is not None:
+        fields["tool_choice"] = choice
+    return fields
+
+
+def last_container(messages: Sequence[LlmMessage], model: ModelSpec) -> str | None:
+    """The container of the last reply that used one, unless it has expired."""
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and message.provider == model.provider:
+            for block in message.content:
+                match block:
+                    case Extension("anthropic", {"type": type, "id": str(id)} as data) if type == CONTAINER:
+                        return None if _is_past(data.get("expires_at")) else id
+                    case _:
+                        pass
+    return None
+
+
+def _is_past(moment: object) -> bool:
+    try:
+        expires = datetime.fromisoformat(str(moment))
+    except ValueError:
+        return False
+    return expires.replace(tzinfo=expires.tzinfo or UTC) <= datetime.now(UTC)
 
 
 def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
@@ -86,14 +133,7 @@ def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Noti
         refuse_budget(model, notices)
     else:
         fields = _budget_fields(model.thinking_budgets.get(level, BUDGETS[level]), limit, model.max_output)
-    if options.temperature is not None:
-        if level not in (None, "off"):
-            notices.report("temperature", "this provider takes none with thinking")
-        elif version >= (4, 7):
-            notices.report("temperature", f"{model.model_id} takes none")
-        else:
-            fields["temperature"] = options.temperature
-    return fields
+    return fields | sampling(model, options, level not in (None, "off"), notices)
 
 
 def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
@@ -116,68 +156,12 @@ def _tool_choice(choice: str) -> dict[str, Any]:
             return {"type": "tool", "name": name}
 
 
-def _turns(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    """Messages that alternate, the user's first; tool results join the user's message that follows them."""
-    ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "toolu_")
-    turns = Turns({"type": "text", "text": "(continued)"})
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            turns.add("assistant", _assistant_blocks(message, model, ids))
-        elif message.role == "user":
-            turns.add("user", _user_blocks(message.content))
-        else:
-            turns.add("user", [_result_block(message, ids)])
-    return turns.items
-
-
-def _user_blocks(content: Sequence[Any]) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = []
-    for block in content:
-        match block:
-            case Text(text):
-                blocks.append({"type": "text", "text": text})
-            case Image(Base64Source(data, media_type)):
-                blocks.append(
-                    {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-                )
-            case Image(UrlSource(url)):
-                blocks.append({"type": "image", "source": {"type": "url", "url": url}})
-            case Extension("anthropic", data):
-                blocks.append(data)
-            case _:
-                pass  # content of another provider's
-    return blocks
-
-
-def _result_block(message: Any, ids: CallIds) -> dict[str, Any]:
-    content = _user_blocks(message.content) or [{"type": "text", "text": NO_OUTPUT}]
-    block = {"type": "tool_result", "tool_use_id": ids.result(message.tool_call_id), "content": content}
-    return {**block, "is_error": True} if message.is_error else block
-
-
-def _assistant_blocks(message: AssistantMessage, model: ModelSpec, ids: CallIds) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = []
-    mine = is_own(message, model)
-    for block in message.content:
-        match block:
-            case Text(text):
-                blocks.append({"type": "text", "text": text})
-            case ToolCall(id, name, arguments):
-                blocks.append({"type": "tool_use", "id": ids.call(id), "name": name, "input": arguments})
-            case Thinking(_, str() as data, True) if mine:
-                blocks.append({"type": "redacted_thinking", "data": data})
-            case Thinking(text, str() as signature) if mine:
-                blocks.append({"type": "thinking", "thinking": text, "signature": signature})
-            case Extension("anthropic", data):
-                blocks.append(data)
-            case _:
-                pass  # unsigned thinking, and thinking of another model's
-    while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
-        blocks.pop()  # a message may not end in thinking: that turn was cut off before it said anything
-    return blocks
-
-
-def _mark_for_cache(body: dict[str, Any]) -> None:
-    last_blocks = [turn["content"][-1] for turn in body["messages"] if turn["role"] == "user"][-2:]
-    for marked in (*body.get("tools", [])[-1:], *body.get("system", [])[-1:], *last_blocks):
-        marked["cache_control"] = _EPHEMERAL
+def _mark_for_cache(body: dict[str, Any], cache: bool | str) -> None:
+    """Put breakpoints on the tail; turns are kept for later requests, so marked ones are copies."""
+    mark = {"type": "ephemeral"} if cache is True else {"type": "ephemeral", "ttl": cache}
+    for field in ("tools", "system"):
+        if blocks := body.get(field):
+            body[field] = [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
+    body["messages"] = mark_turns(
+        body["messages"], lambda content: [*content[:-1], {**content[-1], "cache_control": mark}]
+    )

@@ -12,6 +12,7 @@ from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
 from swink.providers.bedrock.body import request_body
 from swink.providers.bedrock.config import find_credentials, find_region
+from swink.providers.bedrock.history import History
 from swink.providers.bedrock.sigv4 import Credentials, sign_headers
 from swink.providers.bedrock.stream import ConverseDecoder, explain
 from swink.providers.convert import prepare
@@ -34,7 +35,7 @@ class BedrockStreamFn:
     may be a function, for keys that expire.
     """
 
-    honours = ALL_OPTIONS - {"session_id"}
+    honours = ALL_OPTIONS - {"session_id", "seed", "verbosity", "parallel_tool_calls"}
 
     def __init__(
         self,
@@ -49,9 +50,7 @@ class BedrockStreamFn:
         named = os.environ.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") or os.environ.get("AWS_ENDPOINT_URL")
         url = base_url or named
         self.base_url = check_base_url(url, allow_http=allow_http) if url else None
-        self._owned = not base_url or (urlsplit(base_url.strip()).hostname or "").endswith(
-            (".amazonaws.com", ".amazonaws.com.cn")
-        )
+        self._owned = not base_url or is_aws(base_url)
         self._allow_http = allow_http
         self._api_key = api_key
         self._region = region
@@ -72,9 +71,10 @@ class BedrockStreamFn:
         self._notices.check(options)
 
         async def request() -> Request:
-            body = request_body(
-                model, context, await prepare(context.messages, model), options, self._notices
-            )
+            history = History(model)
+            for message in await prepare(context.messages, model):
+                history.add(message)
+            body = request_body(model, context, history.items, options, self._notices)
             return await self._request(model, encode_body(merge_objects(options.extra, body), {}), options)
 
         return exchange(
@@ -113,8 +113,7 @@ class BedrockStreamFn:
         return Endpoint("bedrock", url, self._api_key, variables, self._owned, self._allow_http, "bedrock")
 
     async def _request(self, model: ModelSpec, body: bytes, options: StreamOptions) -> Request:
-        region = self._find_region()
-        endpoint = self._endpoint(region)
+        endpoint = self._endpoint(self._find_region()) if self.base_url is None else self._endpoint()
         url = f"{endpoint.base_url}/model/{segment(model.model_id)}/converse-stream"
         headers = {"content-type": "application/json", "accept": "application/vnd.amazon.eventstream"}
         if self._credentials is None and self._profile is None:
@@ -124,7 +123,7 @@ class BedrockStreamFn:
             headers["authorization"] = f"Bearer {key}"
         elif key is None and (found := await self._find_credentials(endpoint)) is not None:
             signed = sign_headers(
-                "POST", url, headers, body, credentials=found, region=region, service="bedrock"
+                "POST", url, headers, body, credentials=found, region=self._find_region(), service="bedrock"
             )
             headers = {name.lower(): value for name, value in signed.items()}
         return Request(url, endpoint.check_headers(headers), body)
@@ -143,9 +142,9 @@ class BedrockStreamFn:
             region = find_region(self._region, self._profile)
         except StreamError:
             found = _REGION_IN_HOST.search(self.base_url or "")
-            if found is None:
+            if found is None and (self.base_url is None or is_aws(self.base_url)):
                 raise
-            region = found[1]
+            region = found[1] if found else "us-east-1"  # a server that is not AWS only wants a signature
         if not re.fullmatch(r"[a-z0-9-]+", region):
             raise StreamError(f"bedrock: {region!r} is not the name of a region")
         return region
@@ -170,3 +169,9 @@ class BedrockStreamFn:
             if self._profile is None and is_private(endpoint.host):
                 return None
             raise
+
+
+def is_aws(url: str) -> bool:
+    """Whether an address is one of Amazon's own."""
+    host = urlsplit(url.strip()).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

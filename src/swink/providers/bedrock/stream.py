@@ -2,12 +2,15 @@
 
     messageStart (contentBlockStart? contentBlockDelta* contentBlockStop)* messageStop metadata
 
-Only tool calls have a start. The reply is done when both messageStop and metadata have come, in either order,
-or when the body ends after messageStop.
+Only tool calls, results of hosted tools and images have a start. The reply is done when both messageStop and
+metadata have come, in either order, or when the body ends after messageStop. What the provider's own tools do
+is kept as it came.
 """
 
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -23,7 +26,7 @@ from swink.errors import (
     error_for,
     is_overflow,
 )
-from swink.messages import Usage
+from swink.messages import Base64Source, Citation, Extension, Image, Usage
 from swink.providers.bedrock.frames import Frame, FrameParser
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.failure import failure, parse_error, retry_after
@@ -33,6 +36,7 @@ from swink.stream import BlockWriter, StreamOptions
 _EVENTS = frozenset(
     {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
 )
+_USES = {"nova_grounding": "web_search", "nova_code_interpreter": "code_execution"}
 _KINDS: dict[str, ErrorKind] = {
     "throttling": "throttled",
     "toomanyrequests": "throttled",
@@ -62,6 +66,8 @@ class _ToolUse(Struct, frozen=True, rename="camel"):
 
 class _Start(Struct, frozen=True, rename="camel"):
     tool_use: _ToolUse | None = None
+    tool_result: dict[str, Any] | None = None
+    image: dict[str, Any] | None = None
 
 
 class _Input(Struct, frozen=True):
@@ -74,10 +80,17 @@ class _Reasoning(Struct, frozen=True, rename="camel"):
     redacted_content: str | None = None
 
 
+class _Picture(Struct, frozen=True):
+    source: dict[str, Any] | None = None
+
+
 class _Delta(Struct, frozen=True, rename="camel"):
     text: str | None = None
     tool_use: _Input | None = None
+    tool_result: list[dict[str, Any]] | None = None
     reasoning_content: _Reasoning | None = None
+    citation: dict[str, Any] | None = None
+    image: _Picture | None = None
 
 
 class _Usage(Struct, frozen=True, rename="camel"):
@@ -99,9 +112,12 @@ class _Event(Struct, frozen=True, rename="camel"):
 
 
 class _Block:
-    """One content block of the provider's: a text, a thinking and a call, as far as its deltas bring them."""
+    """One content block of the provider's: a text, a thinking and a call, as far as its deltas bring them.
 
-    __slots__ = ("call", "redacted", "signature", "text", "thinking")
+    `hosted` is the call or the result of a tool that the provider runs, as it will be sent back.
+    """
+
+    __slots__ = ("call", "format", "hosted", "image", "inputs", "redacted", "signature", "text", "thinking")
 
     def __init__(self) -> None:
         self.text: int | None = None
@@ -109,6 +125,10 @@ class _Block:
         self.call: int | None = None
         self.signature = ""
         self.redacted: list[str] = []
+        self.hosted: dict[str, Any] | None = None
+        self.inputs: list[str] = []
+        self.format = "png"
+        self.image: list[str] = []
 
 
 class _Refusal(Struct, frozen=True):
@@ -127,6 +147,7 @@ class ConverseDecoder:
         self._parser = FrameParser()
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
+        self._uses = Counter[str]()
         self._stop_reason: str | None = None
         self._counted = False
 
@@ -158,7 +179,7 @@ class ConverseDecoder:
             case "contentBlockDelta":
                 self._delta(self._blocks.setdefault(event.content_block_index, _Block()), event.delta)
             case "contentBlockStart":
-                self._start(event.content_block_index, event.start.tool_use)
+                self._start(event.content_block_index, event.start)
             case "contentBlockStop":
                 self._end(self._blocks.pop(event.content_block_index, None))
             case "messageStop":
@@ -166,17 +187,26 @@ class ConverseDecoder:
             case "metadata":
                 self._counted = True
                 if event.usage is not None:
-                    self._reply.report(_usage(event.usage))
+                    self._reply.report(_usage(event.usage, self._uses))
             case _:
                 pass
         if self._stop_reason is not None and self._counted:
             self._finish(self._stop_reason)
 
-    def _start(self, index: int, call: _ToolUse | None) -> None:
+    def _start(self, index: int, start: _Start) -> None:
         block = self._blocks[index] = _Block()
-        if call is not None and call.type is None:  # the provider runs its own tools itself
+        call = start.tool_use
+        if call is not None and call.type is None:
             self._calls += 1
             block.call = self._reply.begin_call(call.tool_use_id, call.name)
+        elif call is not None:
+            named = {"toolUseId": call.tool_use_id, "name": call.name, "type": call.type}
+            block.hosted = {"toolUse": {**named, "input": {}}}
+            self._uses[_USES.get(call.name, call.name)] += 1
+        elif start.tool_result is not None:
+            block.hosted = {"toolResult": {**start.tool_result, "content": []}}
+        elif start.image is not None:
+            block.format = str(start.image.get("format", "png"))
 
     def _delta(self, block: _Block, delta: _Delta) -> None:
         reply = self._reply
@@ -184,8 +214,19 @@ class ConverseDecoder:
             if block.text is None:
                 block.text = reply.begin_text()
             reply.add(block.text, delta.text)
-        if delta.tool_use is not None and block.call is not None and delta.tool_use.input:
-            reply.add(block.call, delta.tool_use.input)
+        if delta.tool_use is not None and delta.tool_use.input:
+            if block.call is not None:
+                reply.add(block.call, delta.tool_use.input)
+            elif block.hosted is not None:
+                block.inputs.append(delta.tool_use.input)
+        if delta.tool_result is not None and block.hosted is not None:
+            block.hosted["toolResult"]["content"] += delta.tool_result
+        if delta.citation is not None:
+            if block.text is None:
+                block.text = reply.begin_text()
+            reply.cite(block.text, _citation(delta.citation))
+        if delta.image is not None and (data := (delta.image.source or {}).get("bytes")):
+            block.image.append(data)
         if (reasoning := delta.reasoning_content) is not None:
             if block.thinking is None:
                 block.thinking = reply.begin_thinking()
@@ -198,6 +239,12 @@ class ConverseDecoder:
     def _end(self, block: _Block | None) -> None:
         if block is None:
             return
+        if block.hosted is not None:
+            if block.inputs:
+                block.hosted["toolUse"]["input"] = decode_json("".join(block.inputs).encode())
+            self._reply.add_block(Extension("bedrock", block.hosted, _describe(block.hosted)))
+        if block.image:
+            self._reply.add_block(Image(Base64Source(_join(block.image), f"image/{block.format}")))
         for index in (block.text, block.call):
             if index is not None and self._reply.is_open(index):
                 if index == block.call and not self._reply.is_filled(index):
@@ -242,14 +289,40 @@ def explain(response: Response, body: bytes) -> ModelError:
     return error
 
 
-def _join(redacted: list[str]) -> str:
-    """Redacted thinking is bytes, in base64 here; pieces of it are joined as bytes."""
-    if len(redacted) < 2:
-        return "".join(redacted)
+def _join(pieces: list[str]) -> str:
+    """Pieces of base64, of redacted thinking or of an image, are joined as bytes."""
+    if len(pieces) < 2:
+        return "".join(pieces)
     try:
-        return b64encode(b"".join([b64decode(piece, validate=True) for piece in redacted])).decode()
+        return b64encode(b"".join([b64decode(piece, validate=True) for piece in pieces])).decode()
     except ValueError as error:
-        raise StreamError(f"bedrock: unreadable redacted thinking: {error}") from error
+        raise StreamError(f"bedrock: unreadable base64: {error}") from error
+
+
+def _citation(given: dict[str, Any]) -> Citation:
+    """A citation of Bedrock's; its offsets are those of the source, so they stay in `data`."""
+    source: Any = given.get("source")
+    match given:
+        case {"location": {"web": {"url": url}}}:
+            source = url
+        case _:
+            pass
+    quotes = [part.get("text", "") for part in given.get("sourceContent") or ()]
+    url = source if isinstance(source, str) and source.startswith(("http://", "https://")) else None
+    return Citation(url, given.get("title"), "".join(quotes) or None, data=given)
+
+
+def _describe(hosted: dict[str, Any]) -> str:
+    """One line for people about a tool that the provider runs."""
+    match hosted:
+        case {"toolUse": {"name": name, "input": {"query": str(query)}}}:
+            return " ".join(f"{name}: {query}".split())[:200]
+        case {"toolUse": {"name": name}}:
+            return name
+        case {"toolResult": {"status": "error"}}:
+            return "hosted tool failed"
+        case _:
+            return "hosted tool: result"
 
 
 def _stop_error(reason: str) -> ModelError:
@@ -268,7 +341,7 @@ def _stop_error(reason: str) -> ModelError:
             return StreamError(f"unknown stop reason {reason!r}")
 
 
-def _usage(counts: _Usage) -> Usage:
+def _usage(counts: _Usage, uses: Mapping[str, int]) -> Usage:
     hour = sum(
         detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h"
     )
@@ -278,7 +351,7 @@ def _usage(counts: _Usage) -> Usage:
         counts.cache_read_input_tokens or 0,
         counts.cache_write_input_tokens or 0,
         0,
-        {"cache_write_1h": hour} if hour else {},
+        {**({"cache_write_1h": hour} if hour else {}), **uses},
     )
 
 

@@ -1,0 +1,396 @@
+"""The answer of Anthropic's Messages API: server-sent events.
+
+    message_start (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
+
+Blocks that are not text, thinking or a tool call are the provider's own (the tools it runs, its compactions):
+they are kept as they came. So is the container in which code ran. When the provider pauses a long turn, the
+turn is continued with a second request, within the same reply.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
+from swink.messages import Citation, Extension, Usage
+from swink.providers.anthropic.hosted import CONTAINER, describe
+from swink.providers.exchange import cut_short, decode_json, decode_known, malformed
+from swink.providers.failure import describe_error, failure
+from swink.providers.http import Request
+from swink.providers.sse import SseParser
+from swink.stream import BlockWriter, StreamOptions
+
+MOST_PAUSES = 16
+
+
+class _Delta(Struct):
+    """What a `content_block_delta` or a `message_delta` brings, or a `message_start` of a whole message."""
+
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    partial_json: str = ""
+    signature: str = ""
+    citation: dict[str, Any] | None = None
+    content: str | None = None
+    encrypted_content: str | None = None
+    stop_reason: str | None = None
+    stop_details: dict[str, Any] | None = None
+    container: dict[str, Any] | None = None
+
+
+class _Counts(Struct):
+    """Running totals; None where an event does not give one."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: dict[str, Any] | None = None
+    output_tokens_details: dict[str, Any] | None = None
+    server_tool_use: dict[str, Any] | None = None
+    iterations: list[dict[str, Any]] | None = None
+
+
+class _Message(Struct):
+    """How a message begins; some servers send all of it there."""
+
+    usage: _Counts | None = None
+    content: list[dict[str, Any]] | None = None
+    stop_reason: str | None = None
+    stop_details: dict[str, Any] | None = None
+    container: dict[str, Any] | None = None
+
+
+class _Content(Struct):
+    """The head of a content block; of the provider's own, only the type matters."""
+
+    type: str
+    text: str | None = ""
+    thinking: str | None = ""
+    signature: str | None = ""
+    data: str | None = ""
+    id: str | None = ""
+    name: str | None = ""
+    input: Any = None
+    citations: list[dict[str, Any]] | None = None
+
+
+class _Event(Struct):
+    """Any event of the stream; errors from gateways have no type."""
+
+    type: str = ""
+    index: int = -1
+    delta: _Delta | None = None
+    content_block: dict[str, Any] | None = None
+    message: _Message | None = None
+    usage: _Counts | None = None
+    error: Any = None
+
+
+_events = msgspec.json.Decoder(_Event)
+_KNOWN = frozenset(
+    (
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "error",
+    )
+)
+_CALL_FIELDS = frozenset(("type", "id", "name", "input"))
+_DIRECT = {"type": "direct"}
+
+
+class _Block:
+    """One content block: its index in the reply, and its content, in case the turn has to be continued."""
+
+    __slots__ = ("content", "index", "open", "parts", "raw")
+
+    def __init__(self, content: _Content, raw: dict[str, Any]) -> None:
+        self.content = content
+        self.raw = raw
+        self.index: int | None = None
+        self.parts: list[str] = []
+        self.open = True
+
+    def as_json(self) -> dict[str, Any]:
+        """The block as the API takes it back."""
+        block = dict(self.raw)
+        text = "".join(self.parts)
+        match self.content.type:
+            case "text" | "thinking" as name:
+                block[name] = text
+            case _ if text:
+                block["input"] = decode_json(text.encode())
+            case _:
+                pass
+        if self.content.signature:
+            block["signature"] = self.content.signature
+        if self.content.citations:
+            block["citations"] = self.content.citations
+        return block
+
+
+class MessagesDecoder:
+    """The events of one message; `resume` makes the request that continues a paused turn.
+
+    It is given the content so far and the id of the container, if code ran in one.
+    """
+
+    def __init__(
+        self,
+        reply: BlockWriter,
+        options: StreamOptions,
+        resume: Callable[[list[dict[str, Any]], str | None], Request],
+    ) -> None:
+        self._reply = reply
+        self._raw = options.on_raw_payload
+        self._compacts = "compaction" in options.extra
+        self._resume = resume
+        self._container: dict[str, Any] | None = None
+        self._spent = Usage()
+        self._calls = False
+        self._pauses = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Get ready for an answer: the first one, or that to a continued turn."""
+        self._parser = SseParser()
+        self._blocks: dict[int, _Block] = {}
+        self._content: list[_Block] = []
+        self._counts = _Counts()
+        self._ending = _Delta()
+        self._paused = False
+
+    def feed(self, chunk: bytes) -> None:
+        for event in self._parser.feed(chunk):
+            if self._raw is not None:
+                self._raw(decode_json(event.data))
+            if event.event == "error":  # the data of some servers does not say so itself
+                raise _failure(event.data)
+            decoded = decode_known(_events, _KNOWN, event.data)
+            if decoded is not None:
+                self._take(decoded, event.data)
+            if self._reply.terminal is not None:
+                return
+
+    def end(self) -> Request | None:
+        if not self._paused:
+            if self._ending.stop_reason is None:
+                raise cut_short()
+            self._stop(self._ending)  # a gateway that leaves out the last event has sent the whole reply
+            if not self._paused:
+                return None
+        self._pauses += 1
+        if self._pauses > MOST_PAUSES:
+            raise StreamError(f"the provider paused the turn more than {MOST_PAUSES} times")
+        content = [block.as_json() for block in self._content if block.index is not None or not block.open]
+        self._spent = self._reply.usage
+        self._begin()
+        container = (self._container or {}).get("id")
+        return self._resume([block for block in content if block.get("text") != ""], container)
+
+    def _take(self, event: _Event, data: bytes) -> None:
+        match event:
+            case _Event("content_block_delta", index, _Delta() as delta) if index in self._blocks:
+                self._delta(self._blocks[index], delta)
+            case _Event("content_block_start", index, content_block=dict() as content):
+                self._start(index, content, data)
+            case _Event("content_block_stop", index) if index in self._blocks:
+                self._end(self._blocks[index])
+            case _Event("message_start", message=_Message() as message):
+                self._open(message, data)
+            case _Event("message_delta", delta=_Delta() as delta, usage=usage):
+                self._ending = delta
+                self._container = delta.container or self._container
+                self._count(usage)
+            case _Event("message_stop"):
+                self._stop(self._ending)
+            case _Event(type, error=error) if type == "error" or error:
+                raise _failure(data)
+            case _Event(type) if type in _KNOWN:
+                raise malformed(data, ValueError(f"{type} out of place"))
+            case _:
+                pass  # pings, and types that newer servers may send
+
+    def _open(self, message: _Message, data: bytes) -> None:
+        if self._blocks:
+            raise NetworkError("the provider began a second reply inside the first")
+        self._container = message.container or self._container
+        for index, content in enumerate(message.content or ()):
+            self._start(index, content, data)
+        if message.stop_reason is not None:
+            self._ending = _Delta(stop_reason=message.stop_reason, stop_details=message.stop_details)
+        self._count(message.usage)
+
+    def _start(self, key: int, raw: dict[str, Any], data: bytes) -> None:
+        if (stale := self._blocks.get(key)) is not None:
+            self._end(stale)
+        try:
+            content = msgspec.convert(raw, _Content)
+        except msgspec.ValidationError as error:
+            if raw.get("type") in ("text", "thinking", "redacted_thinking", "tool_use"):
+                raise malformed(data, error) from error
+            content = _Content(str(raw.get("type")))
+        block = self._blocks[key] = _Block(content, raw)
+        self._content.append(block)
+        match content.type:
+            case "text":
+                block.index = self._reply.begin_text()
+                self._add(block, content.text)
+                for citation in content.citations or ():
+                    self._reply.cite(block.index, as_citation(citation))
+            case "thinking":
+                block.index = self._reply.begin_thinking()
+                self._add(block, content.thinking)
+            case "redacted_thinking":
+                block.index = self._reply.begin_thinking()
+            case "tool_use":
+                self._calls = True
+                block.index = self._reply.begin_call(content.id or "", content.name or "")
+            case _:
+                pass  # the provider's own: it goes out when it is whole
+
+    def _delta(self, block: _Block, delta: _Delta) -> None:
+        match delta.type:
+            case "text_delta":
+                self._add(block, delta.text)
+            case "input_json_delta":
+                self._add(block, delta.partial_json)
+            case "thinking_delta":
+                self._add(block, delta.thinking)
+            case "signature_delta":
+                block.content.signature = delta.signature
+            case "citations_delta" if delta.citation is not None and block.index is not None:
+                block.content.citations = [*(block.content.citations or ()), delta.citation]
+                if self._reply.is_open(block.index):
+                    self._reply.cite(block.index, as_citation(delta.citation))
+            case "compaction_delta":
+                block.raw["content"] = delta.content
+                if delta.encrypted_content is not None:
+                    block.raw["encrypted_content"] = delta.encrypted_content
+            case _:
+                pass  # types that newer servers may send
+
+    def _add(self, block: _Block, text: str | None) -> None:
+        if text:
+            block.parts.append(text)
+            if block.index is not None and self._reply.is_open(block.index):
+                self._reply.add(block.index, text)
+
+    def _end(self, block: _Block) -> None:
+        index, content = block.index, block.content
+        if index is None:
+            if block.open:
+                block.open = False
+                whole = block.as_json()
+                self._reply.add_block(Extension("anthropic", whole, describe(whole)))
+            return
+        if not self._reply.is_open(index):
+            return
+        match content.type:
+            case "tool_use":
+                if not block.parts and not content.input:
+                    return  # no arguments, or cut off before them: the stop reason will tell
+                if not block.parts:
+                    self._reply.add(index, msgspec.json.encode(content.input).decode())
+                self._reply.end(index, _call_signature(block.raw))
+            case "redacted_thinking":
+                self._reply.end(index, content.data, redacted=True)
+            case "thinking":
+                self._reply.end(index, content.signature or None)
+            case _:
+                self._reply.end(index)
+
+    def _count(self, counts: _Counts | None) -> None:
+        """A later total replaces an earlier one."""
+        if counts is not None:
+            given = {
+                name: value for name, value in msgspec.structs.asdict(counts).items() if value is not None
+            }
+            self._counts = msgspec.structs.replace(self._counts, **given)
+            self._reply.report(self._spent + _usage(self._counts))
+
+    def _stop(self, ending: _Delta) -> None:
+        for block in self._content:
+            if block.index is not None or not block.parts:  # else cut off in the middle
+                self._end(block)
+        self._reply.settle()
+        if ending.stop_reason == "pause_turn" or (ending.stop_reason == "compaction" and not self._compacts):
+            self._paused = True
+            return
+        if self._container is not None:
+            self._reply.add_block(Extension("anthropic", {"type": CONTAINER, **self._container}))
+        match ending.stop_reason:
+            case "tool_use":
+                self._reply.done("tool_use")
+            case "end_turn" | "stop_sequence" | "compaction":
+                self._reply.done("tool_use" if self._calls else "stop")
+            case "max_tokens":
+                self._reply.done("length")
+            case "refusal":
+                raise ContentFiltered(
+                    (ending.stop_details or {}).get("explanation") or "the model refused to answer"
+                )
+            case "model_context_window_exceeded":
+                raise ContextWindowOverflow("the reply ran into the end of the context window")
+            case None:
+                raise NetworkError("the reply ended without a stop reason")
+            case reason:
+                raise StreamError(f"unknown stop reason {reason!r}")
+
+
+def as_citation(given: Mapping[str, Any]) -> Citation:
+    """A citation of Anthropic's; its offsets are those of the source, so they stay in `data`."""
+    source = given.get("url") or given.get("source")
+    url = source if isinstance(source, str) and source.startswith(("http://", "https://")) else None
+    title, quote = given.get("title") or given.get("document_title"), given.get("cited_text")
+    return Citation(
+        url,
+        title if isinstance(title, str) else None,
+        quote if isinstance(quote, str) else None,
+        data=dict(given),
+    )
+
+
+def _call_signature(raw: dict[str, Any]) -> str | None:
+    """What a call has beside its arguments, such as the code that made it: it goes back with the call."""
+    more = {name: value for name, value in raw.items() if name not in _CALL_FIELDS and value is not None}
+    if more.get("caller") == _DIRECT:
+        del more["caller"]
+    return msgspec.json.encode(more).decode() if more else None
+
+
+def _failure(data: bytes) -> ModelError:
+    message, code = describe_error(decode_json(data))
+    return failure(message, code=code)
+
+
+def _usage(counts: _Counts) -> Usage:
+    extra: dict[str, Any] = {
+        "reasoning": (counts.output_tokens_details or {}).get("thinking_tokens"),
+        "cache_write_1h": (counts.cache_creation or {}).get("ephemeral_1h_input_tokens"),
+        **{name.removesuffix("_requests"): uses for name, uses in (counts.server_tool_use or {}).items()},
+    }
+    usage = Usage(
+        counts.input_tokens or 0,
+        counts.output_tokens or 0,
+        counts.cache_read_input_tokens or 0,
+        counts.cache_creation_input_tokens or 0,
+        0,
+        {name: count for name, count in extra.items() if count and isinstance(count, int)},
+    )
+    for iteration in counts.iterations or ():
+        if iteration.get("type") == "compaction":  # not in the totals
+            usage += _usage(msgspec.convert(_numbers(iteration), _Counts))
+    return usage
+
+
+def _numbers(iteration: dict[str, Any]) -> dict[str, Any]:
+    names = _Counts.__struct_fields__[:4]
+    return {name: cast("int", iteration[name]) for name in names if isinstance(iteration.get(name), int)}

@@ -1,0 +1,215 @@
+"""A history in the words of Bedrock's Converse API: turns that alternate, the user's first.
+
+Tool results join the user's message that follows them. What a model made goes back as it came: its thinking
+to itself, its citations and the blocks of hosted tools to the provider that made them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from swink.errors import StreamError
+from swink.messages import (
+    AssistantMessage,
+    Audio,
+    Base64Source,
+    Citation,
+    Document,
+    Extension,
+    Image,
+    LlmMessage,
+    ModelSpec,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UrlSource,
+)
+from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
+
+_IMAGES = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/jpg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_DOCUMENTS = {
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "application/msword": "doc",
+    f"{_OFFICE}.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
+    "text/html": "html",
+    "text/markdown": "md",
+    "text/plain": "txt",
+}
+_AUDIO = {
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/aac": "aac",
+    "audio/flac": "flac",
+    "audio/ogg": "ogg",
+    "audio/opus": "opus",
+    "audio/mp4": "mp4",
+    "audio/m4a": "m4a",
+    "audio/webm": "webm",
+}
+_NAME = re.compile(r"[^a-zA-Z0-9()\[\] -]+")
+
+
+class History:
+    """The turns of a conversation, converted message by message."""
+
+    def __init__(self, model: ModelSpec) -> None:
+        self._model = model
+        self._ids = CallIds(r"[a-zA-Z0-9_.:-]{1,64}", 30, "tooluse_")
+        self._turns = Turns({"text": "(continued)"})
+        self._names: set[str] = set()
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The turns so far; only the last one still changes."""
+        return self._turns.items
+
+    def add(self, message: LlmMessage) -> None:
+        """Convert one message more."""
+        match message:
+            case AssistantMessage():
+                self._turns.add("assistant", self._assistant(message))
+            case ToolResultMessage():
+                self._turns.add("user", [self._result(message)])
+            case _:
+                blocks = self._user_blocks(message.content)
+                kinds = {kind for block in blocks for kind in block}
+                if "document" in kinds and "text" not in kinds:
+                    blocks.append({"text": "(see the document)"})  # Bedrock takes none without a text
+                self._turns.add("user", blocks)
+
+    def _result(self, message: ToolResultMessage) -> dict[str, Any]:
+        content = self._user_blocks(message.content) or [{"text": NO_OUTPUT}]
+        if any("audio" in block for block in content):
+            raise StreamError("bedrock takes no audio in tool results: return a transcript")
+        status = "error" if message.is_error else "success"
+        id = self._ids.result(message.tool_call_id)
+        return {"toolResult": {"toolUseId": id, "content": content, "status": status}}
+
+    def _assistant(self, message: AssistantMessage) -> list[dict[str, Any]]:
+        blocks: list[dict[str, Any]] = []
+        mine = is_own(message, self._model)
+        ours = message.provider == self._model.provider
+        for block in message.content:
+            match block:
+                case Text(text, citations):
+                    cited = _citations(citations) if ours else []
+                    said = {"text": text}
+                    blocks.append(
+                        {"citationsContent": {"content": [said], "citations": cited}} if cited else said
+                    )
+                case ToolCall(id, name, arguments):
+                    call = {"toolUseId": self._ids.call(id, own=mine), "name": name, "input": arguments}
+                    blocks.append({"toolUse": call})
+                case Thinking(_, str() as data, True) if mine:
+                    blocks.append({"reasoningContent": {"redactedContent": data}})
+                case Thinking(text, str() as signature) if mine:
+                    reasoning = {"text": text, "signature": signature}
+                    blocks.append({"reasoningContent": {"reasoningText": reasoning}})
+                case Image(source) if mine:
+                    blocks.append({"image": _image(source)})
+                case Extension("bedrock", data) if ours:
+                    blocks.append(data)
+                case _:
+                    pass  # unsigned thinking, and what another model or provider made
+        if message.stop_reason in ("error", "aborted", "length"):
+            blocks = _without_open_uses(blocks)
+        while blocks and "reasoningContent" in blocks[-1]:
+            blocks.pop()  # a message may not end in thinking: that turn was cut off before it said anything
+        return blocks
+
+    def _user_blocks(self, content: Sequence[Any]) -> list[dict[str, Any]]:
+        blocks: list[dict[str, Any]] = []
+        for block in content:
+            match block:
+                case Text(text):
+                    blocks.append({"text": text})
+                case Image(source):
+                    blocks.append({"image": _image(source)})
+                case Document(source, title):
+                    blocks.append({"document": {"name": self._name(title), **_document(source)}})
+                case Audio(source):
+                    blocks.append({"audio": _audio(source)})
+                case Extension("bedrock", data):
+                    blocks.append(data)
+                case _:
+                    pass  # content of another provider's
+        return blocks
+
+    def _name(self, title: str | None) -> str:
+        """A name of the characters that Bedrock takes, one that no other document of the request has."""
+        plain = " ".join(_NAME.sub(" ", title or "").split())[:190] or "document"
+        name, number = plain, 1
+        while name in self._names:
+            number += 1
+            name = f"{plain} ({number})"
+        self._names.add(name)
+        return name
+
+
+def _image(source: Any) -> dict[str, Any]:
+    match source:
+        case Base64Source(data, media_type) if media_type in _IMAGES:
+            return {"format": _IMAGES[media_type], "source": {"bytes": data}}
+        case Base64Source(_, media_type):
+            raise StreamError(f"bedrock takes PNG, JPEG, GIF and WebP images, not {media_type}")
+        case UrlSource(url) if url.startswith("s3://"):
+            ending = url.rpartition(".")[2].lower()
+            return {"format": "jpeg" if ending == "jpg" else ending, "source": {"s3Location": {"uri": url}}}
+        case _:
+            raise StreamError(
+                "bedrock takes images as bytes, files or s3:// URLs; it fetches none from the web"
+            )
+
+
+def _document(source: Any) -> dict[str, Any]:
+    match source:
+        case Base64Source(data, media_type) if media_type in _DOCUMENTS or media_type.startswith("text/"):
+            return {"format": _DOCUMENTS.get(media_type, "txt"), "source": {"bytes": data}}
+        case Base64Source(_, media_type):
+            formats = "PDF, CSV, Word, Excel, HTML, Markdown and text documents"
+            raise StreamError(f"bedrock takes {formats}, not {media_type}: convert it, or send its text")
+        case UrlSource(url) if url.startswith("s3://"):
+            ending = url.rpartition(".")[2].lower()
+            return {"format": ending, "source": {"s3Location": {"uri": url}}}
+        case _:
+            raise StreamError(
+                "bedrock takes documents as bytes, files or s3:// URLs; it fetches none from the web"
+            )
+
+
+def _audio(source: Any) -> dict[str, Any]:
+    match source:
+        case Base64Source(data, media_type) if media_type in _AUDIO:
+            return {"format": _AUDIO[media_type], "source": {"bytes": data}}
+        case UrlSource(url) if url.startswith("s3://"):
+            return {"format": url.rpartition(".")[2].lower(), "source": {"s3Location": {"uri": url}}}
+        case _:
+            kinds = ", ".join(sorted({*_AUDIO.values()}))
+            raise StreamError(f"bedrock takes audio as bytes, files or s3:// URLs, in {kinds}")
+
+
+def _citations(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+    return [cast("dict[str, Any]", citation.data) for citation in citations if citation.data is not None]
+
+
+def _without_open_uses(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks of a reply that was cut off, without hosted calls whose result never came."""
+    answered = {block["toolResult"].get("toolUseId") for block in blocks if "toolResult" in block}
+    return [
+        block
+        for block in blocks
+        if (call := block.get("toolUse")) is None or "type" not in call or call["toolUseId"] in answered
+    ]
