@@ -26,12 +26,15 @@ from swink import (
     tool,
 )
 from swink.filelock import locked
-from swink.messages import AssistantMessage, Thinking, clean
+from swink.hosted import McpConnector, WebSearch
+from swink.messages import AssistantMessage, Citation, Extension, Thinking, clean
 from swink.stream import (
     Assembly,
+    BlockAdded,
     Done,
     Error,
     LlmContext,
+    OutputSchema,
     Start,
     TextDelta,
     TextEnd,
@@ -164,7 +167,12 @@ async def test_a_secret_divided_over_blocks_and_interleaved_deltas_is_on_no_cass
 async def test_no_part_of_an_exchange_keeps_a_secret(tmp_path: Path):
     cassette = tmp_path / "c.jsonl"
     strange = "a-key-that-looks-like-none"
-    options = StreamOptions(api_key=strange, extra={"metadata": {"password": "open sesame"}, "note": KEY})
+    gateway = "a-header-that-looks-like-no-key"
+    options = StreamOptions(
+        api_key=strange,
+        extra={"metadata": {"password": "open sesame"}, "note": KEY},
+        headers={"authorization": f"Bearer {gateway}"},
+    )
     history = [
         UserMessage(f"my key is {KEY}"),
         AssistantMessage(
@@ -174,7 +182,16 @@ async def test_no_part_of_an_exchange_keeps_a_secret(tmp_path: Path):
     ]
     fn = recorded(
         ScriptedModel(
-            [[Start(), Error(f"key {strange} is bad", "network")], NetworkError(f"no {strange}, no {KEY}")]
+            [
+                [
+                    Start(),
+                    BlockAdded(0, Extension("test", {"was": gateway}, f"with {gateway}")),
+                    TextStart(1),
+                    TextEnd(1, strange, (Citation(f"https://x.example/{gateway}", data={"key": strange}),)),
+                    Error(f"key {strange} is bad", "network"),
+                ],
+                NetworkError(f"no {strange}, no {KEY}"),
+            ]
         ),
         cassette,
     )
@@ -185,7 +202,7 @@ async def test_no_part_of_an_exchange_keeps_a_secret(tmp_path: Path):
     await talker.run("go on")
     written = cassette.read_text()
     assert len(Cassette(cassette).read()) == 2
-    for secret in (KEY, strange, "open sesame"):
+    for secret in (KEY, strange, gateway, "open sesame"):
         assert secret not in written
     assert "go on" in written
 
@@ -270,7 +287,11 @@ def test_scrubbing_takes_time_in_proportion_to_the_reply():
 def exactly(**changes: Any) -> str:
     model = changes.pop("model", ModelSpec("test", "m"))
     context = LlmContext(
-        changes.pop("system", "s"), changes.pop("messages", [UserMessage("q")]), changes.pop("tools", ())
+        changes.pop("system", "s"),
+        changes.pop("messages", [UserMessage("q")]),
+        changes.pop("tools", ()),
+        changes.pop("hosted", ()),
+        changes.pop("output", None),
     )
     server = changes.pop("server", "")
     return identify(model, context, StreamOptions(**changes), server).exact()
@@ -300,6 +321,16 @@ def test_whatever_changes_the_request_changes_what_it_is_known_by(tmp_path: Path
         "key": exactly(api_key="key of alice"),
         "other key": exactly(api_key="key of bob"),
         "cache": exactly(cache=False),
+        "lifetime": exactly(cache="1h"),
+        "top_p": exactly(top_p=0.5),
+        "stop": exactly(stop=("END",)),
+        "seed": exactly(seed=1),
+        "header": exactly(headers={"x-tenant": "alice"}),
+        "other header": exactly(headers={"x-tenant": "bobby"}),
+        "hosted": exactly(hosted=[WebSearch()]),
+        "connector": exactly(hosted=[McpConnector("c", "https://c.example", "token of alice")]),
+        "other token": exactly(hosted=[McpConnector("c", "https://c.example", "token of bob")]),
+        "output": exactly(output=OutputSchema("answer", {"type": "integer"})),
         "server": exactly(server="https://elsewhere.example/a"),
         "tenant": exactly(server="https://elsewhere.example/b"),
         "image": exactly(messages=[UserMessage([Image.from_file(picture)])]),

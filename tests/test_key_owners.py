@@ -1,4 +1,4 @@
-"""A key given for one provider is sent to that one and to no other, whichever way a run gets there."""
+"""A key and headers given for one provider are sent to that one and to no other, whichever way a run gets there."""
 
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from swink.teams.member import start_over
 from swink.wrappers import cached, fallback, rate_limited, recorded
 
 KEY = "zq-key-of-the-first-7f3e9b1c"
+HEADERS = {"x-gateway-key": "zq-header-of-the-first-5d2a"}
 NO_RETRY = ExponentialBackoff(max_attempts=1)
 
 
@@ -30,6 +31,7 @@ class Spy:
             self.base_url = base_url
 
     async def __call__(self, model: Any, context: Any, options: StreamOptions) -> Any:
+        assert options.headers == (HEADERS if options.api_key == KEY else {})
         self.seen.append((str(model), options.api_key))
         yield Start()
         if self.failures:
@@ -43,7 +45,9 @@ class Spy:
 
 
 def agent(model: str, spy: Spy, **keywords: Any) -> Agent:
-    return Agent(model, stream_fn=spy, retry=NO_RETRY, options=StreamOptions(api_key=KEY), **keywords)
+    return Agent(
+        model, stream_fn=spy, retry=NO_RETRY, options=StreamOptions(api_key=KEY, headers=HEADERS), **keywords
+    )
 
 
 async def test_a_fallback_of_another_provider_does_not_get_the_key():
@@ -110,7 +114,7 @@ async def test_the_bare_loop_keeps_it_too():
     config = AgentLoopConfig(
         model=ModelSpec("first", "a"),
         stream_fn=spy,
-        options=StreamOptions(api_key=KEY),
+        options=StreamOptions(api_key=KEY, headers=HEADERS),
         retry=NO_RETRY,
         fallbacks=[(ModelSpec("second", "b"), spy)],
     )
@@ -156,7 +160,7 @@ async def test_without_a_key_of_its_own_another_provider_is_refused_before_the_r
 ):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
-    talker = Agent("openai:gpt-5", options=StreamOptions(api_key=KEY), retry=NO_RETRY)
+    talker = Agent("openai:gpt-5", options=StreamOptions(api_key=KEY, headers=HEADERS), retry=NO_RETRY)
     talker.model = "groq:llama-3.3-70b-versatile"
     with pytest.raises(MissingKey, match="set GROQ_API_KEY, or run: swink keys set groq") as raised:
         await talker.run("hi")
@@ -194,7 +198,7 @@ async def test_the_fallback_wrapper_gives_the_key_to_the_first_and_to_its_own_se
     talker = Agent(
         "first:a",
         stream_fn=chain(first, again, other, unknown),
-        options=StreamOptions(api_key=KEY),
+        options=StreamOptions(api_key=KEY, headers=HEADERS),
         retry=NO_RETRY,
     )
     assert (await talker.run("hi")).text == "ok"

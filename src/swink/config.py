@@ -170,7 +170,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     save: Callable[[Sequence[Message]], Awaitable[None] | None] | None = None
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
-    """Whom `options.api_key` was given for; nobody else gets it. By default model and stream_fn."""
+    """Whom the `api_key` and `headers` of the options were given for; nobody else gets them. By default model
+    and stream_fn."""
     own_provider: str | None = None
     """Whom `stream_fn` was given for: it asks this provider even if the provider is registered."""
     made: dict[str, tuple[Any, StreamFn]] = field(default_factory=dict[str, tuple[Any, StreamFn]])
@@ -254,14 +255,18 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         """Whether the key in the options was given for somebody else than who is asked here."""
-        owner = self.key_owner
-        return self.options.api_key is not None and not (
-            owner and owner.is_also(KeyOwner.of(model, stream_fn))
-        )
+        return self.options.api_key is not None and not self._is_for(model, stream_fn)
 
     def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
-        """The options for this model: a key that was given for another provider is left out."""
-        return replace(self.options, api_key=None) if self.withholds_key(model, stream_fn) else self.options
+        """The options for this model: a key and headers that were given for another provider are left out."""
+        options = self.options
+        if (options.api_key is None and not options.headers) or self._is_for(model, stream_fn):
+            return options
+        return replace(options, api_key=None, headers={})
+
+    def _is_for(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
+        owner = self.key_owner
+        return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
 
     def check_key(self) -> None:
         """Raise `MissingKey` if it is already clear that there is no key to send."""

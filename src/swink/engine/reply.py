@@ -101,7 +101,12 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
         return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
     options = run.config.options
-    if options.api_key is not None or run.config.get_api_key is not None or run.tool_choice is not None:
+    if (
+        options.api_key is not None
+        or options.headers
+        or run.config.get_api_key is not None
+        or run.tool_choice is not None
+    ):
         options = await _options(run, model, stream_fn)
         run.check()
     assembly = ledger.assembly = Assembly()

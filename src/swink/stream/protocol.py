@@ -212,7 +212,7 @@ class StreamOptions(Struct, frozen=True):
     verbosity: Literal["low", "medium", "high"] | None = None
     parallel_tool_calls: bool | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Headers of every request; those of the adapter itself win."""
+    """Headers of every request; they win over those of the adapter."""
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not (is_number(self.temperature) and self.temperature >= 0):

@@ -9,6 +9,7 @@ A line cut short by a crash or a full disk costs that one exchange.
 import hashlib
 import logging
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from msgspec import Struct
 from swink.codec import to_builtins
 from swink.errors import ErrorKind, ModelError
 from swink.filelock import locked
+from swink.hosted import McpConnector
+from swink.hosts import is_secret_header
 from swink.messages import FileSource, Media, ModelSpec
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 from swink.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
@@ -26,6 +29,11 @@ from swink.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
 logger = logging.getLogger("swink.wrappers")
 
 _ROUNDS = 50_000
+_LEAST = 8
+_ASKED = (
+    "temperature", "max_tokens", "tool_choice", "extra",
+    "top_p", "stop", "seed", "service_tier", "verbosity", "parallel_tool_calls",
+)  # fmt: skip
 _SHOWN = ("role", "content", "tool_call_id", "tool_name", "is_error", "stop_reason")
 
 
@@ -92,23 +100,37 @@ def identify(
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
             for tool in context.tools
         ],
-        "options": _pick(options, "temperature", "max_tokens", "tool_choice", "extra"),
+        "options": _pick(options, *_ASKED),
     }
+    if context.hosted:
+        request["hosted"] = context.hosted
+    if context.output is not None:
+        request["output"] = context.output
     if model.thinking_budgets:
         request["model"]["thinking_budgets"] = model.thinking_budgets
     request = as_sent(request)
-    secrets = tuple(secret for secret in (options.api_key,) if secret)
+    secrets = tuple(_secrets(context, options))
     shown = {**scrub(request, secrets), "messages": scrub_messages(request["messages"], secrets)}
     whole = {
         **request,
         "spec": as_sent(msgspec.structs.replace(model, price=None)),
         "authors": [(message.get("provider"), message.get("model")) for message in messages],
-        "asker": _pick(options, "api_key", "session_id", "cache"),
+        "asker": _pick(options, "api_key", "session_id", "cache", "headers"),
         "server": [server, asker],
     }
     return CassetteRequest(
         _digest(shown), shown, _digest(whole), bool(secrets or asker) or shown != request, secrets
     )
+
+
+def _secrets(context: LlmContext, options: StreamOptions) -> Iterator[str]:
+    """What the request carries that is on no cassette."""
+    if options.api_key:
+        yield options.api_key
+    for name, value in options.headers.items():
+        if is_secret_header(name) or len(value) >= _LEAST:
+            yield value.partition(" ")[2] or value
+    yield from (tool.token for tool in context.hosted if isinstance(tool, McpConnector) and tool.token)
 
 
 class Cassette:
@@ -178,9 +200,9 @@ def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
 def _pick(options: StreamOptions, *names: str) -> dict[str, Any]:
     values = {name: getattr(options, name) for name in names}
     return {
-        name: dict(value) if name == "extra" else value
+        name: dict(value) if name in ("extra", "headers") else value
         for name, value in values.items()
-        if value not in (None, {})
+        if value not in (None, {}, ())
     }
 
 

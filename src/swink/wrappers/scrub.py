@@ -13,8 +13,10 @@ from swink.messages import clean
 from swink.redact import MARK, redact_text, redact_value
 from swink.stream import (
     AssistantMessageEvent,
+    BlockAdded,
     Error,
     TextDelta,
+    TextEnd,
     ThinkingDelta,
     ThinkingEnd,
     ToolCallDelta,
@@ -69,6 +71,8 @@ def _scrub_event(event: AssistantMessageEvent, secrets: Secrets) -> AssistantMes
             return replace(event, id=scrub(id, secrets), name=scrub(name, secrets))
         case ThinkingEnd(_, signature) | ToolCallEnd(_, signature) if signature is not None:
             return replace(event, signature=scrub(signature, secrets))
+        case TextEnd() | BlockAdded():
+            return msgspec.convert(scrub(as_sent(event), secrets), type(event))
         case _:
             return event
 

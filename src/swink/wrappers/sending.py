@@ -31,7 +31,8 @@ E = TypeVar("E", bound=AssistantMessageEvent)
 def fallback(*stream_fns: StreamFn) -> StreamFn:
     """Ask the first; if it fails retryably or just ends before any content, ask the next.
 
-    `options.api_key` was given for the first: another gets it only where it is known to ask the same server.
+    `options.api_key` and `options.headers` were given for the first: another gets them only where it is known
+    to ask the same server.
     """
     if not stream_fns:
         raise InvalidInput("fallback() needs stream functions: fallback(first, second, …)")
@@ -42,7 +43,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
         spent = UsageUpdate(Usage())
         for position, stream_fn in enumerate(stream_fns):
             is_own = position == 0 or (own is not None and server_of(stream_fn) == own)
-            given = options if is_own else replace(options, api_key=None)
+            given = options if is_own else replace(options, api_key=None, headers={})
             chosen = position + 1 == len(stream_fns)
             attempt, failure, began = Assembly(), AgentError(), False
             try:
