@@ -38,6 +38,7 @@ from swink.stream import Done, Error, StreamOptions
 MODEL = ModelSpec("openai-responses", "gpt-5", "high")
 FN = ResponsesStreamFn(api_key="key")
 BODIES = {path.stem: path.read_bytes() for path in own_fixtures("responses")}
+USES = {"hosted": {"web_search": 1, "file_search": 1, "code_execution": 1, "mcp": 1, "image_generation": 1}}
 REASONING = {
     "type": "reasoning",
     "id": "rs_1",
@@ -117,7 +118,7 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: Loo
     assert [(made.id, made.name, made.arguments) for made in result.calls] == calls
     usage = final.usage
     cached, reasoning = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens
-    extra = {"reasoning": reasoning} if reasoning else {}
+    extra = {"reasoning": reasoning, **USES.get(name, {})} if reasoning else {}
     assert result.terminal.usage == Usage(
         usage.input_tokens - cached, usage.output_tokens, cached, 0, usage.total_tokens, extra
     )
@@ -155,8 +156,8 @@ async def test_reasoning_goes_back_as_it_came():
     assert body["input"] == [
         {"role": "user", "content": [{"type": "input_text", "text": "x"}]},
         REASONING,
-        {"type": "function_call", "call_id": "call_a", "name": "weather", "arguments": '{"city":"Oslo"}'},
-        {"type": "function_call", "call_id": "call_b", "name": "clock", "arguments": "{}"},
+        called("call_a", "weather", '{"city":"Oslo"}', id="fc_1", status="completed"),
+        called("call_b", "clock", "{}", id="fc_2", status="completed"),
         {"type": "function_call_output", "call_id": "call_a", "output": "18"},
         {"type": "function_call_output", "call_id": "call_b", "output": "9"},
     ]
@@ -174,7 +175,10 @@ async def test_a_server_without_indexes_and_argument_ends_is_understood():
         | {"output_index": None},
         completed(),
     )
-    assert result.message.content == (Text("Hi"), ToolCall("c", "weather", {"city": "Oslo"}))
+    assert result.message.content[0] == Text("Hi")
+    assert [(made.id, made.name, made.arguments) for made in result.calls] == [
+        ("c", "weather", {"city": "Oslo"})
+    ]
 
 
 async def test_items_that_come_whole_are_read():
@@ -192,7 +196,22 @@ async def test_items_that_come_whole_are_read():
     )
     assert result.message.thinking == "Hm."
     assert result.message.text == "Hi"
-    assert result.calls == (ToolCall("c", "clock", {}),)
+    assert [(made.id, made.name, made.arguments) for made in result.calls] == [("c", "clock", {})]
+
+
+async def test_a_reply_that_comes_whole_in_the_last_event_is_read():
+    items = [
+        {
+            "type": "message",
+            "id": "m",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Hi"}],
+        },
+        {"type": "function_call", "id": "f", "call_id": "c", "name": "clock", "arguments": "{}"},
+    ]
+    result = await replay(completed(output=items))
+    assert result.message.text == "Hi"
+    assert (result.calls[0].id, result.message.stop_reason) == ("c", "tool_use")
 
 
 async def test_reasoning_text_of_open_models_is_thinking():
@@ -209,14 +228,9 @@ def shifted(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "output_index": event["output_index"] + 1}
 
 
-async def test_unknown_events_and_items_are_read_past():
+async def test_unknown_events_are_read_past():
     result = await replay(
-        {"type": "response.brand_new", "delta": {"x": 1}, "output_index": "?"},
-        added(0, type="web_search_call", id="w"),
-        {"type": "response.web_search_call.searching", "output_index": 0},
-        ended(0, type="web_search_call", id="w", action={"type": "search"}),
-        *map(shifted, MESSAGE),
-        completed(),
+        {"type": "response.brand_new", "delta": {"x": 1}, "output_index": "?"}, *MESSAGE, completed()
     )
     assert result.message.content == (Text("Hi"),)
 
@@ -239,7 +253,7 @@ async def test_a_call_without_arguments_is_a_call():
         ended(0, type="function_call", id="f", call_id="c", name="clock", arguments="", status="completed"),
         completed(),
     )
-    assert result.calls == (ToolCall("c", "clock", {}),)
+    assert result.calls == (ToolCall("c", "clock", {}, None, '{"id":"f","status":"completed"}'),)
     assert result.message.stop_reason == "tool_use"
 
 
@@ -289,6 +303,10 @@ async def test_raw_events_are_shown_as_they_came():
 # --- sending ---------------------------------------------------------------------------------------------------------
 
 
+def called(call_id: str, name: str, arguments: str, **rest: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **rest}
+
+
 def said(position: int, text: str) -> dict[str, Any]:
     content = [{"type": "output_text", "text": text, "annotations": []}]
     return {
@@ -319,14 +337,19 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         AssistantMessage(
             (Text("Done."), Thinking("led to nothing", signature)), "openai-responses", "gpt-5", "aborted"
         ),
-        AssistantMessage((Thinking("of another's", signature), Text("ok")), "openai-responses", "o3"),
+        AssistantMessage(
+            (Thinking("of another's", signature), Text("ok"), ToolCall("c:d", "weather", {})),
+            "openai-responses",
+            "o3",
+        ),
+        ToolResultMessage("c:d", "weather", "20"),
         UserMessage("Thanks."),
     ]
     tools = [WEATHER, Tool("clock", "Time.", {})]
     body = await sent(
         history, system="Be brief.", tools=tools, max_tokens=500, tool_choice="weather", session_id="s1"
     )
-    remapped = body["input"][4]["call_id"]
+    remapped = body["input"][9]["call_id"]
     assert remapped.startswith("call_")
     assert body == {
         "model": "gpt-5",
@@ -340,8 +363,8 @@ async def test_a_whole_conversation_is_sent_exactly_so():
             },
             REASONING,
             said(2, "Let me see."),
-            {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'},
-            {"type": "function_call", "call_id": remapped, "name": "weather", "arguments": "{}"},
+            called("call_1", "weather", '{"city":"Oslo"}'),
+            called("a:b", "weather", "{}"),
             {
                 "type": "function_call_output",
                 "call_id": "call_1",
@@ -350,9 +373,11 @@ async def test_a_whole_conversation_is_sent_exactly_so():
                     {"type": "input_image", "image_url": "data:image/png;base64,REVG", "detail": "auto"},
                 ],
             },
-            {"type": "function_call_output", "call_id": remapped, "output": "(no output)"},
+            {"type": "function_call_output", "call_id": "a:b", "output": "(no output)"},
             said(7, "Done."),
             said(8, "ok"),
+            called(remapped, "weather", "{}"),
+            {"type": "function_call_output", "call_id": remapped, "output": "20"},
             {"role": "user", "content": [{"type": "input_text", "text": "Thanks."}]},
         ],
         "stream": True,
@@ -405,4 +430,4 @@ def test_the_adapter_shows_no_key():
     assert (
         repr(ResponsesStreamFn(api_key="sekret")) == "ResponsesStreamFn(base_url='https://api.openai.com/v1')"
     )
-    assert "cache" not in FN.honours
+    assert not {"stop", "seed"} & FN.honours

@@ -72,11 +72,16 @@ def is_reasoning_model(model_id: str) -> bool:
     return _REASONING.search(model_id) is not None
 
 
+def is_openai_name(model_id: str) -> bool:
+    """Whether a name is of one of OpenAI's models; a deployment may have any name."""
+    return _OPENAI.search(model_id.lower()) is not None
+
+
 def openai_efforts(model_id: str) -> tuple[str, ...]:
     """The efforts that an OpenAI model takes, the least first; empty for one that takes none."""
     if not is_reasoning_model(model_id) or model_id.startswith(("o1-mini", "o1-preview")):
         return ()
-    version = _gpt_version(model_id)
+    version = gpt_version(model_id)
     if "deep-research" in model_id or "computer-use" in model_id:
         return ("medium",)
     if version >= (5, 0) and "-pro" in model_id:
@@ -87,7 +92,8 @@ def openai_efforts(model_id: str) -> tuple[str, ...]:
     return ("minimal" if version == (5, 0) else "none", *_LOW_TO_HIGH, *most)
 
 
-def _gpt_version(model_id: str) -> tuple[int, int]:
+def gpt_version(model_id: str) -> tuple[int, int]:
+    """The version in the name of a GPT; (0, 0) for any other."""
     found = _GPT_VERSION.search(model_id)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
@@ -103,10 +109,10 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
     match style:
         case "openai":
             return _effort(model, level, openai_efforts(name), notices)
-        case "azure" if _OPENAI.search(name):  # a deployment may have any name
+        case "azure" if is_openai_name(name):
             return _effort(model, level, openai_efforts(name), notices)
         case "xai":
-            return _effort(model, level, _grok_efforts(name), notices)
+            return _effort(model, level, grok_efforts(name), notices)
         case "groq":
             if "qwen" in name:
                 return {"reasoning_effort": "none" if level == "off" else "default"}
@@ -147,7 +153,8 @@ def _effort(
     return refuse(model, notices, f"{model.model_id} takes none")
 
 
-def _grok_efforts(name: str) -> tuple[str, ...]:
+def grok_efforts(name: str) -> tuple[str, ...]:
+    """The efforts that a Grok takes, the least first; empty for one that takes none."""
     if "grok-3-mini" in name:
         return ("low", "high")
     if _FIXED_GROK.search(name) or "reasoning" in name:

@@ -9,24 +9,22 @@ https://NAME.openai.azure.com/openai/deployments/D  /chat/completions?api-versio
 """
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from urllib.parse import quote, urlsplit
 
-from swink.engine.waiting import resolve
-from swink.errors import MissingKey
 from swink.messages import ModelSpec
-from swink.providers.azure.entra import AUTHORITY, ClientCredentials
+from swink.providers.azure.entra import ClientCredentials
+from swink.providers.azure.identity import Identity, TokenProvider
 from swink.providers.chat.body import request_body
 from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
-from swink.providers.endpoint import digest_of, provider_endpoint, segment
+from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import encode_body, exchange
-from swink.providers.http import Request, client_for, timeout_for
+from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
-TokenProvider = Callable[[], str | Awaitable[str]]
 DEPLOYMENTS = Dialect("azure", limit_field="max_completion_tokens", thinking="azure")
 V1 = Dialect("azure", limit_field="max_completion_tokens", thinking="azure", session_field="prompt_cache_key")
 
@@ -53,8 +51,7 @@ class AzureStreamFn:
         self._endpoint = provider_endpoint("azure", base_url, api_key, allow_http=allow_http)
         self._api_version = api_version or os.environ.get("OPENAI_API_VERSION", "")
         self._deployment = deployment
-        self._credentials = credentials
-        self._token_provider = token_provider
+        self._identity = Identity(self._endpoint, credentials, token_provider)
         self._dialect = DEPLOYMENTS if "/openai/v1" not in self._url("any") else V1
         self.base_url = self._endpoint.base_url
         self._notices = Notices("azure", self._dialect.honours)
@@ -79,7 +76,7 @@ class AzureStreamFn:
             headers = {
                 "content-type": "application/json",
                 "accept": "text/event-stream",
-                **await self._authorization(options),
+                **await self._identity.headers(options, self.timeout),
             }
             return Request(
                 self._url(deployment), self._endpoint.check_headers(headers), encode_body(body, options.extra)
@@ -89,20 +86,11 @@ class AzureStreamFn:
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if there is neither a key nor an identity whose token could be sent."""
-        given = options.api_key if options.api_key is not None else self._endpoint.api_key
-        if given is None and (self._token_provider or self._client_credentials() or self._ad_token()):
-            return
-        if given is not None or not self._endpoint.has_key():
-            self._key(given)
+        self._identity.check_key(options)
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
-        names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")
-        others = self._deployment, self._api_version, [os.environ.get(name) for name in names]
-        identity = self._token_provider or self._credentials
-        if self._endpoint.api_key is None and identity is not None:
-            return digest_of(self._endpoint.base_url, identity, *others)
-        return self._endpoint.asker(*others)
+        return self._identity.asker(self._deployment, self._api_version)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -118,45 +106,3 @@ class AzureStreamFn:
         if not query:
             return f"{root}/v1/chat/completions"
         return f"{root}/deployments/{segment(deployment)}/chat/completions{query}"
-
-    async def _authorization(self, options: StreamOptions) -> dict[str, str]:
-        given = options.api_key if options.api_key is not None else self._endpoint.api_key
-        if given is None and (token := await self._token(options)):
-            return {"authorization": f"Bearer {token}"}
-        key = self._key(given)
-        return {"api-key": key} if key else {}
-
-    def _key(self, given: str | None) -> str:
-        try:
-            return self._endpoint.key(given)
-        except MissingKey as error:
-            raise MissingKey(f"{error.message}; or give Entra ID credentials") from None
-
-    async def _token(self, options: StreamOptions) -> str:
-        if self._token_provider is not None:
-            return await resolve(self._token_provider())
-        if self._credentials is None:
-            await self._endpoint.prepare_key()
-        if (credentials := self._client_credentials()) is not None:
-            return await credentials.token(client_for(options), timeout_for(options, self.timeout))
-        return self._ad_token()
-
-    def _client_credentials(self) -> ClientCredentials | None:
-        """Those of the constructor, or of the environment if it has no key; kept, as they cache a token."""
-        if self._credentials is None and self._endpoint.takes_environment and not self._endpoint.has_key():
-            self._credentials = _credentials_from_environment()
-        return self._credentials
-
-    def _ad_token(self) -> str:
-        return os.environ.get("AZURE_OPENAI_AD_TOKEN", "").strip() if self._endpoint.takes_environment else ""
-
-
-def _credentials_from_environment() -> ClientCredentials | None:
-    tenant, client, secret = (
-        os.environ.get(f"AZURE_{name}", "").strip() for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")
-    )
-    if not (tenant and client and secret):
-        return None
-    return ClientCredentials(
-        tenant, client, secret, authority=os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY
-    )

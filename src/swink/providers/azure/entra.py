@@ -1,11 +1,9 @@
-"""Entra ID tokens by client credentials: fetched once for all callers and renewed before they expire."""
+"""Entra ID tokens by client credentials."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
-from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
@@ -16,19 +14,19 @@ from swink.providers.echoes import shown
 from swink.providers.endpoint import check_base_url
 from swink.providers.failure import parse_error, read_capped, retry_after
 from swink.providers.http import HttpClient, Request
+from swink.providers.tokens import Token, TokenCache
 from swink.stream import Timeout
 
 AUTHORITY = "https://login.microsoftonline.com"
 SCOPE = "https://cognitiveservices.azure.com/.default"
-EARLY_SECONDS = 300.0
 
 
-class _Token(Struct, frozen=True):
+class _Answer(Struct, frozen=True):
     access_token: str
     expires_in: float = 3600.0
 
     def __repr__(self) -> str:
-        return "_Token(…)"
+        return "_Answer(…)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return []
@@ -51,26 +49,16 @@ class ClientCredentials:
         self._client_id = client_id
         self._secret = client_secret
         self._scope = scope
-        self._clock = clock
-        self._token = ""
-        self._renew_at = 0.0
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._tokens = TokenCache(clock)
 
     def __repr__(self) -> str:
         return f"ClientCredentials(client_id={self._client_id!r})"
 
     async def token(self, client: HttpClient, timeout: Timeout) -> str:
         """The bearer token, fetched if there is none that stays valid; concurrent callers share one fetch."""
-        if not self._is_valid():
-            async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-                if not self._is_valid():
-                    await self._fetch(client, timeout)
-        return self._token
+        return await self._tokens.token(lambda: self._fetch(client, timeout))
 
-    def _is_valid(self) -> bool:
-        return bool(self._token) and self._clock() < self._renew_at
-
-    async def _fetch(self, client: HttpClient, timeout: Timeout) -> None:
+    async def _fetch(self, client: HttpClient, timeout: Timeout) -> Token:
         form = {
             "grant_type": "client_credentials",
             "client_id": self._client_id,
@@ -93,11 +81,10 @@ class ClientCredentials:
                 f"Entra ID refused the client credentials: {shown(message, [self._secret])[:500]}"
             )
         try:
-            token = msgspec.json.decode(body, type=_Token, strict=False)
+            answer = msgspec.json.decode(body, type=_Answer, strict=False)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise AuthError("Entra ID gave no token") from error
-        self._token = token.access_token
-        self._renew_at = self._clock() + max(token.expires_in - EARLY_SECONDS, token.expires_in / 2)
+        return Token(answer.access_token, answer.expires_in)
 
 
 def _checked(authority: str) -> str:

@@ -1,4 +1,4 @@
-"""OpenAI"s Responses API."""
+"""The Responses API of OpenAI."""
 
 from swink.providers.responses.adapter import ResponsesStreamFn
 

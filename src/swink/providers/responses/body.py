@@ -1,181 +1,144 @@
-"""The body of a request to the OpenAI Responses API.
+"""The body of a request to the Responses API, all but its history."""
 
-Nothing is stored on the provider's side: the whole history goes along, and reasoning travels as the encrypted
-items that the model wrote, each right before what it led to.
-"""
-
+import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from swink.messages import (
-    AssistantMessage,
-    Extension,
-    Image,
-    LlmMessage,
-    ModelSpec,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-    UserMessage,
-)
-from swink.providers.convert import (
-    NO_OUTPUT,
-    CallIds,
-    data_url,
-    input_schema,
-    is_own,
-    joined_text,
-)
-from swink.providers.efforts import (
-    asked_level,
-    is_reasoning_model,
-    nearest,
-    openai_efforts,
-    refuse,
-    refuse_budget,
-)
-from swink.providers.exchange import encode_body
+from swink.hosted import HostedTool, WebSearch
+from swink.messages import ModelSpec
+from swink.providers.convert import input_schema
+from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
-from swink.stream import LlmContext, StreamOptions
+from swink.providers.responses.dialect import Dialect
+from swink.providers.strict import allows_strict
+from swink.stream import LlmContext, OutputSchema, StreamOptions, ToolSpec
+
+_CACHE_OPTIONS_SINCE = (5, 6)
 
 
 def request_body(
     model: ModelSpec,
     context: LlmContext,
-    messages: Sequence[LlmMessage],
+    items: Sequence[Any],
     options: StreamOptions,
+    dialect: Dialect,
     notices: Notices,
 ) -> dict[str, Any]:
-    """The JSON body for one reply; `messages` are the context's, prepared."""
+    """The JSON body for one reply; `items` are the history."""
+    system = context.system_prompt if context.system_prompt.strip() else ""
+    first = [{"role": "system", "content": system}] if system and dialect.system_item else []
     body: dict[str, Any] = {
         "model": model.model_id,
-        "input": _items(messages, model),
+        "input": [*first, *items],
         "stream": True,
         "store": False,
     }
-    if context.system_prompt.strip():
-        body["instructions"] = context.system_prompt
+    if system and not dialect.system_item:
+        body["instructions"] = system
     if limit := options.max_tokens or model.max_output:
         body["max_output_tokens"] = limit
-    level = asked_level(model, notices)
-    if is_reasoning_model(model.model_id):
-        body["include"] = ["reasoning.encrypted_content"]
-    if level is not None and (efforts := openai_efforts(model.model_id)):
-        shown = {"summary": "auto"} if level != "off" else {}
-        body["reasoning"] = {"effort": nearest(level, efforts), **shown}
-        refuse_budget(model, notices)
-    elif level is not None:
-        refuse(model, notices, f"{model.model_id} takes none")
-    if options.temperature is not None and is_reasoning_model(model.model_id):
-        notices.report("temperature", f"{model.model_id} takes none")
-    elif options.temperature is not None:
-        body["temperature"] = options.temperature
-    if context.tools:
-        # Strict schemas are the default here, and refuse optional parameters.
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": input_schema(tool),
-                "strict": False,
-            }
-            for tool in context.tools
-        ]
-        if (choice := options.tool_choice) is not None:
-            body["tool_choice"] = (
-                choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
-            )
+    reasoning = _reasoning(model, dialect, notices)
+    if reasoning:
+        body["reasoning"] = reasoning
+    body |= _sampling(model, options, dialect, notices, reasoning.get("effort") == "none")
+    if include := _include(model, context.hosted, dialect):
+        body["include"] = include
+    body |= _tools(context, options, dialect, notices)
+    if text := _text(context.output, options):
+        body["text"] = text
+    if options.service_tier and "service_tier" not in dialect.unhonoured:
+        body["service_tier"] = options.service_tier
     if options.session_id:
         body["prompt_cache_key"] = options.session_id
-    return body
+    return body | _cache(model, options, dialect, notices)
 
 
-def _items(messages: Sequence[LlmMessage], model: ModelSpec) -> list[dict[str, Any]]:
-    ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 29, "call_")
-    items: list[dict[str, Any]] = []
-    for message in messages:
-        match message:
-            case UserMessage():
-                if content := _parts(message.content):
-                    items.append({"role": "user", "content": content})
-            case AssistantMessage():
-                items += _assistant_items(message, model, ids, len(items))
-            case ToolResultMessage():
-                items.append(
-                    {
-                        "type": "function_call_output",
-                        "call_id": ids.result(message.tool_call_id),
-                        "output": _output(message),
-                    }
-                )
-    return items
+def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+    level = asked_level(model, notices)
+    if level is None:
+        return {}
+    efforts = dialect.efforts(model)
+    if not efforts:
+        return refuse(model, notices, f"{model.model_id} takes none")
+    refuse_budget(model, notices)
+    shown = {"summary": "auto"} if level != "off" and dialect.summaries else {}
+    return {"effort": nearest(level, efforts), **shown}
 
 
-def _assistant_items(
-    message: AssistantMessage, model: ModelSpec, ids: CallIds, position: int
-) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    mine = is_own(message, model)
-    for block in message.content:
-        match block:
-            case Text(text):
-                items.append(_output_message(text, position + len(items)))
-            case ToolCall(id, name, arguments):
-                encoded = encode_body(arguments, {}).decode()
-                items.append(
-                    {"type": "function_call", "call_id": ids.call(id), "name": name, "arguments": encoded}
-                )
-            case Thinking(_, str() as signature) if mine:
-                items += _reasoning_item(signature)
-            case Extension("openai-responses", data):
-                items.append(data)
-            case _:
-                pass  # thinking of another model's
-    while items and items[-1].get("type") == "reasoning":
-        items.pop()  # it led to nothing, and the API wants what it led to
-    return items
+def _sampling(
+    model: ModelSpec, options: StreamOptions, dialect: Dialect, notices: Notices, thinks_not: bool
+) -> dict[str, Any]:
+    given = {"temperature": options.temperature, "top_p": options.top_p}
+    asked = {name: value for name, value in given.items() if value is not None}
+    if asked and dialect.fixed_sampling and dialect.reasons(model.model_id) and not thinks_not:
+        for name in asked:
+            notices.report(name, f"{model.model_id} takes none")
+        return {}
+    return asked
 
 
-def _output_message(text: str, position: int) -> dict[str, Any]:
-    """Text as an output item, which may follow reasoning; not every server knows the short form."""
-    content = [{"type": "output_text", "text": text, "annotations": list[Any]()}]
+def _include(model: ModelSpec, hosted: Sequence[HostedTool], dialect: Dialect) -> list[str]:
+    """What the reply has to hold so that it can go back, and what the hosted tools found."""
+    include = [dialect.includes[type(tool)] for tool in hosted if type(tool) in dialect.includes]
+    if dialect.reasons(model.model_id) or dialect.efforts(model):
+        include.insert(0, "reasoning.encrypted_content")
+    return list(dict.fromkeys(include))
+
+
+def _tools(context: LlmContext, options: StreamOptions, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+    tools = [_function(tool) for tool in context.tools] + [dialect.tool(tool) for tool in context.hosted]
+    if not tools:
+        return {}
+    said: dict[str, Any] = {"tools": tools}
+    if (choice := options.tool_choice) is not None:
+        plain = choice in ("auto", "none", "required")
+        said["tool_choice"] = choice if plain else {"type": "function", "name": choice}
+    if options.parallel_tool_calls is not None:
+        said["parallel_tool_calls"] = options.parallel_tool_calls
+    limits = [tool.max_uses for tool in context.hosted if isinstance(tool, WebSearch) and tool.max_uses]
+    if limits and len(context.hosted) == 1 and dialect.limits_uses:
+        said["max_tool_calls"] = limits[0]
+    elif limits:
+        notices.report("max_uses", "this provider limits the uses of all hosted tools together, or of none")
+    return said
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    # Strict schemas are the default here, and refuse optional parameters.
     return {
-        "type": "message",
-        "id": f"msg_{position}",
-        "role": "assistant",
-        "status": "completed",
-        "content": content,
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": input_schema(tool),
+        "strict": False,
     }
 
 
-def _reasoning_item(signature: str) -> list[dict[str, Any]]:
-    try:
-        item = msgspec.json.decode(signature, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError):
-        return []
-    return [item] if item.get("type") == "reasoning" and item.get("encrypted_content") else []
+def _text(output: OutputSchema | None, options: StreamOptions) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if output is not None:
+        schema = dict(output.schema)
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64] or "output"
+        said["format"] = {
+            "type": "json_schema",
+            "name": name,
+            "schema": schema,
+            "strict": allows_strict(schema),
+        }
+    if options.verbosity is not None:
+        said["verbosity"] = options.verbosity
+    return said
 
 
-def _output(message: ToolResultMessage) -> Any:
-    if any(type(block) is Image for block in message.content):
-        return _parts(message.content)
-    return joined_text(message.content) or NO_OUTPUT
-
-
-def _parts(content: Sequence[Any]) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for block in content:
-        match block:
-            case Text(text):
-                parts.append({"type": "input_text", "text": text})
-            case Image(source):
-                parts.append({"type": "input_image", "image_url": data_url(source), "detail": "auto"})
-            case Extension("openai-responses", data):
-                parts.append(data)
-            case _:
-                pass  # content of another provider's
-    return parts
+def _cache(model: ModelSpec, options: StreamOptions, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+    """How long the prompt is cached; "5m" is less than the least that a provider keeps it."""
+    if options.cache in (True, "5m") or "cache" in dialect.unhonoured:
+        return {}
+    version = gpt_version(model.model_id)
+    if dialect.cache_options and version >= _CACHE_OPTIONS_SINCE:
+        # Without the implicit breakpoint and without explicit ones nothing is cached.
+        return {"prompt_cache_options": {"mode": "explicit"} if options.cache is False else {"ttl": "12h"}}
+    if dialect.cache_options and version >= (4, 1) and options.cache == "1h":
+        return {"prompt_cache_retention": "24h"}
+    notices.report("cache", f"{model.model_id} caches prompts by itself")
+    return {}

@@ -1,0 +1,59 @@
+"""What the provider's own tools did, in a line for people."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+_LONGEST = 200
+
+
+def shown(item: Mapping[str, Any]) -> str:
+    """One line about an output item, whatever its shape."""
+    return " ".join(_describe(item).split())[:_LONGEST]
+
+
+def _describe(item: Mapping[str, Any]) -> str:
+    match item:
+        case {"type": "web_search_call", "action": {"type": "open_page", "url": str() as url}}:
+            return f"opened {url}"
+        case {"type": "web_search_call", "action": {"type": "find_in_page", "url": str() as url, **more}}:
+            return f"looked for {more.get('pattern')} in {url}"
+        case {"type": "web_search_call", "action": {**action}}:
+            asked = _joined(action.get("queries")) or action.get("query") or ""
+            return f"web search: {asked}{_number(action.get('sources'), 'source')}"
+        case {"type": "file_search_call"}:
+            asked = _joined(item.get("queries"))
+            return f"file search: {asked}{_number(item.get('results'), 'result')}"
+        case {"type": "code_interpreter_call", "code": str() as code}:
+            return f"ran code: {code}"
+        case {"type": "image_generation_call"}:
+            prompt = item.get("revised_prompt") or item.get("prompt") or ""
+            return f"drew an image: {prompt}" if prompt else "drew an image"
+        case {"type": "mcp_list_tools", "server_label": label}:
+            return f"{label}: {_number(item.get('tools'), 'tool').lstrip(', ') or 'no tools'}"
+        case {"type": "mcp_call", "server_label": label, "name": name}:
+            return f"{label}: {name}" + (" failed" if item.get("error") else "")
+        case {"type": "mcp_approval_request", "server_label": label, "name": name}:
+            return f"{label} asks for approval of {name}"
+        case {"type": "custom_tool_call", "name": name}:
+            return f"{name}: {item.get('input') or ''}"
+        case {"type": "compaction"}:
+            return "compacted the context"
+        case {"type": str() as kind}:
+            return kind.replace("_", " ")
+        case _:
+            return "an item without a type"
+
+
+def _joined(texts: Any) -> str:
+    return (
+        ", ".join(text for text in cast("list[Any]", texts) if isinstance(text, str))
+        if isinstance(texts, list)
+        else ""
+    )
+
+
+def _number(things: Any, name: str) -> str:
+    if not isinstance(things, list) or not things:
+        return ""
+    many = len(cast("list[Any]", things))
+    return f", {many} {name}{'s' if many > 1 else ''}"
