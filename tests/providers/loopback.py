@@ -196,11 +196,12 @@ async def read(
     system: str = "",
     tools: Sequence[Any] = (),
     options: StreamOptions | None = None,
+    **context: Any,
 ) -> Read:
     """Ask once and read the reply to its end; breaking the stream protocol raises."""
     history = [UserMessage(messages)] if isinstance(messages, str) else messages
     stream: AsyncGenerator[AssistantMessageEvent, None] = fn(
-        model, LlmContext(system, history, tools), options or StreamOptions()
+        model, LlmContext(system, history, tools, **context), options or StreamOptions()
     )
     events: list[AssistantMessageEvent] = []
     async with aclosing(stream):

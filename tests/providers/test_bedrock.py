@@ -22,10 +22,13 @@ from msgspec.structs import replace
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
+from swink.hosted import CodeExecution, FileSearch, ProviderTool, WebSearch
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
     Citation,
+    Document,
     Extension,
     Image,
     ModelSpec,
@@ -39,7 +42,7 @@ from swink.messages import (
 )
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.bedrock.sigv4 import Credentials
-from swink.stream import Done, Error, Start, StreamOptions
+from swink.stream import Done, Error, OutputSchema, Start, StreamOptions
 
 CLAUDE = ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
 NOVA = ModelSpec("bedrock", "us.amazon.nova-2-lite-v1:0")
@@ -71,7 +74,7 @@ async def replay(body, *, model=CLAUDE, headers=STREAM, **client):
     return await read(adapter(), model, options=StreamOptions(http=memory))
 
 
-async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
+async def sent_for(messages, *, model=CLAUDE, system="", tools=(), context=None, **options):
     memory = MemoryClient(FIXTURES["text"], headers=STREAM)
     got = await read(
         adapter(),
@@ -80,6 +83,7 @@ async def sent_for(messages, *, model=CLAUDE, system="", tools=(), **options):
         system=system,
         tools=tools,
         options=StreamOptions(http=memory, **options),
+        **(context or {}),
     )
     if not memory.requests:
         return got.terminal
@@ -870,3 +874,95 @@ async def test_cancelling_gives_the_connection_back(status):
     stalling = Stalling(status, FIXTURES["text"][:200])
     options = StreamOptions(http=stalling)
     await cancel_while_waiting(read(adapter(), CLAUDE, options=options), stalling)
+
+
+# Documents, hosted tools, structured output, options
+
+
+async def test_documents_have_plain_names_of_their_own_and_a_text_beside_them():
+    pdf, note = Document.from_bytes(b"%PDF-1.7", title="Lease: §1/2_final.pdf"), Document.from_bytes(b"hello")
+    stored = Document.from_url("s3://bucket/a.docx", title="Lease: §1/2_final.pdf")
+    sent = await sent_for([UserMessage([pdf, note, note, stored])], cache=False)
+    blocks = sent["messages"][0]["content"]
+    names = [block["document"]["name"] for block in blocks[:4]]
+    assert names == ["Lease 1 2 final pdf", "document", "document (2)", "Lease 1 2 final pdf (2)"]
+    assert [block["document"]["format"] for block in blocks[:4]] == ["pdf", "txt", "txt", "docx"]
+    assert blocks[4] == {"text": "(see the document)"}
+    result = [AssistantMessage([ToolCall("c", "weather")]), ToolResultMessage("c", "weather", [note])]
+    sent = await sent_for([UserMessage("Hi"), *result], tools=[WEATHER], cache=False)
+    [block] = sent["messages"][2]["content"][0]["toolResult"]["content"]
+    assert block == {"document": {"name": "document", "format": "txt", "source": {"bytes": "aGVsbG8="}}}
+
+
+async def test_sound_is_sent_in_messages_and_refused_in_results():
+    sound = Audio(Base64Source("UklGRg==", "audio/wav"))
+    sent = await sent_for([UserMessage([Text("Listen"), sound])], cache=False)
+    assert sent["messages"][0]["content"][1] == {"audio": {"format": "wav", "source": {"bytes": "UklGRg=="}}}
+    result = [AssistantMessage([ToolCall("c", "weather")]), ToolResultMessage("c", "weather", [sound])]
+    assert "no audio in tool results" in (await sent_for([UserMessage("Hi"), *result])).message
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        (Document.from_url("https://x/y.pdf"), "fetches none from the web"),
+        (Document(Base64Source("QUJD", "application/zip")), "not application/zip"),
+        (Audio(Base64Source("QUJD", "audio/midi")), "bedrock takes audio"),
+    ],
+)
+async def test_media_that_bedrock_does_not_take_are_refused(block, said):
+    assert said in (await sent_for([UserMessage([Text("x"), block])])).message
+
+
+async def test_nova_runs_its_own_tools_and_others_are_refused_by_name():
+    tools = [WebSearch(), CodeExecution(), ProviderTool("bedrock", {"systemTool": {"name": "other"}})]
+    sent = await sent_for("Hi", model=NOVA, tools=[WEATHER], context={"hosted": tools}, cache=False)
+    named = [tool["systemTool"]["name"] for tool in sent["toolConfig"]["tools"][1:]]
+    assert named == ["nova_grounding", "nova_code_interpreter", "other"]
+    for model, hosted in ((CLAUDE, WebSearch()), (NOVA, FileSearch(("s",))), (NOVA, WebSearch(max_uses=1))):
+        refused = await sent_for("Hi", model=model, context={"hosted": [hosted]})
+        assert type(hosted).__name__ in refused.message or "takes no domains" in refused.message
+
+
+async def test_an_answer_is_held_to_a_schema():
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+    for model, kept in ((LLAMA, True), (CLAUDE, False)):
+        sent = await sent_for("Hi", model=model, context={"output": OutputSchema("number", schema)})
+        held = sent["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
+        assert held["name"] == "number"
+        assert (json.loads(held["schema"]) == schema) is kept
+
+
+async def test_options_become_fields():
+    sent = await sent_for("Hi", model=LLAMA, top_p=0.5, stop=("END",), service_tier="flex", temperature=0.1)
+    assert sent["inferenceConfig"] == {"topP": 0.5, "temperature": 0.1, "stopSequences": ["END"]}
+    assert sent["serviceTier"] == {"type": "flex"}
+    fast = {"performanceConfig": {"latency": "optimized"}}
+    assert (await sent_for("Hi", extra=fast))["performanceConfig"] == {"latency": "optimized"}
+
+
+async def test_the_cache_lives_as_long_as_it_is_asked_to(caplog):
+    hour = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert (await sent_for("Hi", system="S", cache="1h"))["system"][1] == hour
+    assert caplog.records == []
+    assert (await sent_for("Hi", system="S", cache="1h", model=NOVA))["system"][1] == POINT
+    assert "option 'cache'" in caplog.text
+
+
+async def test_a_region_is_asked_for_only_where_it_is_needed():
+    for keywords in (
+        {"base_url": "https://gateway.example", "api_key": "k"},
+        {"base_url": "https://gateway.example", "credentials": KEYS},
+        {"base_url": "http://127.0.0.1:9", "credentials": KEYS},
+        {"base_url": "https://bedrock-runtime.eu-west-1.amazonaws.com", "credentials": KEYS},
+        {"base_url": "https://bedrock.internal.amazonaws.com", "api_key": "k"},
+    ):
+        memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+        got = await read(BedrockStreamFn(**keywords), CLAUDE, options=StreamOptions(http=memory))
+        assert isinstance(got.terminal, Done), (keywords, got.terminal)
+    for keywords in (
+        {"api_key": "k"},
+        {"base_url": "https://bedrock.internal.amazonaws.com", "credentials": KEYS},
+    ):
+        got = await read(BedrockStreamFn(**keywords), CLAUDE)
+        assert "no region" in got.terminal.message
