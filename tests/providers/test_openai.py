@@ -28,7 +28,9 @@ from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Citation,
     Cost,
     Extension,
     Image,
@@ -41,7 +43,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
-from swink.providers.chat.stream import usage_of
+from swink.providers.chat.usage import cost_of, usage_of
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Done, Error, Start, StreamOptions, Timeout
 
@@ -448,8 +450,13 @@ async def test_a_finish_reason_and_a_clean_end_are_enough():
     assert (await replay(chunk({"content": "x"}, "stop"), done=False)).terminal == Done("stop")
 
 
-async def test_done_without_a_finish_reason_is_a_network_error():
-    result = await replay(chunk({"content": "x"}))
+async def test_done_without_a_finish_reason_is_a_whole_reply():
+    assert (await replay(chunk({"content": "x"}))).message.stop_reason == "stop"
+    assert (await replay(call(0, "a", "weather", "{}"))).message.stop_reason == "tool_use"
+
+
+async def test_a_body_that_just_ends_is_a_network_error():
+    result = await replay(chunk({"content": "x"}), done=False)
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "network"
 
@@ -863,6 +870,181 @@ async def test_openrouter_reasoning_details_go_back_unchanged():
     )
     assert "reasoning_details" not in str(other)
     assert "cache_control" not in str(other)
+
+
+async def test_reasoning_details_are_kept_per_type_and_index_and_go_back_as_they_came():
+    fn = OpenAIStreamFn(preset="openrouter", api_key="k")
+    model = ModelSpec("openrouter", "google/gemini-3-pro", "high")
+    text = {"type": "reasoning.text", "index": 0, "format": "google-gemini-v1"}
+    first = {"type": "reasoning.encrypted", "index": 0, "id": "functions.add:0", "data": "QQ=="}
+    second = {"type": "reasoning.encrypted", "index": 0, "id": "functions.add:1", "data": "Qg=="}
+    summary = {"type": "reasoning.summary", "index": 1, "summary": "Sum", "id": None}
+    body = sse(
+        chunk({"reasoning": "Let ", "reasoning_details": [{**text, "text": "Let "}]}),
+        chunk({"reasoning": None, "reasoning_details": [{**text, "text": "me"}]}),
+        chunk({"reasoning_details": [summary]}),
+        chunk({"reasoning_details": [{"type": "reasoning.summary", "index": 1, "summary": "med"}]}),
+        call(0, "functions.add:0", "add", "{}"),
+        call(1, "functions.add:1", "add", "{}"),
+        chunk({"reasoning_details": [first, second]}),
+        chunk(finish="tool_calls"),
+    )
+    reply = await read(fn, model, options=StreamOptions(http=MemoryClient(body + sse("[DONE]"))))
+    assert reply.message.thinking == "Let meSummed"
+    results = [ToolResultMessage(made.id, "add", "3") for made in reply.calls]
+    again = await sent([UserMessage("x"), reply.message, *results], fn=fn, model=model)
+    turn = again["messages"][1]
+    assert turn["reasoning_details"] == [
+        {**text, "text": "Let me"},
+        {**summary, "summary": "Summed"},
+        first,
+        second,
+    ]
+    assert [made["id"] for made in turn["tool_calls"]] == [first["id"], second["id"]]
+
+
+TAGGED = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("<think>\nHm.\n</think>\n\nFour.", (Thinking("Hm.\n"), Text("Four."))),
+        ("\n<think>Hm.</think>Four <think> not.", (Thinking("Hm."), Text("Four <think> not."))),
+        ("<think>\n\n</think>\n\nFour.", (Text("Four."),)),
+        ("<think>endless", (Thinking("endless"),)),
+        ("<thin", (Text("<thin"),)),
+        ("  a <think>b</think>", (Text("  a <think>b</think>"),)),
+        ("<table>", (Text("<table>"),)),
+    ],
+)
+async def test_thinking_in_tags_is_thinking_at_the_start_of_a_reply_however_it_is_cut(
+    said: str, expected: Any
+):
+    for size in (1, 3, 100):
+        pieces = [chunk({"content": said[at : at + size]}) for at in range(0, len(said), size)]
+        assert (await replay(*pieces, chunk(finish="stop"), fn=TAGGED)).message.content == expected
+        whole = (await replay(*pieces, chunk(finish="stop"))).message.content
+        assert whole == (Text(said),)  # OpenAI's models write none
+
+
+async def test_a_tag_that_a_call_cuts_off_is_text():
+    result = await replay(
+        chunk({"content": "<th"}), call(0, "a", "weather", "{}"), chunk(finish="tool_calls"), fn=TAGGED
+    )
+    assert result.message.content == (Text("<th"), ToolCall("a", "weather", {}))
+
+
+async def test_an_error_line_is_an_error():
+    said = b'error: {"code":500,"message":"out of memory","type":"server_error"}\n\n'
+    body = sse(chunk({"content": "par"})) + said + sse("[DONE]")
+    result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
+    assert isinstance(result.terminal, Error)
+    assert (result.terminal.kind, result.message.text) == ("network", "par")
+    assert "out of memory" in result.terminal.message
+
+
+FAILED = {
+    "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+    "type": "invalid_request_error",
+    "code": "tool_use_failed",
+    "failed_generation": '<function=weather={"city": "Oslo"}</function>',
+}
+
+
+@pytest.mark.parametrize("in_stream", [True, False])
+async def test_a_call_that_groq_could_not_read_goes_back_to_the_model(in_stream: bool):
+    fn = OpenAIStreamFn(preset="groq", api_key="k")
+    body = json.dumps({"error": FAILED}).encode()
+    client = (
+        MemoryClient(b"event: error\ndata: " + body + b"\n\n")
+        if in_stream
+        else MemoryClient(body, status=400)
+    )
+    tools = [Tool("clock", "Time.", {}), WEATHER]
+    result = await read(fn, ModelSpec("groq", "m"), tools=tools, options=StreamOptions(http=client))
+    assert result.message.stop_reason == "tool_use", result.terminal
+    (made,) = result.message.tool_calls
+    assert (made.name, made.partial_json) == ("weather", FAILED["failed_generation"])
+    refused = await read(
+        fn, ModelSpec("groq", "m"), options=StreamOptions(http=MemoryClient(body, status=400))
+    )
+    assert isinstance(refused.terminal, Error)
+
+
+async def test_citations_stand_on_the_text_that_they_support():
+    note = {
+        "type": "url_citation",
+        "url_citation": {
+            "url": "https://x/y",
+            "title": "Y",
+            "start_index": 0,
+            "end_index": 4,
+            "content": "is",
+        },
+    }
+    noted = await replay(chunk({"content": "Oslo"}), chunk({"annotations": [note]}), chunk(finish="stop"))
+    assert noted.message.content == (Text("Oslo", (Citation("https://x/y", "Y", "is", 0, 4, note),)),)
+    found = {"title": "Y", "url": "https://x/y", "date": None, "snippet": "is"}
+    sources = {"citations": ["https://x/y"], "search_results": [found]}
+    cost = {"input_tokens_cost": 0.001, "total_cost": 0.007}
+    used = {
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "total_tokens": 5,
+        "num_search_queries": 1,
+        "cost": cost,
+    }
+    asked = await replay(
+        chunk({"content": "Oslo[1]"}, **sources), chunk(finish="stop", usage=used, **sources)
+    )
+    assert asked.message.content == (Text("Oslo[1]", (Citation("https://x/y", "Y", "is", data=found),)),)
+    assert asked.terminal == Done("stop", Usage(3, 2, 0, 0, 5, {"web_search": 1}), Cost(total=0.007))
+    plain = await replay(chunk({"content": "Oslo"}), chunk(finish="stop", citations=["https://x/y"]))
+    assert plain.message.content == (Text("Oslo", (Citation("https://x/y", data="https://x/y"),)),)
+
+
+async def test_images_and_sound_in_a_reply_are_blocks():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}, "index": 0}
+    drawn = await replay(chunk({"content": "Look."}), chunk({"images": [image]}), chunk(finish="stop"))
+    assert drawn.message.content == (Text("Look."), Image(Base64Source("QUJD", "image/png")))
+    sound = [
+        {"id": "a1", "transcript": "Hel"},
+        {"data": "QUI="},
+        {"transcript": "lo", "data": "Qw=="},
+        {"expires_at": 1},
+    ]
+    spoken = await replay(*[chunk({"audio": piece}) for piece in sound], chunk(finish="stop"))
+    assert spoken.message.content == (Text("Hello"), Audio(Base64Source("QUJD", "audio/pcm")))
+
+
+async def test_what_groqs_own_tools_did_is_kept_and_cited():
+    found = {"title": "Y", "url": "https://x/y", "content": "is", "score": 0.9}
+    tool = {
+        "index": 0,
+        "type": "search",
+        "arguments": '{"query": "oslo"}',
+        "search_results": {"results": [found]},
+    }
+    result = await replay(chunk({"executed_tools": [tool]}), chunk({"content": "Oslo"}), chunk(finish="stop"))
+    kept, text = result.message.content
+    assert kept == Extension("openai", {"executed_tool": tool}, 'search: {"query": "oslo"}')
+    assert text == Text("Oslo", (Citation("https://x/y", "Y", "is", data=found),))
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"cost": 0, "is_byok": False}, Cost()),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}, Cost(total=0.26)),
+        ({"cost": 0}, None),
+        ({"cost": {"total_cost": 0.5}}, Cost(total=0.5)),
+        ({"cost_in_usd_ticks": 10**9}, Cost(total=0.1)),
+        ({"cost": "much"}, None),
+    ],
+)
+def test_a_price_in_the_reply_is_read(usage: dict[str, Any], cost: Cost | None):
+    assert cost_of(usage) == cost
 
 
 def test_the_adapter_shows_no_key():

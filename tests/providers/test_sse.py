@@ -42,6 +42,7 @@ RULES: list[tuple[str, bytes, list[ServerEvent]]] = [
         ServerEvent(b"a", "", "1"), ServerEvent(b"b", "", "1"), ServerEvent(b"c")]),
     ("an id with NUL is ignored", b"id: 1\ndata: a\n\nid: \x002\ndata: b\n\n", [ServerEvent(b"a", "", "1"), ServerEvent(b"b", "", "1")]),
     ("an id counts without data too", b"id: 7\n\ndata: a\n\n", [ServerEvent(b"a", "", "7")]),
+    ("an error line of llama.cpp is an event", b"error: {}\n\ndata: a\n\n", [ServerEvent(b"{}", "error"), ServerEvent(b"a")]),
     ("unknown fields are ignored", b"foo: bar\ndata: a\nDATA: b\n data: c\n\n", [ServerEvent(b"a")]),
     ("an event without its blank line is not dispatched", b"data: a\n\ndata: b\n", [ServerEvent(b"a")]),
     ("a line without its end is no line", b"data: a\n\ndata: b", [ServerEvent(b"a")]),

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from swink.local.calls import CallParser
-from swink.local.thinking import Piece, ReplyParser
 from swink.messages import Cost, StopReason, Usage
 from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error
+from swink.stream.thinking import Piece, ReplyParser
 
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
 

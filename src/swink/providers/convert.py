@@ -36,7 +36,7 @@ NO_OUTPUT = "(no output)"
 INTERRUPTED = "error: no result; the call was interrupted"
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
+DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -241,7 +241,7 @@ async def load_file(block: Any) -> Any:
 
 async def _load(block: Any) -> Any:
     match block:
-        case Image(UrlSource(url)) if found := _DATA_URL.match(url):
+        case Image(UrlSource(url)) if found := DATA_URL.match(url):
             return Image(Base64Source(url[found.end() :], found[1]))
         case _:
             return await load_file(block)

@@ -10,7 +10,7 @@ and bugs is raised out of it. The connection is back in the pool before the term
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import urlsplit
 
 import msgspec
@@ -40,6 +40,15 @@ class Decoder(Protocol):
     def end(self) -> Request | None:
         """The body ended without a terminal: finish a reply that is whole, return the request that continues
         it, or raise."""
+        ...
+
+
+@runtime_checkable
+class Forgiving(Protocol):
+    """A decoder that knows refusals which are replies all the same."""
+
+    def refused(self, body: bytes) -> bool:
+        """Whether the reply could be made of what the server said."""
         ...
 
 
@@ -73,6 +82,8 @@ async def exchange(
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
                 body = await _body_of(response, asked)
+                if isinstance(decode, Forgiving) and decode.refused(body):
+                    break
                 raise (refusal if explain is None or response.status < 400 else explain)(response, body)
             doubted = _media_type(response) in refused_types
             async for chunk in response:

@@ -17,6 +17,7 @@ MISTRAL = Dialect(
     "mistral",
     thinking="mistral",
     replay="parts",
+    think_tags=False,
     session_field="prompt_cache_key",
     usage_option=False,
     call_ids=(r"[a-zA-Z0-9]{9}", 9, ""),
@@ -57,7 +58,7 @@ class MistralStreamFn:
                 f"{self._endpoint.base_url}/v1/chat/completions", headers, encode_body(body, options.extra)
             )
 
-        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+        return exchange(request, lambda reply: ChatDecoder(reply, options, MISTRAL), options, self.timeout)
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""

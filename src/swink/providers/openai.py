@@ -22,7 +22,11 @@ from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
 OPENAI = Dialect(
-    "openai", limit_field="max_completion_tokens", thinking="openai", session_field="prompt_cache_key"
+    "openai",
+    limit_field="max_completion_tokens",
+    thinking="openai",
+    think_tags=False,
+    session_field="prompt_cache_key",
 )
 
 
@@ -83,6 +87,8 @@ class OpenAIStreamFn:
         """Ask for one reply."""
         self._notices.check(options)
 
+        names = [tool.name for tool in context.tools]
+
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
             body = request_body(
@@ -95,7 +101,9 @@ class OpenAIStreamFn:
                 f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
             )
 
-        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+        return exchange(
+            request, lambda reply: ChatDecoder(reply, options, self._dialect, names), options, self.timeout
+        )
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""

@@ -76,6 +76,9 @@ class SseParser:
         match name:
             case b"data":
                 self._data.append(value)
+            case b"error":  # llama.cpp's: an error event in one line
+                self._event = "error"
+                self._data.append(value)
             case b"event":
                 self._event = value.decode("utf-8", "replace")
             case b"id":

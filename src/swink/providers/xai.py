@@ -13,7 +13,13 @@ from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
 
-XAI = Dialect("xai", limit_field="max_completion_tokens", thinking="xai", session_field="x-grok-conv-id")
+XAI = Dialect(
+    "xai",
+    limit_field="max_completion_tokens",
+    thinking="xai",
+    think_tags=False,
+    session_field="x-grok-conv-id",
+)
 
 
 class XAIStreamFn:
@@ -50,7 +56,7 @@ class XAIStreamFn:
                 f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
             )
 
-        return exchange(request, lambda reply: ChatDecoder(reply, options), options, self.timeout)
+        return exchange(request, lambda reply: ChatDecoder(reply, options, XAI), options, self.timeout)
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""

@@ -73,6 +73,11 @@ class BlockWriter:
         """The index of the block that `say`, `think` or `sign` opened and that is still open, or None."""
         return self._thinking if self._text is None else self._text
 
+    @property
+    def text(self) -> int | None:
+        """The index of the text that `say` writes, or None."""
+        return self._text
+
     def take(self) -> list[AssistantMessageEvent]:
         """The events since the last time; the terminal is not among them."""
         pending, self._pending = self._pending, []

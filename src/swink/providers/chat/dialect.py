@@ -18,6 +18,8 @@ class Dialect(Struct, frozen=True):
     thinking: Style = "plain"
     replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
     """How thinking goes back to the model that wrote it."""
+    think_tags: bool = True
+    """Whether a reply may begin with thinking in tags, as open models write it."""
     session_field: str = ""
     usage_option: bool = True
     call_ids: tuple[str, int, str] = (r"[a-zA-Z0-9_-]{1,40}", 29, "call_")

@@ -3,35 +3,29 @@
     {"choices": [{"delta": {…}, "finish_reason": null}]}*  {"choices": [], "usage": {…}}?  [DONE]?
 
 After a finish reason the reply ends at `[DONE]` or where the body ends, so that the usage in between is read.
-Tool calls are told apart by index, by id where a server repeats or omits the index, else by name.
+`[DONE]` alone ends it too; a body that just ends was cut off.
 """
 
-import hashlib
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import ContentFiltered, NetworkError, StreamError
-from swink.messages import Cost, Usage
+from swink.errors import ContentFiltered, ContextWindowOverflow, NetworkError, StreamError
+from swink.messages import Audio, Base64Source, Citation, Extension, Image, UrlSource
+from swink.providers.chat.calls import CallDelta, Calls, Function
+from swink.providers.chat.details import ReasoningDetails
+from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.usage import cost_of, usage_of
+from swink.providers.convert import DATA_URL
 from swink.providers.exchange import cut_short, decode_as, decode_json
-from swink.providers.failure import describe_error, failure
+from swink.providers.failedcalls import write_failed_call
+from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.sse import SseParser
-from swink.stream import BlockWriter, StreamOptions, parse_arguments
-
-TICKS_PER_DOLLAR = 10**10
-
-
-class _Function(Struct):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class _CallDelta(Struct):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
+from swink.stream import BlockWriter, StreamOptions
+from swink.stream.thinking import ReplyParser
 
 
 class _Delta(Struct):
@@ -40,8 +34,12 @@ class _Delta(Struct):
     reasoning: str | None = None
     reasoning_details: list[dict[str, Any]] | None = None
     refusal: str | None = None
-    tool_calls: list[_CallDelta] | None = None
-    function_call: _Function | None = None
+    tool_calls: list[CallDelta] | None = None
+    function_call: Function | None = None
+    annotations: Any = None
+    images: Any = None
+    audio: Any = None
+    executed_tools: Any = None
 
 
 class _Choice(Struct):
@@ -50,6 +48,7 @@ class _Choice(Struct):
     index: int | None = 0
     content_filter_results: dict[str, Any] | None = None
     error: Any = None
+    usage: dict[str, Any] | None = None
 
 
 class _Chunk(Struct):
@@ -60,23 +59,37 @@ class _Chunk(Struct):
     object: Any = None
     prompt_filter_results: list[Any] | None = None
     x_groq: dict[str, Any] | None = None
+    citations: Any = None
+    search_results: Any = None
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
 
 
 class ChatDecoder:
-    """Reads one reply."""
+    """Reads one reply; `tools` are the names of those that the model may call."""
 
-    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
+    def __init__(
+        self,
+        reply: BlockWriter,
+        options: StreamOptions,
+        dialect: Dialect = Dialect("openai"),
+        tools: Sequence[str] = (),
+    ) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
+        self._provider = dialect.provider
+        self._tools = tools
         self._parser = SseParser()
-        self._calls = _Calls(reply)
+        self._calls = Calls(reply)
+        self._tags = ReplyParser(only_first=True) if dialect.think_tags else None
         self._finish_reason = ""
         self._filtered: set[str] = set()
         self._refusal: list[str] = []
-        self._details: dict[int, dict[str, Any]] = {}
+        self._details: ReasoningDetails | None = None
+        self._unsigned = False
+        self._sources: Sequence[Any] = ()
+        self._sound = bytearray()
 
     def feed(self, chunk: bytes) -> None:
         """Read the events that these bytes complete."""
@@ -85,9 +98,15 @@ class ChatDecoder:
             if len(data) < 12 and data.strip() == b"[DONE]":
                 self._finish()
                 return
-            if self._raw is not None:
+            is_error = event.event == "error"
+            if self._raw is not None and (not is_error or data[:1] == b"{"):
                 self._raw(decode_json(data))
+            if is_error:
+                self._fail(data)
+                return
             self._take(decode_as(_chunks, data), data)
+            if self._reply.terminal is not None:
+                return
 
     def end(self) -> None:
         """The body ended: a finish reason before that makes it a whole reply."""
@@ -95,10 +114,24 @@ class ChatDecoder:
             raise cut_short()
         self._finish()
 
+    def refused(self, body: bytes) -> bool:
+        """Whether the refusal of a request is a call that the server could not read: then it is the reply."""
+        if (said := _failed_generation(body)) is None or not self._tools:
+            return False
+        write_failed_call(self._reply, said, self._tools)
+        return True
+
+    def _fail(self, data: bytes) -> None:
+        if (said := _failed_generation(data)) is not None:
+            write_failed_call(self._reply, said, self._tools)
+            return
+        message, code = parse_error(data)
+        raise failure(message, code=code)
+
     def _take(self, chunk: _Chunk, data: bytes) -> None:
         if chunk.error is not None or chunk.object == "error":
-            message, code = describe_error(decode_json(data))
-            raise failure(message, code=code)
+            self._fail(data)
+            return
         for result in chunk.prompt_filter_results or ():
             match result:
                 case {"content_filter_results": {**results}}:
@@ -112,27 +145,39 @@ class ChatDecoder:
             self._count(chunk.usage)
         elif chunk.x_groq is not None and isinstance(chunk.x_groq.get("usage"), dict):
             self._count(chunk.x_groq["usage"])
+        if chunk.search_results or chunk.citations:  # repeated on every chunk
+            self._sources = chunk.search_results or chunk.citations
 
     def _choose(self, choice: _Choice, chunk: _Chunk) -> None:
         delta = choice.delta
         if delta is not None:
-            if thought := delta.reasoning_content or delta.reasoning:
-                self._reply.think(thought)
+            thought = delta.reasoning_content or delta.reasoning
             if delta.reasoning_details:
-                self._keep_details(delta.reasoning_details)
+                thought = self._keep_details(delta.reasoning_details, thought)
+            if thought:
+                self._reply.think(thought)
             content = delta.content
             if content:
-                if isinstance(content, str):
+                if self._unsigned:
+                    self._sign()
+                if not isinstance(content, str):
+                    self._take_parts(content)
+                elif self._tags is None:
                     self._reply.say(content)
                 else:
-                    self._take_parts(content)
+                    self._read(self._tags, content)
             if delta.refusal:
                 self._refusal.append(delta.refusal)
-            if delta.tool_calls:
-                for call in delta.tool_calls:
+            if delta.tool_calls or delta.function_call is not None:
+                self._release()
+                if self._unsigned:
+                    self._sign()
+                for call in delta.tool_calls or ():
                     self._calls.take(call, str(chunk.id))
-            if delta.function_call is not None:
-                self._calls.take(_CallDelta(0, None, delta.function_call), str(chunk.id))
+                if delta.function_call is not None:
+                    self._calls.take(CallDelta(0, None, delta.function_call), str(chunk.id))
+            if delta.annotations or delta.images or delta.audio or delta.executed_tools:
+                self._take_more(delta)
         if choice.content_filter_results:
             self._filtered |= _filtered_by(choice.content_filter_results)
         if choice.error is not None:
@@ -140,6 +185,8 @@ class ChatDecoder:
             raise failure(message, code=code)
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
+        if choice.usage is not None:
+            self._count(choice.usage)
 
     def _take_parts(self, parts: list[dict[str, Any]]) -> None:
         for part in parts:
@@ -158,29 +205,89 @@ class ChatDecoder:
                 case _:
                     pass  # references and other decoration
 
-    def _keep_details(self, details: list[dict[str, Any]]) -> None:
-        """Reasoning details go back exactly as they came; only the pieces of one detail are joined."""
-        for detail in details:
-            known = self._details.setdefault(count(detail, "index"), {})
-            for name, value in detail.items():
-                joins = (
-                    name in ("text", "summary", "data")
-                    and isinstance(value, str)
-                    and isinstance(known.get(name), str)
-                )
-                if value is not None:
-                    known[name] = known[name] + value if joins else value
-        self._reply.sign(msgspec.json.encode(list(self._details.values())).decode())
+    def _read(self, tags: ReplyParser, content: str, *, final: bool = False) -> None:
+        """Text that may begin with thinking in tags."""
+        for piece in (tags.feed(content) if content else []) + (tags.finish() if final else []):
+            if piece.kind == "thinking":
+                self._reply.think(piece.text)
+            else:
+                self._reply.say(piece.text)
+        if tags.settled or final:
+            self._tags = None
+
+    def _release(self) -> None:
+        """What was held back, since it could have become a tag, is text."""
+        if self._tags is not None:
+            self._read(self._tags, "", final=True)
+
+    def _keep_details(self, pieces: list[dict[str, Any]], thought: str | None) -> str | None:
+        """Keep them for the way back; they are shown where nothing else says what they say."""
+        if self._details is None:
+            self._details = ReasoningDetails()
+        self._unsigned = True
+        said = self._details.add(pieces)
+        return thought or said
+
+    def _sign(self) -> None:
+        assert self._details is not None
+        self._reply.sign(self._details.signature())
+        self._unsigned = False
+
+    def _take_more(self, delta: _Delta) -> None:
+        """What few servers send: citations, media, and what the server's own tools did."""
+        for note in _objects(delta.annotations):
+            match note:
+                case {"type": "url_citation", "url_citation": {"url": str() as url, **cited}}:
+                    self._cite(_citation(url, cited, note))
+                case {"type": "file"}:
+                    self._reply.add_block(Extension(self._provider, {"annotation": note}, "a file was read"))
+                case _:
+                    pass
+        for image in _objects(delta.images):
+            match image:
+                case {"image_url": {"url": str() as url}}:
+                    self._reply.add_block(_image(url))
+                case _:
+                    pass
+        for audio in _objects([delta.audio]):
+            if isinstance(words := audio.get("transcript"), str) and words:
+                self._reply.say(words)
+            if isinstance(sound := audio.get("data"), str):
+                self._sound += _decoded(sound)
+        for tool in _objects(delta.executed_tools):
+            self._reply.add_block(Extension(self._provider, {"executed_tool": tool}, _shown(tool)))
+            match tool.get("search_results"):
+                case {"results": [*found]}:
+                    self._sources = [*self._sources, *found]
+                case _:
+                    pass
+
+    def _cite(self, citation: Citation) -> None:
+        if (index := self._reply.text) is not None:
+            self._reply.cite(index, citation)
 
     def _finish(self) -> None:
         reason, reply = self._finish_reason, self._reply
+        self._release()
+        for source in self._sources:
+            match source:
+                case str():
+                    self._cite(Citation(source, data=source))
+                case {"url": str() as url, **cited}:
+                    self._cite(_citation(url, cited, source))
+                case _:
+                    pass
+        if self._unsigned:
+            self._sign()
+        if self._sound:
+            reply.add_block(Audio(Base64Source(b64encode(self._sound).decode(), "audio/pcm")))
         reply.settle()
         if self._refusal:
             raise ContentFiltered("".join(self._refusal))
         if self._filtered:  # whatever the finish reason says
             reason = "content_filter"
         match reason:
-            case "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn":
+            case "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "":
                 self._calls.check()
                 reply.done("tool_use" if self._calls.any else "stop")
             case "tool_calls" | "function_call":
@@ -188,141 +295,67 @@ class ChatDecoder:
                 reply.done("tool_use")
             case "length" | "model_length" | "max_tokens":
                 reply.done("length")
-            case "content_filter":
+            case "content_filter" | "sensitive":
                 what = f" ({', '.join(sorted(self._filtered))})" if self._filtered else ""
                 raise ContentFiltered(f"the provider's content filter stopped the reply{what}")
-            case "error" | "abort" | "insufficient_system_resource":
+            case "error" | "abort" | "network_error" | "insufficient_system_resource":
                 raise NetworkError(f"the provider broke the reply off: {reason}")
-            case "":
-                raise NetworkError("the reply ended without a finish reason")
+            case "model_context_window_exceeded":
+                raise ContextWindowOverflow("the reply did not fit into the context window any more")
             case _:
                 raise StreamError(f"unknown finish reason {reason!r}")
 
     def _count(self, usage: dict[str, Any]) -> None:
-        match usage:
-            case {"cost": int() | float() as cost} if cost:
-                own = Cost(total=float(cost))
-            case {"cost_in_usd_ticks": int() as ticks} if ticks:
-                own = Cost(total=ticks / TICKS_PER_DOLLAR)
-            case _:
-                own = None
-        self._reply.report(usage_of(usage), own)
+        self._reply.report(usage_of(usage), cost_of(usage))
 
 
-class _Call:
-    """One tool call; it opens in the reply as soon as its name is known."""
-
-    __slots__ = ("arguments", "id", "index", "name")
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self.name = ""
-        self.index: int | None = None
-        self.arguments: list[str] = []
-
-
-class _Calls:
-    """The tool calls of one reply."""
-
-    def __init__(self, reply: BlockWriter) -> None:
-        self._reply = reply
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
-
-    @property
-    def any(self) -> bool:
-        """Whether there is any call."""
-        return bool(self._calls)
-
-    def take(self, delta: _CallDelta, reply_id: str) -> None:
-        """More of a call, or a new one."""
-        function = delta.function or _Function()
-        call = self._find(delta, function)
-        if delta.index is not None:
-            self._by_index[delta.index] = call
-        call.name = call.name or function.name or ""
-        arguments = function.arguments
-        if isinstance(arguments, dict):
-            arguments = msgspec.json.encode(arguments).decode()
-        if arguments:
-            call.arguments.append(arguments)
-        if call.index is not None:
-            if arguments:
-                self._reply.add(call.index, arguments)
-        elif call.name:
-            call.id = call.id or _new_id(reply_id, self._calls.index(call))
-            call.index = self._reply.begin_call(call.id, call.name)
-            if call.arguments:
-                self._reply.add(call.index, "".join(call.arguments))
-
-    def check(self) -> None:
-        """A call without a name cannot be made."""
-        if any(call.index is None for call in self._calls):
-            raise StreamError("the provider sent a tool call without a name")
-
-    def _find(self, delta: _CallDelta, function: _Function) -> _Call:
-        id = delta.id or ""
-        known = next((call for call in self._calls if id and call.id == id), None)
-        if known is not None:
-            return known
-        current = (
-            self._by_index.get(delta.index)
-            if delta.index is not None
-            else (self._calls[-1] if self._calls else None)
-        )
-        if current is None or self._begins_another(current, id, function.name or ""):
-            current = _Call(id)
-            self._calls.append(current)
-        elif id and not current.id:
-            current.id = id
-        return current
-
-    def _begins_another(self, current: _Call, id: str, name: str) -> bool:
-        """Whether a delta at a known call's index begins another call.
-
-        It does if it has a name again, and either another id, or the call before it is complete.
-        """
-        if not name or not current.name:
-            return False
-        if id and current.id:
-            return id != current.id
-        return bool(current.arguments) and parse_arguments("".join(current.arguments)) is not None
+def _failed_generation(data: bytes) -> str | None:
+    """What a model said that its server could not read as a call."""
+    if b"failed_generation" not in data:
+        return None
+    try:
+        error = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    match error:
+        case {"error": {"code": "tool_use_failed", "failed_generation": str() as said, **rest}}:
+            return said or str(rest.get("message", ""))
+        case _:
+            return None
 
 
-def usage_of(usage: dict[str, Any]) -> Usage:
-    """The usage of chat completions, where cached tokens are part of the prompt.
-
-    Some servers leave the reasoning out of the completion and count it in the total alone.
-    """
-    prompt = count(usage, "prompt_tokens")
-    completion = count(usage, "completion_tokens")
-    total = count(usage, "total_tokens")
-    details = usage.get("prompt_tokens_details")
-    cached = (
-        count(details, "cached_tokens")
-        or count(usage, "prompt_cache_hit_tokens")
-        or count(usage, "num_cached_tokens")
-    )
-    written = count(details, "cache_write_tokens")
-    reasoning = count(usage.get("completion_tokens_details"), "reasoning_tokens")
-    if reasoning and total == prompt + completion + reasoning:
-        completion += reasoning
-    cached = min(cached, prompt)
-    written = min(written, prompt - cached)
-    return Usage(
-        prompt - cached - written,
-        completion,
-        cached,
-        written,
-        total,
-        {"reasoning": reasoning} if reasoning else {},
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list of a server's, whatever else is in it."""
+    return (
+        [item for item in cast("list[Any]", value) if isinstance(item, dict)]
+        if isinstance(value, list)
+        else []
     )
 
 
-def count(counts: Any, name: str) -> int:
-    """A count in an object of a provider's; 0 where there is none."""
-    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) else 0
+def _citation(url: str, cited: Mapping[str, Any], data: Any) -> Citation:
+    def of(kind: type, *names: str) -> Any:
+        return next((value for name in names if isinstance(value := cited.get(name), kind)), None)
+
+    quote = of(str, "content", "snippet")
+    return Citation(url, of(str, "title"), quote, of(int, "start_index"), of(int, "end_index"), data)
+
+
+def _image(url: str) -> Image:
+    found = DATA_URL.match(url)
+    return Image(Base64Source(url[found.end() :], found[1]) if found else UrlSource(url))
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return b64decode(data)
+    except ValueError:
+        return b""
+
+
+def _shown(tool: Mapping[str, Any]) -> str:
+    """One line for people about what the server's own tool did."""
+    return " ".join(f"{tool.get('type', 'tool')}: {tool.get('arguments', '')}".split())[:120]
 
 
 def _filtered_by(results: Mapping[str, Any]) -> set[str]:
@@ -332,7 +365,3 @@ def _filtered_by(results: Mapping[str, Any]) -> set[str]:
         for name, result in results.items()
         if isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
     }
-
-
-def _new_id(reply_id: str, number: int) -> str:
-    return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]

@@ -27,14 +27,21 @@ class Piece(Struct, frozen=True):
 
 
 class ReplyParser:
-    """Feed it pieces as they arrive, then `finish` it; it returns all thinking and text, in order."""
+    """Feed it pieces as they arrive, then `finish` it; it returns all thinking and text, in order.
 
-    def __init__(self) -> None:
+    With `only_first` a tag counts at the start of the reply alone. `settled` says that none can come any
+    more, so that the rest is text as it is.
+    """
+
+    def __init__(self, *, only_first: bool = False) -> None:
+        self._only_first = only_first
+        self.settled = False
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._half = ""
         self._held = ""
         self._closing: str | None = None
         self._at_start = False
+        self._has_thought = False
 
     def feed(self, piece: str | bytes) -> list[Piece]:
         """The pieces that are certain by now."""
@@ -65,19 +72,34 @@ class ReplyParser:
                 self._held = ""
                 return False
             self._held, self._at_start = stripped, False
+        if self._only_first and self._closing is None and not self._may_begin():
+            self.settled = True
+            self._emit(pieces, self._held)
+            self._held = ""
+            return False
         tags = [self._closing] if self._closing else [opening for opening, _ in _TAGS] + list(_NOISE)
         places = [(at, -len(tag), tag) for tag in tags for at in [self._held.find(tag)] if at >= 0]
         if not places:
             keep = 0 if final else max(_overlap(self._held, tag) for tag in tags)
+            if self._only_first and self._closing is None and not final:
+                return False  # all of it may belong to a tag
             self._emit(pieces, self._held[: len(self._held) - keep])
             self._held = self._held[len(self._held) - keep :]
             return False
         at, _, tag = min(places)
-        self._emit(pieces, self._held[:at])
+        if not self._only_first or self._closing:  # else it is what may stand before the first tag
+            self._emit(pieces, self._held[:at])
         self._held = self._held[at + len(tag) :]
+        self._has_thought = self._has_thought or self._closing is not None
         self._closing = None if self._closing else dict(_TAGS).get(tag)
         self._at_start = True
         return True
+
+    def _may_begin(self) -> bool:
+        """Whether what is held is, or may become, a tag at the start of the reply."""
+        held = self._held.lstrip()
+        tags = [opening for opening, _ in _TAGS] + list(_NOISE)
+        return not self._has_thought and any(held.startswith(tag) or tag.startswith(held) for tag in tags)
 
     def _emit(self, pieces: list[Piece], text: str) -> None:
         if text:

@@ -1,0 +1,109 @@
+"""The tool calls of a chat-completions reply, told apart by index, by id, else by name."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import StreamError
+from swink.stream import BlockWriter, parse_arguments
+
+
+class Function(Struct):
+    """What a delta says of the function."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class CallDelta(Struct):
+    """What a chunk says of one call."""
+
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
+
+
+class _Call:
+    """One tool call; it opens in the reply as soon as its name is known."""
+
+    __slots__ = ("arguments", "id", "index", "name")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.name = ""
+        self.index: int | None = None
+        self.arguments: list[str] = []
+
+
+class Calls:
+    """The tool calls of one reply."""
+
+    def __init__(self, reply: BlockWriter) -> None:
+        self._reply = reply
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any call."""
+        return bool(self._calls)
+
+    def take(self, delta: CallDelta, reply_id: str) -> None:
+        """More of a call, or a new one."""
+        function = delta.function or Function()
+        call = self._find(delta, function)
+        if delta.index is not None:
+            self._by_index[delta.index] = call
+        call.name = call.name or function.name or ""
+        arguments = function.arguments
+        if isinstance(arguments, dict):
+            arguments = msgspec.json.encode(arguments).decode()
+        if arguments:
+            call.arguments.append(arguments)
+        if call.index is not None:
+            if arguments:
+                self._reply.add(call.index, arguments)
+        elif call.name:
+            call.id = call.id or _new_id(reply_id, self._calls.index(call))
+            call.index = self._reply.begin_call(call.id, call.name)
+            if call.arguments:
+                self._reply.add(call.index, "".join(call.arguments))
+
+    def check(self) -> None:
+        """A call without a name cannot be made."""
+        if any(call.index is None for call in self._calls):
+            raise StreamError("the provider sent a tool call without a name")
+
+    def _find(self, delta: CallDelta, function: Function) -> _Call:
+        id = delta.id or ""
+        known = next((call for call in self._calls if id and call.id == id), None)
+        if known is not None:
+            return known
+        current = (
+            self._by_index.get(delta.index)
+            if delta.index is not None
+            else (self._calls[-1] if self._calls else None)
+        )
+        if current is None or self._begins_another(current, id, function.name or ""):
+            current = _Call(id)
+            self._calls.append(current)
+        elif id and not current.id:
+            current.id = id
+        return current
+
+    def _begins_another(self, current: _Call, id: str, name: str) -> bool:
+        """Whether a delta at a known call's index begins another call.
+
+        It does if it has a name again, and either another id, or the call before it is complete.
+        """
+        if not name or not current.name:
+            return False
+        if id and current.id:
+            return id != current.id
+        return bool(current.arguments) and parse_arguments("".join(current.arguments)) is not None
+
+
+def _new_id(reply_id: str, number: int) -> str:
+    return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]

@@ -1,0 +1,68 @@
+"""What a reply has used, and what it cost where the server says so."""
+
+from typing import Any, cast
+
+from swink.messages import Cost, Usage
+
+TICKS_PER_DOLLAR = 10**10
+
+
+def usage_of(usage: dict[str, Any]) -> Usage:
+    """The usage of chat completions, where cached tokens are part of the prompt.
+
+    Some servers leave the reasoning out of the completion and count it in the total alone.
+    """
+    prompt = count(usage, "prompt_tokens")
+    completion = count(usage, "completion_tokens")
+    total = count(usage, "total_tokens")
+    details = usage.get("prompt_tokens_details")
+    cached = (
+        count(details, "cached_tokens")
+        or count(usage, "prompt_cache_hit_tokens")
+        or count(usage, "num_cached_tokens")
+        or count(usage, "cached_tokens")
+    )
+    written = count(details, "cache_write_tokens")
+    reasoning = count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    if reasoning and total == prompt + completion + reasoning:
+        completion += reasoning
+    cached = min(cached, prompt)
+    written = min(written, prompt - cached)
+    searches = (
+        count(usage.get("server_tool_use"), "web_search_requests")
+        or count(usage, "num_search_queries")
+        or count(usage, "num_sources_used")
+    )
+    extra = {"reasoning": reasoning, "web_search": searches}
+    return Usage(
+        prompt - cached - written,
+        completion,
+        cached,
+        written,
+        total,
+        {name: number for name, number in extra.items() if number},
+    )
+
+
+def cost_of(usage: dict[str, Any]) -> Cost | None:
+    """The price that the server itself names, with that of the provider behind it where both are paid."""
+    match usage:
+        case {"cost": int() | float() as cost, "is_byok": True, "cost_details": {**details}}:
+            upstream = details.get("upstream_inference_cost")
+            return Cost(total=float(cost) + (upstream if isinstance(upstream, int | float) else 0))
+        case {"cost": int() | float() as cost, "is_byok": _}:
+            return Cost(total=float(cost))  # nothing, where the model is free
+        case {"cost": int() | float() as cost} if cost:
+            return Cost(total=float(cost))
+        case {"cost": {"total_cost": int() | float() as cost}}:
+            return Cost(total=float(cost))
+        case {"cost_in_usd_ticks": int() as ticks} if ticks:
+            return Cost(total=ticks / TICKS_PER_DOLLAR)
+        case _:
+            return None
+
+
+def count(counts: Any, name: str) -> int:
+    """A count in an object of a provider's; 0 where there is none."""
+    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) else 0
