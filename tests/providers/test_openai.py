@@ -1036,7 +1036,10 @@ async def test_what_groqs_own_tools_did_is_kept_and_cited():
     ("usage", "cost"),
     [
         ({"cost": 0, "is_byok": False}, Cost()),
-        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}, Cost(total=0.26)),
+        (
+            {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}},
+            Cost(total=0.26),
+        ),
         ({"cost": 0}, None),
         ({"cost": {"total_cost": 0.5}}, Cost(total=0.5)),
         ({"cost_in_usd_ticks": 10**9}, Cost(total=0.1)),

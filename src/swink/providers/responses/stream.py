@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from swink.errors import ContentFiltered, StreamError
 from swink.messages import Base64Source, Citation, Cost, Extension, Image, Usage
-from swink.providers.chat.stream import TICKS_PER_DOLLAR, count
+from swink.providers.chat.usage import TICKS_PER_DOLLAR, count
 from swink.providers.exchange import cut_short, decode_json, decode_known
 from swink.providers.failure import describe_error, failure
 from swink.providers.responses.shown import shown
