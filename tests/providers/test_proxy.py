@@ -17,11 +17,16 @@ from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, read, sse
 
 from swink.errors import MisuseError, ModelThrottled
+from swink.hosted import CodeExecution, McpConnector, ProviderTool, WebSearch
 from swink.local import LocalStreamFn
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Citation,
     Cost,
+    Document,
+    Extension,
     FileSource,
     Image,
     ModelSpec,
@@ -29,6 +34,7 @@ from swink.messages import (
     Thinking,
     ToolCall,
     ToolResultMessage,
+    UrlSource,
     Usage,
     UserMessage,
 )
@@ -39,9 +45,11 @@ from swink.serve.asgi import serve_app
 from swink.serve.connections import Connections
 from swink.serve.proxyserver import MOST_WAITING, proxy_app, serve_proxy
 from swink.stream import (
+    BlockAdded,
     Done,
     Error,
     LlmContext,
+    OutputSchema,
     PromptProgress,
     Start,
     StreamOptions,
@@ -72,8 +80,12 @@ EVERYTHING = [
     TextDelta(2, "!"),
     ToolCallDelta(3, '{"city":'),
     ToolCallDelta(3, '"Oslo"}'),
-    TextEnd(2),
+    TextEnd(
+        2, "text signature", (Citation("https://x.example", "X", "Grüße", 0, 5, {"of": ["its", "own"]}),)
+    ),
     ToolCallEnd(3, "call signature"),
+    BlockAdded(4, Extension("anthropic", {"type": "server_tool_use", "id": "srv"}, "web search: swink")),
+    BlockAdded(5, Image(Base64Source("aGk=", "image/png"))),
     Done("tool_use", Usage(10, 20, 3, 4, extra={"reasoning": 5}), Cost(0.1, 0.2)),
 ]
 CUT_OFF = [Start(), ToolCallStart(0, "c", "weather"), ToolCallDelta(0, "{}"), Done("length", Usage(1, 2))]
@@ -196,9 +208,21 @@ async def test_every_event_arrives_as_it_was_sent(serve, script):
 async def test_the_stream_function_gets_what_the_client_said(serve):
     fn = Scripted(*EVERYTHING)
     history = [
-        UserMessage([Text("Hi"), Image(Base64Source("aGk=", "image/png"))]),
+        UserMessage(
+            [
+                Text("Hi"),
+                Image(Base64Source("aGk=", "image/png")),
+                Document(UrlSource("https://x.example/a.pdf"), "A paper"),
+                Audio(Base64Source("aGk=", "audio/wav")),
+            ]
+        ),
         AssistantMessage(
-            [Thinking("t", "s"), ToolCall("c", "weather", {"city": "Oslo"}, None, "sig")],
+            [
+                Thinking("t", "s"),
+                Extension("anthropic", {"type": "server_tool_use"}, "web search: swink"),
+                Text("It is so.", (Citation("https://x.example", data={"index": 1}),), "signed"),
+                ToolCall("c", "weather", {"city": "Oslo"}, None, "sig"),
+            ],
             "scripted",
             "one",
             "tool_use",
@@ -207,12 +231,24 @@ async def test_the_stream_function_gets_what_the_client_said(serve):
         ToolResultMessage("c", "weather", "18 °C", True),
     ]
     model = ModelSpec("scripted", "one", "high", {"high": 7})
-    options = StreamOptions(
-        0.5, 100, TOKEN, "session", tool_choice="weather", cache=False, extra={"top_k": 3}
-    )
+    said = {"temperature": 0.5, "max_tokens": 100, "session_id": "session", "tool_choice": "weather", "cache": "1h",
+            "extra": {"top_k": 3}, "top_p": 0.5, "stop": ("END",), "seed": 7, "service_tier": "flex", "verbosity": "low",
+            "parallel_tool_calls": False}  # fmt: skip
+    options = StreamOptions(api_key=TOKEN, headers={"X-Trace": "of-the-client"}, **said)
+    hosted = [WebSearch(("x.example",), max_uses=2), CodeExecution(), ProviderTool("scripted", {"maps": {}}),
+              McpConnector("c", "https://mcp.example", "its-token", ("search",))]  # fmt: skip
+    output = OutputSchema("answer", {"type": "object"})
+    fn.native_output = lambda model, context: context.output == output
     async with serve({"scripted": fn}, {TOKEN: ["scripted:*"]}) as url:
         await read(
-            ProxyStreamFn(base_url=url), model, history, system="Be brief.", tools=[WEATHER], options=options
+            ProxyStreamFn(base_url=url),
+            model,
+            history,
+            system="Be brief.",
+            tools=[WEATHER],
+            options=options,
+            hosted=hosted,
+            output=output,
         )
     [(got_model, context, got_options)] = fn.calls
     assert got_model == model
@@ -221,9 +257,9 @@ async def test_the_stream_function_gets_what_the_client_said(serve):
     assert [(tool.name, tool.description, tool.parameters_schema) for tool in context.tools] == [
         (WEATHER.name, WEATHER.description, WEATHER.parameters_schema)
     ]
-    assert got_options == StreamOptions(
-        0.5, 100, None, "session", tool_choice="weather", cache=False, extra={"top_k": 3}
-    )
+    assert list(context.hosted) == hosted
+    assert context.output == output
+    assert got_options == StreamOptions(**said)
 
 
 @pytest.mark.parametrize("fn_type", [Endless, Stalled])
@@ -634,6 +670,30 @@ async def test_neither_is_a_document_or_an_option(reference):
     assert fn.calls == []
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "file", "path": "/etc/passwd"}}]}]}, "documents must be"),
+        ({"messages": [{"role": "user", "content": [{"type": "audio", "source": {"type": "url", "url": "gs://b/k"}}]}]}, "audios must be"),
+        ({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "x", "citations": [{"data": {"uri": "s3://b/k"}}]}]}]}, "s3:"),
+        ({"hosted": [{"type": "file_search", "stores": ["vs_1"]}]}, "stores of the server"),
+        ({"hosted": [{"type": "provider_tool", "provider": "x", "spec": {"uri": "gs://b/k"}}]}, "gs:"),
+        ({"hosted": [{"type": "file_search", "stores": []}]}, "needs the ids"),
+        ({"hosted": [{"type": "a_new_one"}]}, "not a proxy request"),
+        ({"options": {"cache": "2h"}}, "not a proxy request"),
+        ({"options": {"top_p": 7}}, "top_p is a number between 0 and 1"),
+        ({"output": {"name": "answer", "schema": {}}}, "takes no output schema"),
+    ],
+)  # fmt: skip
+async def test_what_only_the_server_may_read_or_no_model_here_takes_is_refused_by_name(more, says):
+    body = {"version": 2, "revision": 1, "model": {"provider": "scripted", "model_id": "one"}, **more}
+    fn = Scripted(*EVERYTHING)
+    async with serve_proxy("127.0.0.1", 0, {"scripted": fn}, {TOKEN: ["*"]}) as address:
+        status, answer = await post(address, json.dumps(body).encode())
+    assert (status, fn.calls) == (400, [])
+    assert says in str(answer)
+
+
 # Clients that take their time
 
 
@@ -807,6 +867,7 @@ async def test_the_request_is_exactly_this(tmp_path):
     }
     assert client.sent == {
         "version": 2,
+        "revision": 1,
         "model": {"provider": "anthropic", "model_id": "claude-x", "thinking_level": "low"},
         "system": "S",
         "messages": [
@@ -890,8 +951,55 @@ async def test_the_raw_payload_is_shown():
         MODEL,
         options=StreamOptions(http=memory, on_raw_payload=seen.append),
     )
-    assert seen[0] == {"type": "start", "version": 2}
+    assert seen[0] == {"type": "start", "version": 2, "revision": 1}
     assert [event["type"] for event in seen] == ["start", "tool_call_start", "tool_call_delta", "done"]
+
+
+async def test_its_headers_go_to_the_proxy_and_not_into_the_body():
+    memory = MemoryClient(body_of(EVERYTHING))
+    fn = ProxyStreamFn(
+        base_url="https://p.example", api_key=TOKEN, headers={"X-Team": "a", "X-Trace": "ours"}
+    )
+    await read(fn, MODEL, options=StreamOptions(http=memory, headers={"X-Trace": "theirs"}))
+    assert memory.requests[0].headers.items() >= {("x-team", "a"), ("x-trace", "theirs")}
+    assert b"theirs" not in memory.requests[0].body
+    clear = ProxyStreamFn(base_url="http://10.0.0.9", api_key="", headers={"x-gateway-key": "gw-5d2a7f3e"})
+    got = await read(clear, MODEL, options=StreamOptions(http=memory))
+    assert got.terminal.kind == "auth"
+    assert "gw-5d2a7f3e" not in got.terminal.message + repr(clear)
+    assert len(memory.requests) == 1
+
+
+# Revisions
+
+
+async def test_an_older_client_gets_an_empty_thought_for_a_block_that_it_does_not_know():
+    body = json.dumps({"version": 2, "model": {"provider": "scripted", "model_id": "one"}}).encode()
+    async with serve_proxy("127.0.0.1", 0, {"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}) as url:
+        _, answer = await post(url, body)
+    events = [json.loads(line[6:]) for line in str(answer).split("\n") if line.startswith("data: ")]
+    assert "block_added" not in [event["type"] for event in events]
+    assert [event for event in events if event.get("content_index") == 4] == [
+        {"type": "thinking_start", "content_index": 4},
+        {"type": "thinking_end", "content_index": 4},
+    ]
+
+
+async def test_what_an_older_server_reads_past_is_reported_by_name_and_once(caplog):
+    events = body_of(EVERYTHING).replace(b',"revision":1', b"")
+    fn = client("https://p.example")
+    for _ in range(2):
+        options = StreamOptions(http=MemoryClient(events), top_p=0.5, temperature=0.5, stop=("END",))
+        await read(fn, MODEL, options=options, hosted=[WebSearch()])
+    assert [record.args[1] for record in caplog.records] == ["hosted", "top_p", "stop"]
+
+
+async def test_a_server_cannot_name_a_file_of_the_client(tmp_path):
+    path = tmp_path / "private.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    got = await replay(body_of([Start(), BlockAdded(0, Image(FileSource(str(path)))), Done()]))
+    assert got.terminal.kind == "stream"
+    assert "no file here is read" in got.terminal.message
 
 
 # Version 1

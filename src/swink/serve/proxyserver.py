@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -27,6 +27,7 @@ from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, serve_app
 from swink.stream import (
     AssistantMessageEvent,
+    BlockAdded,
     Done,
     Error,
     LlmContext,
@@ -34,6 +35,8 @@ from swink.stream import (
     Start,
     StreamFn,
     StreamOptions,
+    ThinkingEnd,
+    ThinkingStart,
     UsageUpdate,
 )
 from swink.threads import in_thread
@@ -90,6 +93,7 @@ class _Job(Struct, frozen=True):
     context: LlmContext
     options: StreamOptions
     version: int = VERSION
+    revision: int = 0
 
 
 class _Proxy:
@@ -190,8 +194,10 @@ class _Proxy:
             options = StreamOptions(**msgspec.structs.asdict(request.options))
         except InvalidInput as error:
             raise _Refused(400, str(error)) from None
-        context = LlmContext(request.system, request.messages, request.tools)
-        return _Job(stream_fn, model, context, options, request.version)
+        context = LlmContext(request.system, request.messages, request.tools, request.hosted, request.output)
+        if context.output is not None and not _has_native_output(stream_fn, model, context):
+            raise _Refused(400, f"{model} takes no output schema; ask for the answer as a tool call")
+        return _Job(stream_fn, model, context, options, request.version, request.revision)
 
     def _model(self, request: WireRequest) -> ModelSpec:
         """The model asked for; version 1 may leave the provider out where there is only one."""
@@ -209,6 +215,11 @@ class _Proxy:
             request.model.thinking_level,
             request.model.thinking_budgets,
         )
+
+
+def _has_native_output(stream_fn: StreamFn, model: ModelSpec, context: LlmContext) -> bool:
+    native: Callable[[ModelSpec, LlmContext], bool] | None = getattr(stream_fn, "native_output", None)
+    return native is not None and native(model, context)
 
 
 async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
@@ -294,6 +305,9 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
             started = True
             if isinstance(event, UsageUpdate | PromptProgress) and job.version == 1:
                 continue  # version 1 has no such event
+            if isinstance(event, BlockAdded) and job.revision == 0:
+                yield ThinkingStart(event.index)  # an empty thought: later blocks keep their numbers
+                event = ThinkingEnd(event.index)
             if isinstance(event, Error):
                 event = msgspec.structs.replace(event, message=redact_text(event.message))
             yield event

@@ -1,17 +1,25 @@
 """ProxyStreamFn: a model behind a swink proxy, which holds the provider's key so that the client need not."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
 
 from swink.errors import StreamError
-from swink.messages import ModelSpec
+from swink.hosts import checked_headers
+from swink.messages import FileSource, Media, ModelSpec
 from swink.providers.efforts import refuse
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, exchange, malformed
-from swink.providers.http import Request, client_for
+from swink.providers.http import Request, shared_client
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.providers.proxy.wire import VERSION, decode_reply, encode_request, version_of
+from swink.providers.proxy.wire import (
+    REVISION,
+    VERSION,
+    decode_reply,
+    encode_request,
+    newer_than_revision_0,
+    version_of,
+)
 from swink.providers.sse import SseParser
 from swink.stream import (
     AssistantMessageEvent,
@@ -53,10 +61,13 @@ class ProxyStreamFn:
         base_url: str | None = None,
         api_key: str | None = None,
         version: int = VERSION,
+        headers: Mapping[str, str] | None = None,
         allow_http: bool = False,
     ) -> None:
         self._endpoint = provider_endpoint("proxy", base_url, api_key, allow_http=allow_http)
         self._version = version
+        self._headers = checked_headers(headers or {})
+        self._http = shared_client()
         self.base_url = self._endpoint.base_url
         self._notices = Notices("proxy", self.honours)
         self.timeout = Timeout()
@@ -69,18 +80,29 @@ class ProxyStreamFn:
     ) -> AsyncIterator[AssistantMessageEvent]:
         """Ask for one reply."""
         self._notices.check(options)
-        if self._version == 1 and context.tools:
-            self._notices.report("tools", "version 1 of the proxy protocol has none")
+        if self._version == 1:
+            missing = newer_than_revision_0(context, options)
+            for name in ["tools", *missing] if context.tools else missing:
+                self._notices.report(name, "version 1 of the proxy protocol has none")
         if self._version == 1 and (model.thinking_level != "off" or model.thinking_budgets):
             refuse(model, self._notices, "version 1 of the proxy protocol has none")
 
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
             body = await encode_request(model, context, options, self._version)
-            headers = self._endpoint.bearer_headers(options)
+            headers = self._endpoint.check_headers(
+                self._endpoint.bearer_headers(options), self._headers, options.headers
+            )
             return Request(f"{self._endpoint.base_url}/v1/stream", headers, body)
 
-        return exchange(request, lambda reply: _Decoder(reply, options), options, self.timeout)
+        def decoder(reply: BlockWriter) -> _Decoder:
+            return _Decoder(reply, options, lambda: self._report_newer(context, options))
+
+        return exchange(request, decoder, options, self.timeout, client=self._http)
+
+    def _report_newer(self, context: LlmContext, options: StreamOptions) -> None:
+        for name in newer_than_revision_0(context, options) if self._version > 1 else ():
+            self._notices.report(name, "this proxy server is older than that; update it")
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""
@@ -88,18 +110,19 @@ class ProxyStreamFn:
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
-        return self._endpoint.asker(self._version)
+        return self._endpoint.asker(self._version, sorted(self._headers.items()))
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await client_for(StreamOptions()).aclose()
+        await self._http.aclose()
 
 
 class _Decoder:
     """The events of the server, checked and numbered again."""
 
-    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions, is_older: Callable[[], None]) -> None:
         self._reply = reply
+        self._is_older = is_older
         self._raw = options.on_raw_payload
         self._parser = SseParser()
         self._version = 1
@@ -114,7 +137,9 @@ class _Decoder:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise malformed(event.data, error) from error
             if isinstance(decoded, Start):
-                self._version = version_of(event.data)
+                self._version, revision = version_of(event.data)
+                if revision < REVISION:
+                    self._is_older()
             elif decoded is not None:
                 self._take(decoded)
             if self._reply.terminal is not None:
@@ -140,6 +165,8 @@ class _Decoder:
                 del self._open[index]
                 reply.end(index, signature, citations=citations)
             case BlockAdded(index, block):
+                if isinstance(block, Media) and isinstance(block.source, FileSource):
+                    raise StreamError("the proxy sent a path for a block; no file here is read for it")
                 if index != (own := reply.add_block(block)):
                     raise StreamError(f"the proxy adds block {index}, expected {own}")
             case ThinkingEnd(index, signature, redacted):

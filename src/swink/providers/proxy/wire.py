@@ -1,28 +1,39 @@
 """The proxy protocol, version 2: what `ProxyStreamFn` sends and `swink.serve.proxyserver` answers.
 
-    POST {base}/v1/stream   authorization: Bearer …   {version, model, system, messages, tools, options}
-    ◀ text/event-stream     one stream event per `data:` line, the first is {"type": "start", "version": 2}
+    POST {base}/v1/stream   authorization: Bearer …
+        {version, revision, model, system, messages, tools, hosted, output, options}
+    ◀ text/event-stream     one stream event per `data:` line, the first is
+        {"type": "start", "version": 2, "revision": 1}
+
+Both sides read past fields and events that they do not know, so version 2 grows by revisions: each side says
+its own, and neither sends what the other cannot read past. Revision 1 has blocks that arrive whole, hosted
+tools, an output schema and more options; a client of revision 0 gets an empty thought where such a block is,
+and a server of revision 0 leaves out what it does not know, which the client reports.
 
 Version 1 has no version field and no tools, its model is a string, and its errors carry `error_message`
 instead of a kind.
 """
 
 import re
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct, field
 
 from swink.codec import plain
 from swink.errors import StreamError
+from swink.hosted import FileSearch, HostedTool, ProviderTool
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Cost,
+    Document,
     Extension,
     FileSource,
     Image,
     LlmMessage,
     ModelSpec,
+    Text,
     ThinkingLevel,
     ToolResultMessage,
     UrlSource,
@@ -36,6 +47,7 @@ from swink.stream import (
     Done,
     Error,
     LlmContext,
+    OutputSchema,
     Start,
     StreamOptions,
     encode_event,
@@ -44,6 +56,7 @@ from swink.stream import (
 _WEB = re.compile(r"https?://|data:", re.I)
 _OWN = re.compile(r"\s*(?:s3|gs|file):", re.I)
 VERSION = 2
+REVISION = 1
 PROVIDER = "proxy"
 
 
@@ -71,8 +84,14 @@ class WireOptions(Struct, frozen=True, omit_defaults=True):
     max_tokens: int | None = None
     session_id: str | None = None
     tool_choice: str | None = None
-    cache: bool = True
+    cache: bool | Literal["5m", "1h"] = True
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    service_tier: str | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    parallel_tool_calls: bool | None = None
 
 
 class WireRequest(Struct, frozen=True):
@@ -84,12 +103,15 @@ class WireRequest(Struct, frozen=True):
     tools: tuple[WireTool, ...] = ()
     options: WireOptions = WireOptions()
     version: int = 1
+    revision: int = 0
+    hosted: tuple[HostedTool, ...] = ()
+    output: OutputSchema | None = None
 
 
 async def encode_request(
     model: ModelSpec, context: LlmContext, options: StreamOptions, version: int = VERSION
 ) -> bytes:
-    """The body that asks for a reply: messages without details and cost, image files read in."""
+    """The body that asks for a reply: messages without details and cost, files read in."""
     provider, model_id = upstream_of(model.provider, model.model_id)
     named: dict[str, Any] = {
         "provider": provider,
@@ -100,6 +122,7 @@ async def encode_request(
         named["thinking_budgets"] = model.thinking_budgets
     body: dict[str, Any] = {
         "version": version,
+        "revision": REVISION,
         "model": named,
         "system": context.system_prompt,
         "messages": [await _encode_message(message) for message in context.messages],
@@ -108,8 +131,20 @@ async def encode_request(
     }
     if version == 1:
         body["model"] = model_id if provider == PROVIDER else f"{provider}:{model_id}"
-        del body["version"], body["tools"]
+        del body["version"], body["revision"], body["tools"]
+        return encode_body(body, {})
+    if context.hosted:
+        body["hosted"] = list(context.hosted)
+    if context.output is not None:
+        body["output"] = context.output
     return encode_body(body, {})
+
+
+def newer_than_revision_0(context: LlmContext, options: StreamOptions) -> list[str]:
+    """What a request asks for that a server of revision 0 reads past."""
+    asked = {"hosted": bool(context.hosted), "output": context.output is not None}
+    asked |= {name: getattr(options, name) != getattr(_DEFAULTS, name) for name in _NEWER_OPTIONS}
+    return [name for name, is_asked in asked.items() if is_asked]
 
 
 def decode_request(body: bytes) -> WireRequest:
@@ -118,6 +153,8 @@ def decode_request(body: bytes) -> WireRequest:
     for message in request.messages:
         for block in message.content:
             _refuse_own_data(block)
+    for tool in request.hosted:
+        _refuse_own_tool(tool)
     _refuse_references(request.options.extra)
     return request
 
@@ -126,7 +163,7 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
     """One event as the line that carries it; the terminals spell out every field."""
     match event:
         case Start():
-            data = b'{"type":"start","version":%d}' % VERSION
+            data = b'{"type":"start","version":%d,"revision":%d}' % (VERSION, REVISION)
         case Done(stop_reason, usage, cost):
             terminal: dict[str, Any] = {
                 "type": "done",
@@ -167,12 +204,13 @@ def decode_reply(data: bytes, version: int) -> AssistantMessageEvent | None:
     return event
 
 
-def version_of(data: bytes) -> int:
-    """The version that a start event announces."""
+def version_of(data: bytes) -> tuple[int, int]:
+    """The version and the revision that a start event announces."""
     try:
-        return _announcement_decoder.decode(data).version
+        announced = _announcement_decoder.decode(data)
     except msgspec.DecodeError:
-        return 1
+        return 1, 0
+    return announced.version, announced.revision
 
 
 def upstream_of(provider: str, model_id: str) -> tuple[str, str]:
@@ -185,6 +223,7 @@ def upstream_of(provider: str, model_id: str) -> tuple[str, str]:
 
 class _Announcement(Struct, frozen=True):
     version: int = 1
+    revision: int = 0
 
 
 def _old_error(message: str, rest: dict[str, Any]) -> Error:
@@ -202,12 +241,30 @@ def _encode_options(options: StreamOptions) -> dict[str, Any]:
 def _refuse_own_data(block: Any) -> None:
     """Refuse a block that names a file of the server's, or what only the server's own account may read."""
     match block:
-        case Image(FileSource()):
-            raise StreamError("images must be inline or URLs; a path means nothing here")
-        case Image(UrlSource(url)) if not _WEB.match(url):
-            raise StreamError("images must be inline or https URLs")
         case Extension(_, data):
             _refuse_references(data)
+        case Text(_, citations):
+            for citation in citations:
+                _refuse_references(citation.data)
+        case Image() | Document() | Audio():
+            kind = type(block).__name__.lower()
+            match block.source:
+                case FileSource():
+                    raise StreamError(f"{kind}s must be inline or URLs; a path means nothing here")
+                case UrlSource(url) if not _WEB.match(url):
+                    raise StreamError(f"{kind}s must be inline or https URLs")
+                case _:
+                    pass
+        case _:
+            pass
+
+
+def _refuse_own_tool(tool: HostedTool) -> None:
+    match tool:
+        case FileSearch():
+            raise StreamError("file search is refused: it would search stores of the server's account")
+        case ProviderTool(_, spec):
+            _refuse_references(dict(spec))
         case _:
             pass
 
@@ -246,6 +303,7 @@ def _all_fields(value: Usage | Cost) -> dict[str, Any]:
 
 
 _DEFAULTS = StreamOptions()
+_NEWER_OPTIONS = ("top_p", "stop", "seed", "service_tier", "verbosity", "parallel_tool_calls")
 _KNOWN = frozenset(str(cls.__struct_config__.tag) for cls in AssistantMessageEvent.__args__)
 _request_decoder: msgspec.json.Decoder[WireRequest] = msgspec.json.Decoder(WireRequest)
 _event_decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)
