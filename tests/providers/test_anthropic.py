@@ -483,6 +483,24 @@ async def test_unknown_events_blocks_and_deltas_are_read_past():
     )
 
 
+async def test_a_block_or_a_delta_of_a_new_kind_is_kept_and_breaks_nothing():
+    block = {"type": "brand_new", "id": 7, "text": None}
+    result = await replay(
+        {"type": "message_start", "message": {"content": "", "container": "odd", "usage": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "new_delta", "content": [1], "citation": "x"},
+        },
+        {"type": "content_block_stop", "index": 0},
+        *text("Hi"),
+        *stop("end_turn"),
+    )
+    assert result.message.content == (Extension("anthropic", {**block, "text": "a"}, "brand new"), Text("Hi"))
+
+
 async def test_a_second_reply_inside_the_first_is_a_network_error():
     result = await replay(start(), *text("one"), start(), *text("two"), *stop("end_turn"))
     assert isinstance(result.terminal, Error)
@@ -1040,6 +1058,24 @@ async def test_a_hosted_tool_stands_beside_ours(model: ModelSpec, hosted: Any, e
     body = await sent("x", model=model, tools=[WEATHER], context={"hosted": [hosted]}, cache=False)
     assert body["tools"][0] == (expected or hosted.spec)
     assert body["tools"][1]["name"] == "weather"
+
+
+async def test_a_tool_that_the_provider_describes_may_run_here():
+    memory = {"type": "memory_20250818", "name": "memory"}
+    context = {"hosted": [ProviderTool("anthropic", memory)]}
+    tools = [Tool("memory", "Ours.", {}), WEATHER]
+    body = await sent(
+        "x",
+        tools=tools,
+        context=context,
+        extra={"tools": [{"type": "bash_20250124", "name": "bash"}]},
+        cache=False,
+    )
+    assert [tool.get("type", tool["name"]) for tool in body["tools"]] == [
+        "memory_20250818",
+        "bash_20250124",
+        "weather",
+    ]
 
 
 async def test_an_mcp_server_is_connected_with_its_token_and_its_tools():

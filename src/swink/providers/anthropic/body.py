@@ -73,12 +73,15 @@ def beta_headers(model: ModelSpec, context: LlmContext, options: StreamOptions) 
 
 
 def _tools(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, Any]:
-    tools: list[dict[str, Any]] = [
+    fields = hosted_tools(context.hosted, claude_version(model.model_id), model.provider)
+    fields["tools"] += options.extra.get("tools", ())
+    # A tool that the provider describes may run here, such as its memory: a name is described once.
+    described = {tool.get("name") for tool in fields["tools"]}
+    fields["tools"] += [
         {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
         for tool in context.tools
+        if tool.name not in described
     ]
-    fields = hosted_tools(context.hosted, claude_version(model.model_id), model.provider)
-    fields["tools"] = [*fields["tools"], *tools]  # our own last: the breakpoint may stand on any of these
     if not fields["tools"]:
         return {}
     choice = _tool_choice(options.tool_choice or "auto")

@@ -7,6 +7,7 @@ import msgspec
 
 from swink.errors import StreamError
 from swink.hosted import CodeExecution, HostedTool, McpConnector, ProviderTool, WebFetch, WebSearch
+from swink.redact.held import hold
 
 CONTAINER = "container"
 """The type under which a reply keeps the container that its code ran in; it is no content of the API's."""
@@ -38,6 +39,8 @@ def hosted_tools(hosted: Sequence[HostedTool], version: tuple[int, int], provide
                 name = "code_execution_20260120" if newest else "code_execution_20250825"
                 tools.append({"type": name, "name": "code_execution"})
             case McpConnector(name, url, token, allowed) if provider != "vertex":
+                if token:
+                    hold(token)  # a server that repeats it in an error shall not show it
                 server = {"type": "url", "name": name, "url": url}
                 servers.append({**server, "authorization_token": token} if token else server)
                 toolset: dict[str, Any] = {"type": "mcp_toolset", "mcp_server_name": name}

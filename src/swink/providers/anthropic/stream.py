@@ -33,12 +33,12 @@ class _Delta(Struct):
     thinking: str = ""
     partial_json: str = ""
     signature: str = ""
-    citation: dict[str, Any] | None = None
-    content: str | None = None
-    encrypted_content: str | None = None
+    citation: dict[str, Any] | str | None = None
+    content: Any = None
+    encrypted_content: Any = None
     stop_reason: str | None = None
-    stop_details: dict[str, Any] | None = None
-    container: dict[str, Any] | None = None
+    stop_details: Any = None
+    container: Any = None
 
 
 class _Counts(Struct):
@@ -58,10 +58,10 @@ class _Message(Struct):
     """How a message begins; some servers send all of it there."""
 
     usage: _Counts | None = None
-    content: list[dict[str, Any]] | None = None
+    content: list[dict[str, Any]] | str | None = None
     stop_reason: str | None = None
-    stop_details: dict[str, Any] | None = None
-    container: dict[str, Any] | None = None
+    stop_details: Any = None
+    container: Any = None
 
 
 class _Content(Struct):
@@ -117,6 +117,11 @@ class _Block:
         self.index: int | None = None
         self.parts: list[str] = []
         self.open = True
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is of a type that is the provider's own."""
+        return self.index is None
 
     def as_json(self) -> dict[str, Any]:
         """The block as the API takes it back."""
@@ -207,7 +212,7 @@ class MessagesDecoder:
                 self._open(message, data)
             case _Event("message_delta", delta=_Delta() as delta, usage=usage):
                 self._ending = delta
-                self._container = delta.container or self._container
+                self._place(delta.container)
                 self._count(usage)
             case _Event("message_stop"):
                 self._stop(self._ending)
@@ -221,12 +226,21 @@ class MessagesDecoder:
     def _open(self, message: _Message, data: bytes) -> None:
         if self._blocks:
             raise NetworkError("the provider began a second reply inside the first")
-        self._container = message.container or self._container
+        self._place(message.container)
         for index, content in enumerate(message.content or ()):
-            self._start(index, content, data)
+            if isinstance(content, dict):
+                self._start(index, content, data)
         if message.stop_reason is not None:
             self._ending = _Delta(stop_reason=message.stop_reason, stop_details=message.stop_details)
         self._count(message.usage)
+
+    def _place(self, container: Any) -> None:
+        """Code ran in this container."""
+        match container:
+            case {"id": str()}:
+                self._container = container
+            case _:
+                pass
 
     def _start(self, key: int, raw: dict[str, Any], data: bytes) -> None:
         if (stale := self._blocks.get(key)) is not None:
@@ -258,15 +272,17 @@ class MessagesDecoder:
 
     def _delta(self, block: _Block, delta: _Delta) -> None:
         match delta.type:
+            case "text_delta" if block.is_own:
+                block.raw["text"] = str(block.raw.get("text") or "") + delta.text
             case "text_delta":
                 self._add(block, delta.text)
             case "input_json_delta":
                 self._add(block, delta.partial_json)
-            case "thinking_delta":
+            case "thinking_delta" if not block.is_own:
                 self._add(block, delta.thinking)
             case "signature_delta":
                 block.content.signature = delta.signature
-            case "citations_delta" if delta.citation is not None and block.index is not None:
+            case "citations_delta" if isinstance(delta.citation, dict) and block.index is not None:
                 block.content.citations = [*(block.content.citations or ()), delta.citation]
                 if self._reply.is_open(block.index):
                     self._reply.cite(block.index, as_citation(delta.citation))
@@ -334,15 +350,21 @@ class MessagesDecoder:
             case "max_tokens":
                 self._reply.done("length")
             case "refusal":
-                raise ContentFiltered(
-                    (ending.stop_details or {}).get("explanation") or "the model refused to answer"
-                )
+                raise ContentFiltered(_explanation(ending.stop_details))
             case "model_context_window_exceeded":
                 raise ContextWindowOverflow("the reply ran into the end of the context window")
             case None:
                 raise NetworkError("the reply ended without a stop reason")
             case reason:
                 raise StreamError(f"unknown stop reason {reason!r}")
+
+
+def _explanation(details: Any) -> str:
+    match details:
+        case {"explanation": str(text)} if text:
+            return text
+        case _:
+            return "the model refused to answer"
 
 
 def as_citation(given: Mapping[str, Any]) -> Citation:
