@@ -21,7 +21,9 @@ from validators import check_mistral
 
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Document,
     Image,
     ModelSpec,
     Text,
@@ -212,6 +214,21 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         "tool_choice": "required",
         "prompt_cache_key": "s1",
     }
+
+
+async def test_documents_and_sound_are_parts():
+    pdf = Document(Base64Source("JVBERg==", "application/pdf"), "plan.pdf")
+    page, sound = Document.from_url("https://x/y.pdf"), Audio(Base64Source("QUJD", "audio/mpeg"))
+    body = await sent([UserMessage([pdf, page, sound])])
+    assert body["messages"][0]["content"] == [
+        {
+            "type": "document_url",
+            "document_url": "data:application/pdf;base64,JVBERg==",
+            "document_name": "plan.pdf",
+        },
+        {"type": "document_url", "document_url": "https://x/y.pdf", "document_name": "document"},
+        {"type": "input_audio", "input_audio": "QUJD"},
+    ]
 
 
 async def test_ids_are_mapped_the_same_way_each_time_and_stay_apart():

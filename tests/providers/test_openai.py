@@ -32,6 +32,7 @@ from swink.messages import (
     Base64Source,
     Citation,
     Cost,
+    Document,
     Extension,
     Image,
     ModelSpec,
@@ -1048,6 +1049,78 @@ async def test_what_groqs_own_tools_did_is_kept_and_cited():
 )
 def test_a_price_in_the_reply_is_read(usage: dict[str, Any], cost: Cost | None):
     assert cost_of(usage) == cost
+
+
+PDF = Document(Base64Source("JVBERg==", "application/pdf"), "plan.pdf")
+NOTES = Document.from_bytes("Grüße".encode(), title="notes.txt")
+SOUND = Audio(Base64Source("QUJD", "audio/mpeg"))
+FILE = {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}}
+HEARD = {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}}
+
+
+async def test_documents_and_sound_are_parts_and_text_documents_are_text():
+    body = await sent([UserMessage([Text("Read."), PDF, NOTES, SOUND])])
+    assert body["messages"][0]["content"] == [
+        {"type": "text", "text": "Read."},
+        FILE,
+        {"type": "text", "text": "notes.txt:\n\nGrüße"},
+        HEARD,
+    ]
+
+
+async def test_media_of_results_and_replies_follow_in_a_message_after_the_batch():
+    picture = Image(Base64Source("QUJD", "image/png"))
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    calls = [ToolCall("a", "weather", {}), ToolCall("b", "weather", {})]
+    history = [
+        UserMessage("x"),
+        AssistantMessage([picture, *calls], "elsewhere", "m"),
+        ToolResultMessage("a", "weather", [PDF]),
+        ToolResultMessage("b", "weather", "18"),
+        UserMessage("y"),
+    ]
+    messages = (await sent(history))["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user", "user"]
+    assert messages[2]["content"] == "(a file follows)"
+    assert messages[4]["content"] == [
+        {"type": "text", "text": "Image of the reply:"},
+        shown,
+        {"type": "text", "text": "File from the result of weather:"},
+        FILE,
+    ]
+
+
+async def test_a_router_gets_its_images_and_what_it_read_of_files_back():
+    fn, model = OpenAIStreamFn(preset="openrouter", api_key="k"), ModelSpec("openrouter", "google/nano")
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    note = {"type": "file", "file": {"hash": "h", "name": "plan.pdf", "content": []}}
+    body = sse(
+        chunk({"content": "Look."}), chunk({"annotations": [note], "images": [image]}, "stop"), "[DONE]"
+    )
+    reply = await read(fn, model, options=StreamOptions(http=MemoryClient(body)))
+    again = await sent([UserMessage("x"), reply.message, UserMessage("y")], fn=fn, model=model)
+    turn = {"role": "assistant", "content": "Look.", "images": [image], "annotations": [note]}
+    assert again["messages"][1] == turn
+
+
+@pytest.mark.parametrize(
+    ("preset", "block", "words"),
+    [
+        ("groq", PDF, "groq takes no Document but text"),
+        ("openai", Document.from_url("https://x/y.pdf"), "openai takes no Document by URL"),
+        ("groq", SOUND, "groq takes no Audio"),
+        ("openai", Audio.from_url("https://x/y.mp3"), "openai takes no Audio by URL"),
+    ],
+)
+async def test_what_a_server_does_not_take_is_refused_by_name(preset: str, block: Any, words: str):
+    client = MemoryClient(b"")
+    fn = OpenAIStreamFn(preset=preset, api_key="k")
+    result = await read(
+        fn, ModelSpec(preset, "m"), [UserMessage([block])], options=StreamOptions(http=client)
+    )
+    assert isinstance(result.terminal, Error)
+    assert words in result.terminal.message
+    assert not client.requests
 
 
 def test_the_adapter_shows_no_key():

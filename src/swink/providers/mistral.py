@@ -21,7 +21,9 @@ MISTRAL = Dialect(
     session_field="prompt_cache_key",
     usage_option=False,
     call_ids=(r"[a-zA-Z0-9]{9}", 9, ""),
-    result_images=True,
+    result_media=True,
+    documents="document_url",
+    audio="text",
     pads_after_results=True,
 )
 

@@ -27,6 +27,8 @@ OPENAI = Dialect(
     thinking="openai",
     think_tags=False,
     session_field="prompt_cache_key",
+    documents="file",
+    audio="object",
 )
 
 
@@ -41,14 +43,16 @@ PRESETS: dict[str, Dialect] = {
         replay="reasoning_details",
         routes=True,
         session_field="session_id",
+        documents="file",
+        audio="object",
     ),
     "deepseek": Dialect("deepseek", thinking="deepseek", replay="reasoning_content"),
-    "vllm": Dialect("vllm", sends_limit=False),
-    "llamacpp": Dialect("llamacpp", sends_limit=False, thinking="template"),
+    "vllm": Dialect("vllm", sends_limit=False, audio="object"),
+    "llamacpp": Dialect("llamacpp", sends_limit=False, thinking="template", audio="object"),
     "lmstudio": Dialect("lmstudio", sends_limit=False),
 }
 """Well-known servers; `swink.keys.accounts` has their addresses and keys."""
-COMPATIBLE = Dialect("openai", sends_limit=False, routes=True)
+COMPATIBLE = Dialect("openai", sends_limit=False, routes=True, documents="file", audio="object")
 
 
 class OpenAIStreamFn:

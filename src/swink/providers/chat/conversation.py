@@ -1,10 +1,9 @@
 """A history as the messages of chat completions, each converted once, in order.
 
-Tool results carry text only in most dialects, so their images follow in one user message after the whole
-batch. That message is always the last: a further result of the batch goes before it.
+Tool results and replies carry text only in most dialects, so their images and documents follow in one user
+message after the whole batch. That message is always the last: a further result of the batch goes before it.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +21,8 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.chat.dialect import Dialect
-from swink.providers.convert import NO_OUTPUT, CallIds, data_url, is_own, joined_text
+from swink.providers.chat.media import parts_of
+from swink.providers.convert import NO_OUTPUT, CallIds, is_own
 from swink.providers.exchange import encode_body
 
 
@@ -34,29 +34,29 @@ class ChatConversation:
         self._model = model
         self._dialect = dialect
         self._ids = CallIds(*dialect.call_ids)
-        self._images: list[dict[str, Any]] = []
+        self._media: list[dict[str, Any]] = []
         self._has_called = False
 
     def add(self, message: LlmMessage) -> None:
         """Convert the next message."""
         match message:
             case ToolResultMessage():
-                if self._images:
+                if self._media:
                     self.items.pop()
                 self.items.append(self._result(message))
-                if self._images:
-                    self.items.append({"role": "user", "content": self._images})
-                return
             case AssistantMessage():
+                self._media = []
                 if (turn := self._assistant(message)) is not None:
                     self.items.append(turn)
             case UserMessage():
+                self._media = []
                 self._has_called = False
                 if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
                     self.items.append({"role": "assistant", "content": "OK."})
-                if content := _parts(message.content, self._dialect):
+                if content := parts_of(message.content, self._dialect):
                     self.items.append({"role": "user", "content": _plain_if_possible(content)})
-        self._images = []
+        if self._media:
+            self.items.append({"role": "user", "content": self._media})
 
     def _assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
         own = is_own(message, self._model)
@@ -67,12 +67,20 @@ class ChatConversation:
             for block in message.content
             if type(block) is ToolCall
         ]
-        if not text and not calls:
-            return None
         turn: dict[str, Any] = {"role": "assistant", "content": text or None}
         if calls:
             turn["tool_calls"] = calls
             self._has_called = True
+        if images := [block for block in message.content if type(block) is Image]:
+            pictures = parts_of(images, self._dialect)
+            if own and self._dialect.routes:
+                turn["images"] = pictures
+            else:
+                self._media = [{"type": "text", "text": "Image of the reply:"}, *pictures]
+        if own and self._dialect.routes and (notes := _annotations(message)):
+            turn["annotations"] = notes
+        if not text and not calls and "images" not in turn:
+            return None
         if self._dialect.replay:
             self._replay(turn, message, own=own)
         return turn
@@ -87,7 +95,7 @@ class ChatConversation:
             case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
                 turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
             case "parts" if thoughts:
-                turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + _parts(
+                turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + parts_of(
                     message.content, self._dialect
                 )
             case _:
@@ -97,15 +105,17 @@ class ChatConversation:
         id = self._ids.result(message.tool_call_id)
         if len(message.content) == 1 and isinstance(only := message.content[0], Text):
             return {"role": "tool", "tool_call_id": id, "content": only.text}
-        parts = _parts(message.content, self._dialect)
-        pictures = [part for part in parts if part["type"] == "image_url"]
-        if self._dialect.result_images and pictures:
+        parts = parts_of(message.content, self._dialect)
+        media = [part for part in parts if part["type"] != "text"]
+        if self._dialect.result_media and media:
             return {"role": "tool", "tool_call_id": id, "content": parts}
-        if pictures:
-            title = {"type": "text", "text": f"Image from the result of {message.tool_name}:"}
-            self._images = [*self._images, title, *pictures]
-        text = joined_text(message.content) or ("(an image follows)" if pictures else NO_OUTPUT)
-        return {"role": "tool", "tool_call_id": id, "content": text}
+        texts = [part["text"] for part in parts if part["type"] == "text"]
+        if media:
+            kind = "Image" if all(part["type"] == "image_url" for part in media) else "File"
+            title = {"type": "text", "text": f"{kind} from the result of {message.tool_name}:"}
+            self._media = [*self._media, title, *media]
+            texts = texts or [f"({'an image' if kind == 'Image' else 'a file'} follows)"]
+        return {"role": "tool", "tool_call_id": id, "content": "\n".join(texts) or NO_OUTPUT}
 
 
 def _call(call: ToolCall, id: str) -> dict[str, Any]:
@@ -131,19 +141,13 @@ def _details(signature: str) -> list[Any]:
         return []
 
 
-def _parts(content: Sequence[Any], dialect: Dialect) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for block in content:
-        match block:
-            case Text(text):
-                parts.append({"type": "text", "text": text})
-            case Image(source):
-                parts.append({"type": "image_url", "image_url": {"url": data_url(source)}})
-            case Extension(name, data) if name == dialect.provider:
-                parts.append(data)
-            case _:
-                pass  # content of another provider's
-    return parts
+def _annotations(message: AssistantMessage) -> list[Any]:
+    """What a router has read of files, so that it need not read them again."""
+    return [
+        block.data["annotation"]
+        for block in message.content
+        if type(block) is Extension and block.type_name == message.provider and "annotation" in block.data
+    ]
 
 
 def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:

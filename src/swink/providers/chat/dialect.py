@@ -25,7 +25,12 @@ class Dialect(Struct, frozen=True):
     call_ids: tuple[str, int, str] = (r"[a-zA-Z0-9_-]{1,40}", 29, "call_")
     routes: bool = False
     """Whether the server passes requests on to others, so that each of its models is another provider's."""
-    result_images: bool = False
+    result_media: bool = False
+    """Whether a tool result may hold more than text."""
+    documents: Literal["", "file", "file_url", "document_url"] = ""
+    """How documents are said that are no text; a server that `routes` takes them by URL too."""
+    audio: Literal["", "object", "text"] = ""
+    """Whether sound is an object with its format, or the text of its bytes or its URL."""
     pads_after_results: bool = False
 
     @property
