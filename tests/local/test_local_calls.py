@@ -28,15 +28,25 @@ async def test_every_call_fits_its_schema_and_every_run_ends(model: LocalStreamF
 
 async def _run(model: LocalStreamFn, prompt: str) -> None:
     history: list[LlmMessage] = [UserMessage(prompt)]
-    message, done = await ask(model, history, tools=BOTH, max_tokens=64)
+    message, done = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=64)
     assert isinstance(done, Done)
     assert done.stop_reason == "tool_use"
     (call,) = message.tool_calls
     jsonschema.validate(call.arguments, TOOLS[call.name].parameters_schema)
-    answer, done = await ask(model, [*history, *answered(message, "14")], tools=BOTH, max_tokens=3)
-    assert not answer.tool_calls
-    assert answer.text.strip()
+    answer, done = await ask(model, [*history, *answered(message, "14")], tools=BOTH, max_tokens=20)
     assert isinstance(done, Done)
+    assert answer.text.strip() or answer.tool_calls
+    assert call not in answer.tool_calls
+
+
+async def test_small_talk_is_answered_in_words_and_a_question_for_a_tool_by_a_call(model: LocalStreamFn):
+    for prompt in ("Hello!", "Thanks a lot!"):
+        message, _ = await ask(model, prompt, tools=BOTH, max_tokens=3)
+        assert message.text.strip(), prompt
+        assert not message.tool_calls
+    message, done = await ask(model, "What is the weather in Paris?", tools=BOTH, max_tokens=40)
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [("weather", {"city": "Paris"})]
+    assert done.usage.total < 400  # the prompt counts once, though it was looked at before
 
 
 def test_there_are_twenty_prompts_for_both_tools():

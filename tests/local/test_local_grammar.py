@@ -1,22 +1,20 @@
-"""Grammars: whatever a model writes under one parses, and fits the schema it was made from."""
+"""Schemas for the grammar engine: what it cannot say is known, and what a model writes under it fits."""
 
+import asyncio
 import json
-from fractions import Fraction
+from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from sampling import texts
+from talking import Spec, ask
+from tests.counts import MORE
 
 from swink.errors import InvalidTool
-from swink.local.gbnf import NEVER, grammar_text, lit, seq
-from swink.local.grammar import MAX_ITEMS, MAX_STRING, compact, schema_grammar
-from swink.local.numbers import integer, number
-from swink.local.regex import pattern_node
+from swink.local import LocalStreamFn
+from swink.local.calls import call_grammar
+from swink.local.schemas import Limits, compact, guide
 from swink.schema import Shape
-
-LEAN = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+from swink.stream import Done
 
 EXACT = {
     "string": {"type": "string"},
@@ -29,10 +27,12 @@ EXACT = {
     "boolean or null": {"type": ["boolean", "null"]},
     "integer": {"type": "integer"},
     "integer range": {"type": "integer", "minimum": -17, "maximum": 1204},
-    "integer above": {"type": "integer", "exclusiveMinimum": 99},
+    "integer above": {"type": "integer", "minimum": 100},
     "multiples": {"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 700},
     "number": {"type": "number"},
-    "number range": {"type": "number", "minimum": -1.5, "exclusiveMaximum": 3},
+    "number range": {"type": "number", "minimum": -1.5, "maximum": 3},
+    "steps of a number": {"type": "number", "multipleOf": 0.25},
+    "a pattern with a length": {"type": "string", "pattern": "a+", "maxLength": 3},
     "date": {"type": "string", "format": "date"},
     "date-time": {"type": "string", "format": "date-time"},
     "uuid": {"type": "string", "format": "uuid"},
@@ -55,7 +55,7 @@ EXACT = {
         "additionalProperties": False,
     },
     "required but not described": {"type": "object", "required": ["x"]},
-    "dictionary": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
+    "dictionary": {"type": "object", "additionalProperties": {"type": "integer"}},
     "free object": {"type": "object"},
     "nothing said": {},
     "references": {
@@ -107,132 +107,103 @@ INEXACT = {
     "not": {"type": "integer", "not": {"const": 3}},
     "oneOf": {"oneOf": [{"type": "integer"}, {"type": "number"}]},
     "a pattern with a look-ahead": {"type": "string", "pattern": "^(?=a)a$"},
-    "a pattern with a length": {"type": "string", "pattern": "a+", "maxLength": 3},
     "between two integers": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5},
-    "steps of a number": {"type": "number", "multipleOf": 0.25},
+    "few properties": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
     "if": {"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}},
 }
 
 
-@pytest.mark.parametrize("name", EXACT)
-@LEAN
-@given(data=st.data())
-def test_what_a_grammar_allows_fits_the_schema(name: str, data: st.DataObject):
-    schema = EXACT[name]
-    grammar = schema_grammar(schema)
-    assert grammar.exact
-    value = json.loads(data.draw(texts(grammar.node)))
-    assert Shape(schema).violations(value) == []
-    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(value)
+SMALL = Limits(text=12, items=2)
 
 
-@pytest.mark.parametrize("name", INEXACT)
-@LEAN
-@given(data=st.data())
-def test_what_a_grammar_cannot_say_is_admitted_and_still_parses(name: str, data: st.DataObject):
-    grammar = schema_grammar(INEXACT[name])
-    assert not grammar.exact
-    json.loads(data.draw(texts(grammar.node)))
+def prepared(schema: dict[str, Any], limits: Limits = Limits()) -> dict[str, Any]:
+    text = json.loads(guide(schema, limits).text)
+    del text["x-guidance"]
+    return text
 
 
-def test_strings_and_arrays_without_a_limit_get_one():
-    assert f"{{0,{MAX_STRING}}}" in grammar_text(schema_grammar({"type": "string"}).node)
-    assert f"{{0,{MAX_ITEMS - 1}}}" in grammar_text(
-        schema_grammar({"type": "array", "items": {"const": 1}}).node
-    )
+@pytest.mark.parametrize("name", [*EXACT, *INEXACT])
+def test_a_schema_says_whether_its_values_must_be_checked(name: str):
+    schema = {**EXACT, **INEXACT}[name]
+    assert guide(schema).exact == (name in EXACT)
+    assert Shape(prepared(schema)).check() is None
 
 
-def test_a_schema_that_nothing_fits_is_never():
-    assert schema_grammar({"type": "object", "properties": {"a": False}, "required": ["a"]}).node == NEVER
-    assert (
-        schema_grammar(
-            {
-                "$ref": "#/$defs/N",
-                "$defs": {
-                    "N": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]}
-                },
-            }
-        ).node
-        == NEVER
-    )
+@pytest.mark.more
+async def test_what_a_model_writes_under_a_schema_fits_it(model: LocalStreamFn):
+    schemas = [*EXACT.items(), *INEXACT.items()]
+    for name, schema in schemas if MORE else schemas[::12]:
+        text = guide(schema, SMALL).text
+        message, done = await ask(
+            model,
+            "Hi",
+            max_tokens=120,
+            temperature=1.5,
+            extra={"grammar": f"%llguidance {{}}\nstart: %json {text}", "seed": 7},
+        )
+        assert isinstance(done, Done), f"{name}: {done}"
+        if done.stop_reason == "stop":
+            value = json.loads(message.text)
+            if name in EXACT:
+                jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(
+                    value
+                )
 
 
-def test_an_external_reference_is_refused():
-    with pytest.raises(InvalidTool, match="never fetched"):
-        schema_grammar({"$ref": "https://example.org/schema.json"})
+def test_objects_are_closed_unless_several_schemas_describe_them():
+    assert prepared({"properties": {"a": {}}})["additionalProperties"] is False
+    assert prepared({"properties": {"a": {}}, "additionalProperties": True})["additionalProperties"] is True
+    assert "additionalProperties" not in prepared({"properties": {"a": {}}, "patternProperties": {"^b": {}}})
+    assert prepared(EXACT["allOf"]) == EXACT["allOf"]
+    assert prepared(EXACT["anyOf with siblings"]) == EXACT["anyOf with siblings"]
+
+
+def test_texts_and_lists_without_a_limit_get_one():
+    schema = {
+        "properties": {
+            "title": {"type": "string"},
+            "short": {"type": "string", "maxLength": 3},
+            "date": {"type": "string", "format": "date"},
+            "list": {"type": ["array", "null"], "items": {"type": "string", "minLength": 20}},
+        }
+    }
+    assert prepared(schema, SMALL)["properties"] == {
+        "title": {"type": "string", "maxLength": 12},
+        "short": {"type": "string", "maxLength": 3},
+        "date": {"type": "string", "format": "date"},
+        "list": {
+            "type": ["array", "null"],
+            "items": {"type": "string", "minLength": 20, "maxLength": 20},
+            "maxItems": 2,
+        },
+    }
+    assert prepared(schema)["properties"] == schema["properties"]
+
+
+def test_a_property_may_have_the_name_of_a_keyword():
+    schema = {"type": "object", "properties": {"not": {"type": "null"}, "title": {"enum": [{"if": 1}]}}}
+    assert guide(schema).exact
+    assert prepared(schema)["properties"] == schema["properties"]
+
+
+def test_what_the_engine_refuses_is_taken_out_or_reported():
+    for pattern in ("(?=a)", "(?<!a)b", "\\bword", "(a)\\1"):
+        assert not guide({"type": "string", "pattern": pattern}).exact
+        assert prepared({"type": "string", "pattern": pattern}) == {"type": "string"}
+    with pytest.raises(InvalidTool, match=r"'broken'.*never fetched"):
+        call_grammar([Spec("broken", "", {"a": {"$ref": "https://example.org/schema.json"}})])
     with pytest.raises(InvalidTool, match="does not contain"):
-        schema_grammar({"$ref": "#/$defs/Missing"})
+        guide({"$ref": "#/$defs/Missing"})
 
 
-@LEAN
-@given(st.integers(-3000, 3000), st.integers(0, 3000), st.data())
-def test_integers_stay_within_their_bounds(low: int, span: int, data: st.DataObject):
-    assert low <= int(data.draw(texts(integer(low, low + span)))) <= low + span
-
-
-def test_every_integer_within_the_bounds_can_be_written():
-    assert _all(integer(-12, 123)) == {str(value) for value in range(-12, 124)}
-
-
-@LEAN
-@given(st.decimals(-50, 50, places=2), st.decimals(0, 50, places=2), st.booleans(), st.booleans(), st.data())
-def test_numbers_stay_within_their_bounds(low, span, above: bool, below: bool, data: st.DataObject):
-    node, exact = number(float(low), float(low + span), above=above, below=below)
-    value = Fraction(data.draw(texts(node)))
-    if exact:
-        assert low < value if above else low <= value
-        assert value < low + span if below else value <= low + span
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "^a|b$",
-        "(ab)?c*",
-        "[^a-y]{2}",
-        "\\w+@\\w+\\.(com|org)",
-        "^[\\w.-]+$",
-        "",
-        "x{3}",
-        "\\S\\s\\D",
-        "[\\]\\-]+?",
-        "é[à-ü]",
-    ],
-)
-@LEAN
-@given(data=st.data())
-def test_texts_of_a_pattern_match_it(pattern: str, data: st.DataObject):
-    node = pattern_node(pattern)
-    assert node is not None
-    value = json.loads(data.draw(texts(seq(lit('"'), node, lit('"')))))
-    assert Shape({"pattern": pattern}).violations(value) == []
-
-
-@pytest.mark.parametrize(
-    "pattern", ["(?=a)", "\\bword", "(a)\\1", "a{,3}", "[z-a]", "(a", "a**", "(^a)", "a$b", "\\u0041", "["]
-)
-def test_patterns_beyond_the_reader_are_declined(pattern: str):
-    assert pattern_node(pattern) is None
+async def test_an_enum_of_many_values_is_ready_at_once(model: LocalStreamFn):
+    values = [f"v{number}" for number in range(20_000)]
+    tool = Spec("pick", "Pick one.", {"value": {"enum": values}})
+    message, _ = await asyncio.wait_for(
+        ask(model, "Pick.", tools=[tool], tool_choice="pick", max_tokens=24), 60
+    )
+    assert message.tool_calls[0].arguments["value"] in values
 
 
 def test_compact_json_is_what_the_grammar_writes():
     assert compact({"city": "São Paulo", "n": [1, 2.5, None]}) == '{"city":"São Paulo","n":[1,2.5,null]}'
-
-
-def _all(node) -> set[str]:
-    from swink.local.gbnf import Alt, Chars, Lit, Repeat, Seq
-
-    match node:
-        case Lit(text):
-            return {text}
-        case Chars(ranges, False):
-            return {chr(code) for low, high in ranges for code in range(low, high + 1)}
-        case Alt(options):
-            return set().union(*map(_all, options))
-        case Seq(parts):
-            result = {""}
-            for part in parts:
-                result = {head + tail for head in result for tail in _all(part)}
-            return result
-        case Repeat(inner, low, high):
-            return set().union(*(_all(Seq((inner,) * count)) for count in range(low, high + 1)))

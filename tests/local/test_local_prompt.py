@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from talking import CALCULATE, WEATHER, Spec
+from tests.counts import tried
 
-from swink.errors import InvalidTool, StreamError
+from swink.errors import StreamError
 from swink.local.calls import CallParser, call_grammar, call_text
 from swink.local.describe import describe_tools
 from swink.local.gguf import GgufHead
@@ -15,6 +16,7 @@ from swink.local.prompt import (
     MAX_CALLS,
     NO_IMAGE,
     Answer,
+    Choice,
     ForcedCall,
     Native,
     chat_messages,
@@ -58,7 +60,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@tried(40, 500)
 @given(
     st.sampled_from(["weather", "a-b_c", 'odd "name"']),
     st.dictionaries(st.text(max_size=5), json_values, max_size=3),
@@ -82,22 +84,17 @@ def test_a_call_that_is_cut_off_is_not_complete():
     assert (parser.name, parser.complete) == ("weather", False)
 
 
-def test_a_tool_that_cannot_be_called_is_named():
-    with pytest.raises(InvalidTool, match="'broken'"):
-        call_grammar([Spec("broken", "", {"x": False})])  # pyright: ignore[reportArgumentType]
-
-
 def test_only_tools_with_keywords_beyond_the_grammar_are_checked_afterwards():
     odd = Spec("odd", "", {"x": {"type": "array", "uniqueItems": True}})
-    assert call_grammar([WEATHER, odd]).unsure == {"odd"}
+    assert set(call_grammar([WEATHER, odd]).unsure) == {"odd"}
 
 
-def test_a_question_is_followed_by_a_call_and_a_result_by_an_answer():
-    assert wanted_reply(context(UserMessage("?")), StreamOptions()) == ForcedCall((WEATHER, CALCULATE))
-    assert wanted_reply(context(*rounds(OSLO)), StreamOptions()) == Answer(after_calls=True)
-    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == ForcedCall(
-        (WEATHER, CALCULATE)
-    )
+def test_the_model_chooses_between_a_call_and_words_and_knows_which_calls_it_made():
+    both = (WEATHER, CALCULATE)
+    assert wanted_reply(context(UserMessage("?")), StreamOptions()) == Choice(both)
+    made = ("weather", '{"city":"Oslo"}')
+    assert wanted_reply(context(*rounds(OSLO)), StreamOptions()) == Choice(both, (made,))
+    assert wanted_reply(context(*rounds(OSLO), UserMessage("and?")), StreamOptions()) == Choice(both)
     assert wanted_reply(context(UserMessage("?"), tools=[]), StreamOptions()) == Answer()
 
 
@@ -180,13 +177,18 @@ def test_native_tools_go_without_the_keywords_that_llama_cpp_fails_on():
 def test_a_history_becomes_plain_turns_that_alternate():
     history = [*rounds(OSLO), UserMessage("Thanks."), AssistantMessage((Thinking("hm"), Text("Welcome.")))]
     shown = chat_messages(context(*history, system="Be brief."), Answer(), StreamOptions())
-    assert [turn["role"] for turn in shown] == ["system", "user", "assistant", "user", "assistant"]
     assert shown[0]["content"].startswith(
         "Be brief.\n\nYou have these tools:\n- weather(city: string): Current weather of a city."
     )
-    assert shown[2]["content"] == '{"tool":"weather","arguments":{"city":"Oslo"}}'
-    assert shown[3]["content"] == "weather returned: ok\nAnswer in words.\n\nThanks."
-    assert shown[4]["content"] == "Welcome."
+    examples, talk = shown[1:-4], shown[-4:]
+    assert [turn["role"] for turn in shown[1:]] == ["user", "assistant"] * (len(shown) // 2)
+    assert {"role": "assistant", "content": '{"tool":"weather","arguments":{"city":"…"}}'} in examples
+    assert [turn["content"] for turn in talk] == [
+        "?",
+        '{"tool":"weather","arguments":{"city":"Oslo"}}',
+        "weather returned: ok\n\nThanks.",
+        "Welcome.",
+    ]
 
 
 def test_with_tools_forbidden_they_are_not_mentioned():

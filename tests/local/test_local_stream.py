@@ -5,13 +5,9 @@ import logging
 import pytest
 from msgspec.structs import replace
 from talking import SMOL, WEATHER, Spec, ask, events_of
-from test_local_grammar import EXACT, INEXACT
-from tests.counts import MORE
 
 from swink.errors import StreamError
 from swink.local import LocalStreamFn
-from swink.local.gbnf import grammar_text
-from swink.local.grammar import schema_grammar
 from swink.local.runtime import physical_cores
 from swink.messages import (
     AssistantMessage,
@@ -86,16 +82,6 @@ async def test_thinking_is_told_from_words(model: LocalStreamFn):
     grammar = 'root ::= "<think>\\nhm\\n</think>\\n\\nYes."'
     message, _ = await ask(model, "Hi", max_tokens=30, extra={"grammar": grammar})
     assert (message.thinking.strip(), message.text) == ("hm", "Yes.")
-
-
-@pytest.mark.more
-async def test_llama_cpp_takes_every_grammar(model: LocalStreamFn):
-    schemas = [*EXACT.items(), *INEXACT.items(), ("long", {"type": "string", "minLength": 2500})]
-    for name, schema in schemas if MORE else schemas[::-3]:
-        _, done = await ask(
-            model, "Hi", max_tokens=1, extra={"grammar": grammar_text(schema_grammar(schema).node)}
-        )
-        assert isinstance(done, Done), f"{name}: {done}"
 
 
 async def test_images_are_refused_clearly(model: LocalStreamFn):

@@ -4,37 +4,43 @@ context ─▶ what is wanted, text or a call ─▶ request with chat template 
 """
 
 import logging
-import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
 
 from swink.errors import StreamError
-from swink.local.calls import CallParser, call_grammar
+from swink.local.calls import NO_CALL, call_grammar
 from swink.local.chunks import ChunkDecoder
+from swink.local.exchange import VARIED, Exchange
 from swink.local.gguf import GgufHead
+from swink.local.lifetime import call_in_thread
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
-from swink.local.prompt import Answer, ForcedCall, Native, Wanted, chat_messages, native_tools, wanted_reply
+from swink.local.prompt import (
+    Answer,
+    Choice,
+    ForcedCall,
+    Native,
+    Wanted,
+    chat_messages,
+    native_tools,
+    wanted_reply,
+)
 from swink.local.runtime import Settings
+from swink.local.schemas import Limits
 from swink.local.states import Listener
 from swink.local.weights import KNOWN
-from swink.messages import Cost, ModelSpec, Usage
-from swink.schema import Shape
+from swink.messages import Cost, ModelSpec
 from swink.stream import (
     UNREPORTED,
     AssistantMessageEvent,
-    Error,
     LlmContext,
-    PromptProgress,
     Start,
     StreamOptions,
     Timeout,
-    ToolSpec,
     UsageUpdate,
-    parse_arguments,
 )
 
 logger = logging.getLogger("swink.local")
@@ -42,13 +48,9 @@ logger = logging.getLogger("swink.local")
 MAX_TOKENS = 1024
 """The longest reply if neither the caller nor the model's entry limits it: a small model may never stop."""
 
-_NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
-"""Any text that does not begin like a call."""
-
 _ONE_TOKEN = [["{", -10.0]]
 """Unbiased, models write {" as two tokens; in the next prompt it is one token, and the cache misses."""
 
-_VARIED = {"temperature": 0.7, "top_p": 0.95}
 _OPTIONS = {
     "max_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -97,18 +99,22 @@ class LocalStreamFn:
         self._report(model, options, head)
         wanted = wanted_reply(context, options, head)
         request = _request(model, context, options, wanted, head)
-        exchange = _Exchange(local, options, options.session_id or id(self))
+        known = KNOWN.get(model.model_id)
+        limits = known.limits if known else Limits()
+        exchange = Exchange(local, options, options.session_id or id(self))
         yield Start()
         yield UsageUpdate(UNREPORTED, Cost())  # it is free, however far it comes
         match wanted:
             case ForcedCall(tools):
-                grammar = call_grammar(tools)
+                grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
                 request["grammar"] = grammar.text
-                events = (
-                    exchange.checked_call(request, tools, grammar.unsure)
-                    if grammar.unsure
-                    else exchange.reply(request, ChunkDecoder(CallParser()))
-                )
+                events = exchange.call(request, grammar)
+            case Choice(tools, made):
+                grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
+                if known and known.calls_above is not None and not made:
+                    events = exchange.first_choice(request, grammar, known.calls_above)
+                else:
+                    events = exchange.choice(request, grammar, made)
             case Answer() | Native():
                 events = exchange.reply(request, ChunkDecoder())
         async with aclosing(events):
@@ -135,67 +141,6 @@ class LocalStreamFn:
                 logger.warning("%s: option '%s' is ignored: %s", model, name, why)
 
 
-class _Exchange:
-    """One request to one model, and its repetition if the arguments of a call do not fit."""
-
-    def __init__(self, model: LocalModel, options: StreamOptions, key: Hashable) -> None:
-        self._model = model
-        self._raw = options.on_raw_payload
-        self._key = key
-
-    async def reply(
-        self, request: dict[str, Any], reply: ChunkDecoder
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """The events of a reply as they arrive."""
-        async with aclosing(self._model.generate(request, self._key)) as chunks:
-            async for chunk in chunks:
-                if self._raw is not None:
-                    self._raw(chunk)
-                for event in reply.take(chunk):
-                    yield event
-        for event in reply.finish():
-            yield event
-
-    async def checked_call(
-        self, request: dict[str, Any], tools: Sequence[ToolSpec], unsure: frozenset[str]
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """A call whose arguments may not fit in spite of the grammar: it is held back until it is checked.
-
-        A call that does not fit is generated once more, then it is an error.
-        """
-        shapes = {tool.name: Shape(tool.parameters_schema) for tool in tools if tool.name in unsure}
-        usage, violations = Usage(), list[str]()
-        for attempt in (request, {**request, **_VARIED, "seed": secrets.randbelow(1 << 31)}):
-            reply = ChunkDecoder(CallParser(), usage)
-            events: list[AssistantMessageEvent] = []
-            async with aclosing(self.reply(attempt, reply)) as arriving:
-                async for event in arriving:
-                    if isinstance(event, PromptProgress):
-                        yield event
-                    else:
-                        events.append(event)
-            violations = _violations(reply, shapes)
-            if not violations:
-                for event in events:
-                    yield event
-                return
-            usage = reply.usage
-            yield UsageUpdate(usage, Cost())
-        yield Error(
-            f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}",
-            "stream",
-            usage=usage,
-        )
-
-
-def _violations(reply: ChunkDecoder, shapes: Mapping[str, Shape]) -> list[str]:
-    shape = shapes.get(reply.name or "")
-    if shape is None or not reply.call_is_complete:
-        return []
-    arguments = parse_arguments(reply.arguments)
-    return ["they are not a JSON object"] if arguments is None else shape.violations(arguments)
-
-
 def _request(
     model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: GgufHead
 ) -> dict[str, Any]:
@@ -213,14 +158,16 @@ def _request(
         **(known.sampling if known else {}),
     }
     match wanted:
+        case Choice():
+            request |= {"temperature": 0.0, "logit_bias": _ONE_TOKEN}
         case ForcedCall(varied=True):
-            request |= {**_VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
+            request |= {**VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case ForcedCall():
             # At temperature 0 small models choose the right tool and arguments twice as often as at 0.8.
             request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Answer(after_calls):
             if after_calls:
-                request["grammar"] = _NO_CALL
+                request["grammar"] = NO_CALL
         case Native(tools, choice):
             request |= {"tools": native_tools(tools), "tool_choice": choice}
     if options.temperature is not None:

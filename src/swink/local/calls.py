@@ -6,39 +6,63 @@ The grammar fixes every character but the arguments, so the parser only has to c
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from swink.errors import InvalidTool
-from swink.local.gbnf import NEVER, Node, alt, grammar_text, lit, seq
-from swink.local.grammar import compact, schema_grammar
+from swink.local.schemas import Limits, compact, guide
 from swink.messages import ToolCall
+from swink.schema import Shape
 from swink.stream import ToolSpec
 
 _HEAD = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*')
+_LARK = "%llguidance {}\n"
+_WORDS = r"/[^{`\s](.|\n)*/"
+"""Text that does not begin like a call, which models also put between backticks."""
+
+NO_CALL = f"{_LARK}start: {_WORDS}\n"
+"""Words, and no call."""
 
 
 class CallGrammar(Struct, frozen=True):
-    """The grammar of a call to one of several tools; the arguments of `unsure` tools must be checked."""
+    """The grammar of a call to one of several tools; the arguments of `unsure` ones must be checked."""
 
-    text: str
-    unsure: frozenset[str]
+    rules: str
+    count: int
+    unsure: Mapping[str, Shape]
+
+    @property
+    def text(self) -> str:
+        """The grammar under which a model writes one call, and nothing else."""
+        return f"{_LARK}start: {self._calls}\n{self.rules}"
+
+    @property
+    def or_words(self) -> str:
+        """The grammar under which it may write words instead."""
+        return f"{_LARK}start: {self._calls} | words\nwords: {_WORDS}\n{self.rules}"
+
+    @property
+    def _calls(self) -> str:
+        return " | ".join(f"call{number}" for number in range(self.count))
 
 
-def call_grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
-    """A grammar under which a model can write nothing but one call."""
-    options: list[Node] = []
-    unsure: set[str] = set()
-    for tool in tools:
-        arguments = schema_grammar(tool.parameters_schema)
-        if arguments.node == NEVER:
-            raise InvalidTool(f"tool {tool.name!r}: no arguments of bounded size can fit its schema")
+def call_grammar(tools: Sequence[ToolSpec], limits: Limits = Limits()) -> CallGrammar:
+    """The grammar of a call to one of the tools."""
+    rules: list[str] = []
+    unsure: dict[str, Shape] = {}
+    for number, tool in enumerate(tools):
+        try:
+            arguments = guide(tool.parameters_schema, limits)
+        except InvalidTool as error:
+            raise InvalidTool(f"tool {tool.name!r}: {error}") from error
         if not arguments.exact:
-            unsure.add(tool.name)
-        options.append(seq(lit(f'{{"tool":{compact(tool.name)},"arguments":'), arguments.node, lit("}")))
-    return CallGrammar(grammar_text(alt(*options)), frozenset(unsure))
+            unsure[tool.name] = Shape(tool.parameters_schema)
+        head = compact(f'{{"tool":{compact(tool.name)},"arguments":')
+        rules.append(f'call{number}: {head} arguments{number} "}}"\n')
+        rules.append(f"arguments{number}: %json {arguments.text}\n")
+    return CallGrammar("".join(rules), len(tools), unsure)
 
 
 def call_text(call: ToolCall) -> str:

@@ -5,28 +5,48 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from swink.local.calls import CallParser
+from swink.local.repetition import Repetition
 from swink.messages import Cost, StopReason, Usage
 from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error
 from swink.stream.thinking import Piece, ReplyParser
 
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
 
+_NO_GRAMMAR = (
+    "the model wrote no tool call: llama.cpp makes no grammar of the schemas of the tools; "
+    "SWINK_LOCAL_VERBOSE=1 shows why"
+)
+
 
 class ChunkDecoder:
-    """One reply: `take` each chunk, then `finish`.
+    """One reply: `take` each chunk until it is `stuck`, then `finish`.
 
-    With a `CallParser` the text of the reply is one tool call, otherwise it is text and thinking.
+    With a `CallParser` the reply is one tool call; if `or_words`, only if it begins like one. Without a
+    parser it is text and thinking. `fresh` tokens of the prompt were read just before, for this reply.
     """
 
-    def __init__(self, call: CallParser | None = None, spent: Usage = Usage()) -> None:
+    def __init__(
+        self,
+        call: CallParser | None = None,
+        spent: Usage = Usage(),
+        *,
+        or_words: bool = False,
+        fresh: int = 0,
+    ) -> None:
         self._writer = BlockWriter(spent + UNREPORTED)
         self._parser = ReplyParser()
         self._call = call
+        self._or_words = or_words
         self._call_block: int | None = None
         self._native: dict[int, int] = {}
         self._spent = spent
+        self._fresh = fresh
         self._reason: str | None = None
         self._error: Error | None = None
+        self._watched: dict[str, Repetition] = {}
+        self._read = self._cached = self._written = 0
+        self.said = ""
+        """The text so far."""
         self.arguments = ""
         """The JSON of the call's arguments so far."""
 
@@ -36,14 +56,40 @@ class ChunkDecoder:
         return self._writer.usage
 
     @property
+    def written(self) -> int:
+        """How many tokens the current attempt has written."""
+        return self._written
+
+    @property
     def name(self) -> str | None:
         """The tool that is called, once it is known."""
         return self._call.name if self._call else None
 
     @property
+    def is_call(self) -> bool:
+        """Whether the reply has begun like a call."""
+        return self._call is not None and not self._or_words
+
+    @property
     def call_is_complete(self) -> bool:
         """Whether the call has arrived whole."""
         return self._call is not None and self._call.complete
+
+    @property
+    def stuck(self) -> str | None:
+        """What goes round in circles: "text", "thinking" or "arguments"."""
+        return next((kind for kind, watch in self._watched.items() if watch.looping), None)
+
+    def go_on(self) -> None:
+        """Another attempt follows, which continues the text."""
+        # The next attempt reads the prompt again, and its length is the size of the context: count it once.
+        self._spent += Usage(output=self._written)
+        self._fresh += self._read - self._cached
+        self._read = self._cached = self._written = 0
+        self._parser = ReplyParser()
+        self._watched = {"text": Repetition()}
+        self._watched["text"].feed(self.said)
+        self._watched["text"].finish()
 
     def take(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
         """The events of one chunk."""
@@ -51,43 +97,76 @@ class ChunkDecoder:
             self._error = _error_of(chunk["error"], self.usage)
             return []
         match chunk.get("prompt_progress"):
-            case {"processed": int() as done, "total": int() as total}:
+            case {"processed": int() as done, "total": int() as total, **rest}:
+                self._read, self._cached = total, int(rest.get("cache", 0))
                 self._writer.read(min(done, total), total)
             case _:
                 pass
         if "usage" in chunk:
-            self._writer.report(self._spent + _usage_of(chunk["usage"]), Cost())
+            self._writer.report(self._spent + _usage_of(chunk["usage"], self._fresh), Cost())
         for choice in chunk.get("choices", ()):
             self._reason = choice.get("finish_reason") or self._reason
             delta = choice.get("delta", {})
             if thought := delta.get("reasoning_content"):
-                self._writer.think(thought)
+                self._add([Piece("thinking", thought)])
             if text := delta.get("content"):
-                if self._call is None:
-                    self._add(self._parser.feed(text))
-                else:
-                    self._add_to_call(self._call, text)
+                self._take_text(text)
             for part in delta.get("tool_calls") or ():
                 self._add_native_call(part)
+            self._written += any(delta.get(key) for key in ("content", "reasoning_content", "tool_calls"))
         return self._writer.take()
 
     def finish(self) -> list[AssistantMessageEvent]:
         """The rest: held-back text, the ends of open blocks, and the terminal."""
         terminal = self._error
         if terminal is None:
+            if self.stuck:
+                used = {"prompt_tokens": self._read, "completion_tokens": self._written}
+                details = {"prompt_tokens_details": {"cached_tokens": self._cached}}
+                self._writer.report(self._spent + _usage_of({**used, **details}, self._fresh), Cost())
+                self._reason = "stop"
             self._add(self._parser.finish())
+            self._release()
             terminal = self._terminal()
         self._writer.finish(terminal)
         return [*self._writer.take(), terminal]
 
+    def _take_text(self, text: str) -> None:
+        if self._or_words:  # the first character decides
+            text = text.lstrip()
+            if not text:
+                return
+            if text[0] != "{":
+                self._call = None
+            self._or_words = False
+        if self._call is None:
+            self._add(self._parser.feed(text))
+        else:
+            self._add_to_call(self._call, text)
+
     def _add(self, pieces: Iterable[Piece]) -> None:
         for piece in pieces:
-            if piece.kind == "thinking":
-                self._writer.think(piece.text)
-            elif (
-                piece.text.strip() or self._writer.current is not None
-            ):  # no blank lines before the first word
-                self._writer.say(piece.text)
+            if piece.kind not in self._watched:
+                self._release()
+            self._show(piece.kind, self._watch(piece.kind, piece.text))
+
+    def _release(self) -> None:
+        """Show what was held back as a possible repetition, and was none."""
+        for kind in ("thinking", "text"):
+            if watch := self._watched.pop(kind, None):
+                self._show(kind, watch.finish())
+
+    def _show(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        if kind == "thinking":
+            self._writer.think(text)
+        elif text.strip() or self._writer.current is not None:  # no blank lines before the first word
+            self._writer.say(text)
+            self.said += text
+
+    def _watch(self, kind: str, text: str) -> str:
+        return self._watched.setdefault(kind, Repetition()).feed(text)
 
     def _add_to_call(self, call: CallParser, text: str) -> None:
         if call.complete:
@@ -97,6 +176,7 @@ class ChunkDecoder:
             self._call_block = self._writer.begin_call(_call_id(), call.name)
         if self._call_block is not None and arguments:
             self.arguments += arguments
+            self._watch("arguments", arguments)
             self._writer.add(self._call_block, arguments)
             if call.complete:
                 self._writer.end(self._call_block)
@@ -110,6 +190,7 @@ class ChunkDecoder:
                 part.get("id") or _call_id(), function.get("name") or ""
             )
         if arguments := function.get("arguments"):
+            self._watch("arguments", arguments)
             self._writer.add(self._native[number], arguments)
 
     def _terminal(self) -> Done | Error:
@@ -117,9 +198,11 @@ class ChunkDecoder:
             return Error("llama.cpp ended the reply without a reason", "stream", usage=self.usage)
         reason = _REASONS.get(self._reason, "stop")
         if self._call is not None:
+            if self._call.name is None and reason == "stop" and not self._or_words:
+                return Error(_NO_GRAMMAR, "stream", usage=self.usage)
             reason = "tool_use" if self._call.complete else "length"
-        elif self._native and reason == "stop":
-            reason = "tool_use"
+        elif self._native:
+            reason = "length" if self.stuck else "tool_use" if reason == "stop" else reason
         return Done(reason, self.usage, Cost())
 
 
@@ -133,9 +216,9 @@ def _error_of(error: Mapping[str, Any], usage: Usage) -> Error:
     return Error(f"llama.cpp: {message}", "stream", usage=usage)
 
 
-def _usage_of(usage: Mapping[str, Any]) -> Usage:
+def _usage_of(usage: Mapping[str, Any], fresh: int = 0) -> Usage:
     details = cast("Mapping[str, Any]", usage.get("prompt_tokens_details") or {})
-    cached = int(details.get("cached_tokens", 0))
+    cached = max(0, int(details.get("cached_tokens", 0)) - fresh)
     return Usage(int(usage.get("prompt_tokens", 0)) - cached, int(usage.get("completion_tokens", 0)), cached)
 
 

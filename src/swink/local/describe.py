@@ -6,10 +6,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.local.grammar import compact
+from swink.local.schemas import compact
 from swink.stream import ToolSpec
 
 Schema = Mapping[str, Any]
+
+_MOST_VALUES = 20
+"""How many values of an enum are named; the grammar knows them all."""
 
 
 def describe_tools(tools: Sequence[ToolSpec]) -> str:
@@ -22,6 +25,55 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
     ]
     how = 'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}'
     return "\n".join(["You have these tools:", *lines, how])
+
+
+def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
+    """A short talk with one call in it: without one, a small model calls always or never."""
+    if not tools:
+        return []
+    first = tools[0]
+    arguments = compact(_example(first.parameters_schema, first.parameters_schema))
+    return [
+        ("user", "Hello!"),
+        ("assistant", "Hello! How can I help you?"),
+        ("user", "Who are you?"),
+        ("assistant", "I am a helpful assistant."),
+        ("user", _first_paragraph(first.description) or f"Use {first.name}."),
+        ("assistant", f'{{"tool":{compact(first.name)},"arguments":{arguments}}}'),
+        ("user", f"{first.name} returned: done"),
+        ("assistant", "It is done."),
+        ("user", "Thanks!"),
+        ("assistant", "You are welcome."),
+    ]
+
+
+def _example(schema: Schema, root: Schema, depth: int = 0) -> Any:
+    """Some value of a schema, with a mark instead of text."""
+    if "$ref" in schema and depth < 4:
+        return _example(_referred(schema, root), root, depth + 1)
+    if "enum" in schema or "const" in schema:
+        return next(iter(cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))), None)
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    match kind if isinstance(kind, str) else next(iter(kind), "null"):
+        case "object":
+            required = cast("Sequence[str]", schema.get("required", ()))
+            members = _properties(schema).items() if depth < 4 else ()
+            return {name: _example(value, root, depth + 1) for name, value in members if name in required}
+        case "array":
+            return []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return "…"
+
+
+def _referred(schema: Schema, root: Schema) -> Schema:
+    definitions = cast("Schema", root.get("$defs", root.get("definitions", {})))
+    return _schema(definitions.get(str(schema["$ref"]).rpartition("/")[2]))
 
 
 def _first_paragraph(text: str) -> str:
@@ -43,11 +95,12 @@ def _type(schema: Schema, root: Schema, depth: int = 0) -> str:
     if depth > 3:
         return "any"
     if "$ref" in schema:
-        definitions = cast("Schema", root.get("$defs", root.get("definitions", {})))
-        return _type(_schema(definitions.get(str(schema["$ref"]).rpartition("/")[2])), root, depth + 1)
+        return _type(_referred(schema, root), root, depth + 1)
     if "enum" in schema or "const" in schema:
         values = cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))
-        return "|".join(map(compact, values))
+        return "|".join(
+            [*map(compact, values[:_MOST_VALUES]), *(["…"] if len(values) > _MOST_VALUES else [])]
+        )
     if options := cast("Sequence[Any]", schema.get("anyOf", schema.get("oneOf", ()))):
         return "|".join(_type(_schema(option), root, depth + 1) for option in options)
     kind = cast("str | Sequence[str]", schema.get("type", "any"))

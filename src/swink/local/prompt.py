@@ -1,10 +1,11 @@
 """What a local model is asked: the history as chat messages, and which kind of reply is wanted.
 
-    tools, and none called yet since the user's message      ─▶ one call, forced by a grammar
-    results are there, or no tools, or tool_choice "none"    ─▶ an answer in text
+    tools, and tool_choice "required" or a name     ─▶ one call, forced by a grammar
+    tools                                           ─▶ one call or words, as the model chooses
+    no tools, tool_choice "none", or a call again   ─▶ words
 
-A small model does not know when to stop calling; this module decides, so that every run ends. Models whose
-template takes tools decide for themselves (`Native`), until they repeat a call with the same arguments.
+A small model does not know when to stop calling; this module does, so that every run ends. Models whose
+template takes tools get them natively (`Native`).
 """
 
 from collections.abc import Sequence
@@ -14,9 +15,9 @@ from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.local.calls import call_text
-from swink.local.describe import describe_tools
+from swink.local.describe import describe_tools, example_talk
 from swink.local.gguf import GgufHead
-from swink.local.grammar import compact
+from swink.local.schemas import compact
 from swink.messages import (
     AssistantMessage,
     ContentBlock,
@@ -30,14 +31,13 @@ from swink.messages import (
 from swink.stream import LlmContext, StreamOptions, ToolSpec
 
 MAX_CALLS = 8
-"""Calls in a row, under tool_choice "required", after which an answer is asked for."""
+"""Calls since the user's message after which words are asked for."""
 
 NO_IMAGE = "[an image; this model cannot see images]"
 _FRAGILE = frozenset(
     {"pattern", "format", "minLength", "maxLength", "minItems", "maxItems"}
     | {"uniqueItems", "default", "additionalProperties"}
 )
-_ANSWER = "Answer in words."
 
 
 class ForcedCall(Struct, frozen=True):
@@ -45,6 +45,13 @@ class ForcedCall(Struct, frozen=True):
 
     tools: tuple[ToolSpec, ...]
     varied: bool = False
+
+
+class Choice(Struct, frozen=True):
+    """A call or words, as the model likes; `made` are the calls of this turn, which it may not repeat."""
+
+    tools: tuple[ToolSpec, ...]
+    made: tuple[tuple[str, str], ...] = ()
 
 
 class Answer(Struct, frozen=True):
@@ -60,7 +67,7 @@ class Native(Struct, frozen=True):
     choice: Literal["auto", "required", "none"] = "auto"
 
 
-Wanted = ForcedCall | Answer | Native
+Wanted = ForcedCall | Choice | Answer | Native
 
 
 def wanted_reply(context: LlmContext, options: StreamOptions, head: GgufHead = GgufHead()) -> Wanted:
@@ -81,7 +88,7 @@ def wanted_reply(context: LlmContext, options: StreamOptions, head: GgufHead = G
         case None | "auto":
             if native:
                 return answer if repeating else Native(tools)
-            return answer if calls else ForcedCall(tools)
+            return answer if len(calls) >= MAX_CALLS else Choice(tools, tuple(calls))
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
@@ -100,6 +107,8 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
     tools = () if options.tool_choice == "none" else context.tools
     system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)
     turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    if options.tool_choice in (None, "auto"):
+        turns += [{"role": role, "content": text} for role, text in example_talk(tools)]
     for message in context.messages:
         role, text = _plain(message)
         if not text.strip():
@@ -170,7 +179,7 @@ def _plain(message: LlmMessage) -> tuple[str, str]:
             )
         case ToolResultMessage():
             head = "failed" if message.is_error else "returned"
-            return "user", f"{message.tool_name} {head}: {_result_text(message.content)}\n{_ANSWER}"
+            return "user", f"{message.tool_name} {head}: {_result_text(message.content)}"
 
 
 def _native(message: LlmMessage) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from swink.errors import UnknownModel
 from swink.local.modelerrors import LocalModelError
+from swink.local.schemas import Limits
 
 DEFAULT_MODEL = "smollm2-135m"
 BRIGHTER_MODEL = "qwen2.5-coder-1.5b"
@@ -52,6 +53,10 @@ class KnownModel(Struct, frozen=True):
     sampling: dict[str, float]
     system_prompt: str
     """The system prompt if the caller gives none."""
+    calls_above: float | None = None
+    """The logarithm of the probability from which on it is made to call; None lets the model choose."""
+    limits: Limits = Limits()
+    """What its arguments are limited to where a schema has no limit."""
     parts: int = 1
     """How many packages there are; their names and files are numbered by `{n}`."""
 
@@ -84,6 +89,10 @@ KNOWN: Mapping[str, KnownModel] = {
             sampling={"temperature": 0.0, "dry_multiplier": 0.8, "dry_allowed_length": 4},
             # With the system prompt of its template it answers plain questions worse, some in French.
             system_prompt="You are a helpful assistant.",
+            # By itself it never calls. Measured on 15 prompts without and 20 with need of a tool, this value
+            # tells 13 and 18 of them apart.
+            calls_above=-6.45,
+            limits=Limits(text=1000, items=8),
         ),
         KnownModel(
             name=BRIGHTER_MODEL,
