@@ -1,5 +1,6 @@
 """The Anthropic adapter: what it sends, what it reads, and Anthropic's own SDK reading the same bytes."""
 
+import asyncio
 import base64
 import logging
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import (
     WEATHER,
     LoopbackServer,
@@ -23,6 +26,7 @@ from loopback import (
     recorded,
     sse,
 )
+from tests.counts import tried
 
 from swink.hosted import (
     CodeExecution,
@@ -253,6 +257,96 @@ async def test_what_comes_in_goes_out_again_equal(path: Path):
         for block in (await sent([UserMessage("x"), foreign, *results]))["messages"][1]["content"]
     ]
     assert {*kinds} <= {"text", "tool_use"}
+
+
+words = st.text('abcdef{}"\\\n äß😀', min_size=1, max_size=12)
+said = words.filter(str.strip)
+inputs = st.dictionaries(
+    st.sampled_from("abc"), words | st.integers(-9, 9) | st.none() | st.lists(words, max_size=2), max_size=3
+)
+cited = st.fixed_dictionaries(
+    {
+        "type": st.just("web_search_result_location"),
+        "cited_text": words,
+        "url": words,
+        "title": words | st.none(),
+        "encrypted_index": words,
+    }
+)
+claude_blocks = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": said}),
+    st.fixed_dictionaries(
+        {"type": st.just("text"), "text": said, "citations": st.lists(cited, min_size=1, max_size=2)}
+    ),
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": words, "signature": words}),
+    st.fixed_dictionaries({"type": st.just("redacted_thinking"), "data": words}),
+    st.fixed_dictionaries(
+        {"type": st.just("tool_use"), "id": st.uuids().map(str), "name": st.just("weather"), "input": inputs}
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("server_tool_use"), "id": words, "name": st.just("web_search"), "input": inputs}
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("compaction"), "content": words | st.none(), "encrypted_content": words}
+    ),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(("web_search_tool_result", "brand_new")), "content": inputs | words}
+    ),
+)
+
+
+def streamed(blocks: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
+    """The events that bring some blocks, texts and arguments in pieces."""
+    events: list[dict[str, Any]] = [start()]
+    for index, block in enumerate(blocks):
+        head, deltas = dict(block), []
+        for kind, name, field in (("text", "text", "text_delta"), ("thinking", "thinking", "thinking_delta")):
+            if block["type"] == kind:
+                head[name] = ""
+                pieces = [block[name][at : at + size] for at in range(0, len(block[name]), size)]
+                deltas += [{"type": field, name: piece} for piece in pieces]
+        if "signature" in head:
+            deltas.append({"type": "signature_delta", "signature": head.pop("signature")})
+        if "citations" in head:
+            deltas += [{"type": "citations_delta", "citation": citation} for citation in head["citations"]]
+            head["citations"] = []
+        if head.get("input"):
+            whole = msgspec.json.encode(head["input"]).decode()
+            deltas += [
+                {"type": "input_json_delta", "partial_json": whole[at : at + size]}
+                for at in range(0, len(whole), size)
+            ]
+            head["input"] = {}
+        if head["type"] == "compaction":
+            deltas.append(
+                {
+                    "type": "compaction_delta",
+                    **{name: head[name] for name in ("content", "encrypted_content")},
+                }
+            )
+            head = {"type": "compaction", "content": None}
+        events.append({"type": "content_block_start", "index": index, "content_block": head})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    return events
+
+
+@tried(15, 300)
+@given(st.lists(claude_blocks, max_size=6), st.integers(1, 9))
+def test_any_reply_goes_back_as_it_came(blocks: list[dict[str, Any]], size: int):
+    blocks = [*blocks, {"type": "text", "text": "."}]
+    body = sse(*streamed(blocks, size), *stop("end_turn"), names=True)
+
+    async def there_and_back() -> Any:
+        reply = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
+        assert isinstance(reply.terminal, Done), reply.terminal
+        results = [ToolResultMessage(call.id, call.name, "18") for call in reply.calls]
+        client = MemoryClient(body)
+        history = [UserMessage("x"), reply.message, *results, UserMessage("y")]
+        await read(FN, MODEL, history, options=StreamOptions(http=client))
+        return client.sent["messages"][1]["content"]
+
+    assert asyncio.run(there_and_back()) == blocks
 
 
 def blocks_of(body: bytes) -> list[dict[str, Any]]:
@@ -758,6 +852,14 @@ async def test_thinking_of_another_model_or_unsigned_is_left_out():
         ]
         body = await sent(history)
         assert body["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "y"}]}
+
+
+async def test_thinking_that_another_model_of_this_api_did_not_sign_goes_back_to_it():
+    model = ModelSpec("anthropic", "deepseek-v4-pro")
+    call = AssistantMessage((Thinking("Hm."), ToolCall("t", "weather", {})), "anthropic", model.model_id)
+    body = await sent([UserMessage("x"), call, ToolResultMessage("t", "weather", "18")], model=model)
+    assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": ""}
+    assert body["thinking"] == {"type": "disabled"}
 
 
 async def test_a_turn_that_ended_in_thinking_is_sent_without_it():

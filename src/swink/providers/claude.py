@@ -41,10 +41,11 @@ def interleaves(model_id: str) -> bool:
 
 
 def without_thinking(model: ModelSpec, version: tuple[int, int], notices: Notices) -> dict[str, Any]:
-    """What turns thinking off: nothing before Claude 5, which thinks unless it is told not to."""
+    """What turns thinking off: nothing before Claude 5, which thinks unless told not to, as DeepSeek does."""
     if any(name in model.model_id.lower() for name in ("fable", "mythos")):
         return refuse(model, notices, "")
-    return {"thinking": {"type": "disabled"}} if version >= (5, 0) else {}
+    thinks = version >= (5, 0) or "deepseek" in model.model_id.lower()
+    return {"thinking": {"type": "disabled"}} if thinks else {}
 
 
 def claude_effort(level: str, version: tuple[int, int], model_id: str) -> str:

@@ -26,6 +26,7 @@ from swink.messages import (
     UrlSource,
 )
 from swink.providers.anthropic.hosted import CONTAINER
+from swink.providers.claude import claude_version
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
 
 _USES = ("server_tool_use", "mcp_tool_use")
@@ -36,6 +37,8 @@ class History:
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
+        # Others with this API may sign nothing, and some refuse a call without the thinking before it.
+        self._signs = claude_version(model.model_id) > (0, 0)
         self._ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "toolu_")
         self._turns = Turns({"type": "text", "text": "(continued)"})
 
@@ -75,10 +78,12 @@ class History:
                     blocks.append({"type": "redacted_thinking", "data": data})
                 case Thinking(text, str() as signature) if mine:
                     blocks.append({"type": "thinking", "thinking": text, "signature": signature})
+                case Thinking(text, None) if mine and not self._signs:
+                    blocks.append({"type": "thinking", "thinking": text, "signature": ""})
                 case Extension("anthropic", {"type": type} as data) if ours and type != CONTAINER:
                     blocks.append(cast("dict[str, Any]", data))
                 case _:
-                    pass  # unsigned thinking, and what another model or provider made
+                    pass  # thinking that was cut off, and what another model or provider made
         if message.stop_reason in ("error", "aborted", "length"):
             blocks = _without_open_uses(blocks)
         while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
