@@ -33,8 +33,9 @@ Items = Annotated[
 class Form:
     """Questions that wait for the person; the reply has an answer for each, or is None."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[Item], asker: str = "the agent") -> None:
         self.items = tuple(items)
+        self.asker = asker
         self.reply: asyncio.Future[list[str] | None] = asyncio.get_running_loop().create_future()
 
 

@@ -12,18 +12,22 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.assistant.questions import FillIn
 from swink.engine.waiting import outlast
-from swink.errors import AgentError
+from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
+from swink.threads import in_thread
 from swink.tool import Tool
 
 if TYPE_CHECKING:
+    from swink.mcp.client import McpServers
     from swink.mcp.serverconfig import Server
 
 PROJECT_FILE = ".mcp.json"
@@ -37,7 +41,7 @@ class ServerState(Struct, frozen=True):
 
     name: str
     source: str
-    state: Literal["starting", "ready", "failed", "off"]
+    state: Literal["starting", "ready", "stopped", "failed", "off"]
     tools: tuple[str, ...] = ()
     error: str = ""
 
@@ -67,8 +71,15 @@ def find_servers(users: Mapping[str, Any], project: Path | None) -> Configured:
 
     for source, listed in ((PROJECT_FILE, theirs), ("config.toml", users)):
         for name, fields in listed.items():
+            missing: list[str] = []
             try:
-                server = servers_from({"mcpServers": {name: _expanded(fields)}})[0]
+                expanded = _expanded(fields, missing)
+                if missing:
+                    wanted = missing[0]
+                    raise MisuseError(
+                        f"{wanted} is not set in the environment; ${{{wanted}:-}} is empty then"
+                    )
+                server = servers_from({"mcpServers": {name: expanded}})[0]
             except AgentError as error:
                 notices.append(f"MCP server {name!r} of {source} is left out: {redact_text(str(error))}")
                 continue
@@ -82,6 +93,8 @@ class Servers:
     """The servers that run, and their tools; `notify` is told of one that fails."""
 
     def __init__(self, notify: Callable[[str], None]) -> None:
+        self.fill_in: FillIn | None = None
+        """Puts what a server asks to the person; without it servers are told that nobody answers."""
         self.owners: dict[str, str] = {}
         """The server of each tool, by the tool's name."""
         self._notify = notify
@@ -90,11 +103,17 @@ class Servers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing: dict[str, asyncio.Event] = {}
         self._running: dict[str, Server] = {}
+        self._opened: dict[str, McpServers] = {}
+        self._logging_in: set[str] = set()
 
     @property
     def states(self) -> list[ServerState]:
-        """All servers, as they stand."""
-        return list(self._states.values())
+        """All servers, as they stand; one that has ended since it was ready is stopped."""
+        return [self._state_now(state) for state in self._states.values()]
+
+    def _state_now(self, state: ServerState) -> ServerState:
+        lost = self._opened[state.name].lost if state.name in self._opened else {}
+        return replace(state, state="stopped", error=lost[state.name]) if state.name in lost else state
 
     def tools(self) -> Sequence[Tool]:
         """The tools of the servers that are ready."""
@@ -124,17 +143,27 @@ class Servers:
             await self._stop([name])
             await self.follow(Configured((*self._running.values(), server), {name: state.source}))
 
+    async def login(self, name: str) -> None:
+        """Start a server anew, and show the person where to log in if it wants that."""
+        self._logging_in.add(name)
+        await self.restart(name)
+
     async def aclose(self) -> None:
         """Stop every server."""
         await self._stop(list(self._running))
 
     async def _serve(self, server: "Server") -> None:
         """Keep one server open until it is to be closed, in one task from its start to its end."""
+        from swink.assistant.elicitations import answer
         from swink.mcp.client import McpServers
 
+        on_elicit = None if self.fill_in is None else partial(answer, fill_in=self.fill_in)
         name = server.name
+        on_login = self._show_login if name in self._logging_in else None
+        self._logging_in.discard(name)
         try:
-            async with McpServers([server]) as opened:
+            async with McpServers([server], on_elicit=on_elicit, on_login=on_login) as opened:
+                self._opened[name] = opened
                 self._tools[name] = opened.tools
                 self.owners.update({tool.name: name for tool in opened.tools})
                 names = tuple(tool.name for tool in opened.tools)
@@ -147,8 +176,15 @@ class Servers:
             self._states[name] = replace(self._states[name], state="failed", error=text)
             self._notify(f"{text} (/mcp shows all servers)")
         finally:
+            self._opened.pop(name, None)
             for tool in self._tools.pop(name, ()):
                 self.owners.pop(tool.name, None)
+
+    async def _show_login(self, name: str, url: str) -> None:
+        from swink.mcp.browser import open_browser
+
+        self._notify(f"log in to the MCP server {name} in your browser: {url}")
+        await in_thread(open_browser, url)
 
     async def _stop(self, names: Sequence[str]) -> None:
         tasks: list[asyncio.Task[None]] = []
@@ -183,14 +219,20 @@ def _without_approval(fields: Any) -> Any:
     return {key: value for key, value in named.items() if key not in _USERS_ALONE}
 
 
-def _expanded(value: Any) -> Any:
+def _expanded(value: Any, missing: list[str]) -> Any:
     """The same with `${VARIABLE}` and `${VARIABLE:-default}` replaced, so that files need hold no secret."""
+
+    def expand(found: re.Match[str]) -> str:
+        if found[1] not in os.environ and found[2] is None:
+            missing.append(found[1])
+        return os.environ.get(found[1], found[2] or "")
+
     match value:
         case str():
-            return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[2] or ""), value)
+            return _VARIABLE.sub(expand, value)
         case dict():
-            return {key: _expanded(item) for key, item in cast("dict[str, Any]", value).items()}
+            return {key: _expanded(item, missing) for key, item in cast("dict[str, Any]", value).items()}
         case list():
-            return [_expanded(item) for item in cast("list[Any]", value)]
+            return [_expanded(item, missing) for item in cast("list[Any]", value)]
         case _:
             return value

@@ -139,6 +139,7 @@ class Workshop:
         await self._read_instructions()
         for notice in notices:
             self.notify(notice)
+        self.servers.fill_in = self.fill_in
         await self.servers.follow(await in_thread(find_servers, self.settings.mcp, self.project))
 
     async def aclose(self) -> None:

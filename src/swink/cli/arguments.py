@@ -45,6 +45,7 @@ def make_parser() -> "CommandParser":
     _add_sessions(commands)
     _add_models(commands)
     _add_keys(commands)
+    _add_mcp(commands)
     _add_servers(commands)
     _add_doctor(commands)
     _add_completion(commands)
@@ -243,6 +244,25 @@ def _add_keys(commands: Any) -> None:
     )
     remove = _command(actions, "rm", "swink.cli.key_commands:remove_command", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")
+
+
+def _add_mcp(commands: Any) -> None:
+    module = "swink.cli.mcp_commands"
+    actions = _group(
+        commands, "mcp", "MCP servers: list them, log in to them, log out", f"{module}:list_command"
+    )
+    _command(
+        actions, "list", f"{module}:list_command", "which servers there are here, and where you are logged in"
+    )
+    login = _command(
+        actions, "login", f"{module}:login_command", "log in to a server in the browser; its tokens are kept"
+    )
+    login.add_argument("name", metavar="NAME", help="as swink mcp list shows it")
+    login.add_argument(
+        "--no-browser", action="store_true", help="only print the address to open, and wait for it"
+    )
+    logout = _command(actions, "logout", f"{module}:logout_command", "forget the login at a server")
+    logout.add_argument("name", metavar="NAME", help="as swink mcp list shows it")
 
 
 def _add_servers(commands: Any) -> None:

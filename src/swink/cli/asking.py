@@ -46,7 +46,7 @@ class Terminal:
         async with self._alone:
             answers: list[str] = []
             for item in form.items:
-                answer = await _answer_to(format_item(item))
+                answer = await _answer_to(format_item(item, form.asker))
                 if answer is None:
                     raise ToolError(NOBODY)
                 if not (answer := _as_choice(item, answer.strip())):
@@ -55,14 +55,16 @@ class Terminal:
             return answers
 
 
-def format_item(item: Item) -> str:
-    """A question of the agent's with its numbered choices."""
+def format_item(item: Item, asker: str = "the agent") -> str:
+    """A question of the agent's, or of a server, with its numbered choices."""
     lines = [f"  │ {line}" for line in escape_invisible(item.question).split("\n")]
     for number, choice in enumerate(item.choices, 1):
         lines.append(f"  {number}  {escape_invisible(choice).replace(chr(10), ' ')}")
     several = ", or several like 1,3" if item.several else ""
     how = f"a number{several}, or your own words" if item.choices else "your answer"
-    return "\n".join(["swink: the agent asks", *lines, f"swink: {how}; nothing to leave it unanswered: "])
+    return "\n".join(
+        [f"swink: {escape_invisible(asker)} asks", *lines, f"swink: {how}; nothing to leave it unanswered: "]
+    )
 
 
 def _as_choice(item: Item, answer: str) -> str:

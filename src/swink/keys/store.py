@@ -23,6 +23,9 @@ from swink.keys.keychain import KeychainFailed, open_keychain
 
 KeyPlace = Literal["keychain", "file"]
 
+LOGIN = "mcp:"
+"""What the names of logins begin with: a login is JSON with several secrets, kept like a key."""
+
 _Version = tuple[str, int, int, int]
 """One state of the file: its path, inode, size and time of change."""
 _NOWHERE: _Version = "", 0, 0, 0
@@ -50,6 +53,17 @@ class _Entry(Struct, frozen=True, omit_defaults=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("place", self.place)]
+
+
+class _Login(Struct, frozen=True):
+    tokens: dict[str, Any] = {}
+    client: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return "_Login()"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 def config_dir() -> Path:
@@ -140,8 +154,23 @@ def _known_now() -> list[str]:
     version = _version()
     if version == _NOWHERE:
         return []
-    keys = [key for known, key in list(_found.values()) if known == version and key is not None]
-    return [*keys, *_keys_in_file(version)]
+    keys = [
+        (name, key) for name, (known, key) in list(_found.items()) if known == version and key is not None
+    ]
+    return [*(secret for name, key in keys for secret in _secrets_in(name, key)), *_keys_in_file(version)]
+
+
+def _secrets_in(name: str, key: str) -> list[str]:
+    """The key itself, or the tokens of a login."""
+    if not name.startswith(LOGIN):
+        return [key]
+    try:
+        login = msgspec.json.decode(key, type=_Login)
+    except msgspec.DecodeError:
+        return []
+    fields = {**login.tokens, **login.client}
+    secrets = (fields.get(field) for field in ("access_token", "refresh_token", "client_secret"))
+    return [secret for secret in secrets if isinstance(secret, str) and secret]
 
 
 def is_read(provider: str) -> bool:
@@ -196,7 +225,8 @@ def _read(provider: str, version: _Version) -> str | None:
         if (keychain := open_keychain()) is not None:
             return keychain.read(provider)
         failure = f"the key of {provider} is in a keychain that cannot be opened here"
-        _warn_once(version, f"{failure}; set it again with: swink keys set {provider}")
+        again = "swink mcp login NAME" if provider.startswith(LOGIN) else f"swink keys set {provider}"
+        _warn_once(version, f"{failure}; set it again with: {again}")
     except AgentError as error:
         _warn_once(version, str(error))
     return None
@@ -206,7 +236,8 @@ def _read(provider: str, version: _Version) -> str | None:
 @lru_cache(1)
 def _keys_in_file(version: _Version) -> list[str]:
     try:
-        return [entry.key for entry in _load().values() if entry.key]
+        entries = _load().items()
+        return [secret for name, entry in entries if entry.key for secret in _secrets_in(name, entry.key)]
     except KeyStoreError:
         return []  # `stored_key` says why
 

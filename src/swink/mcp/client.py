@@ -8,7 +8,9 @@ from typing import Any
 
 from swink.engine.waiting import outlast
 from swink.errors import InvalidInput, InvalidTool, MisuseError
+from swink.mcp.authorisation import OnLogin
 from swink.mcp.connection import Connection
+from swink.mcp.elicitation import OnElicit
 from swink.mcp.naming import tool_names
 from swink.mcp.sdk import load_sdk
 from swink.mcp.serverconfig import McpError, Server
@@ -28,7 +30,16 @@ class McpServers:
     ...     await agent.run("What time is it in Oslo?")
     """
 
-    def __init__(self, servers: Iterable[Server]) -> None:
+    def __init__(
+        self,
+        servers: Iterable[Server],
+        *,
+        on_elicit: OnElicit | None = None,
+        on_login: OnLogin | None = None,
+    ) -> None:
+        """Servers, and who answers for the person: `on_elicit` what they ask, `on_login` where to log in."""
+        self._on_elicit = on_elicit
+        self._on_login = on_login
         self.servers = tuple(servers)
         if not all(isinstance(server, Server) for server in self.servers):
             raise InvalidInput(
@@ -55,7 +66,7 @@ class McpServers:
             self._tools = ()
             return self
         sdk = await load_sdk()
-        self._connections = [Connection(server, sdk) for server in enabled]
+        self._connections = [Connection(server, sdk, self._on_elicit, self._on_login) for server in enabled]
         try:
             await self._collect()
         except BaseException:
@@ -67,6 +78,12 @@ class McpServers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """The servers that are not there now, each with the reason; the next call connects to them again."""
+        found = {connection.server.name: connection.problem for connection in self._connections}
+        return {name: problem for name, problem in found.items() if problem}
 
     @property
     def tools(self) -> tuple[Tool, ...]:

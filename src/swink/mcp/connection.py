@@ -15,6 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from swink.engine.waiting import outlast
+from swink.mcp.asking import Asker
+from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
+from swink.mcp.elicitation import OnElicit
+from swink.mcp.limits import Limits
 from swink.mcp.lines import broken_reply
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer
@@ -35,9 +39,22 @@ _FORGOTTEN = "Session terminated"
 class Connection:
     """One server, connected when it is needed."""
 
-    def __init__(self, server: Server, sdk: Sdk) -> None:
+    def __init__(
+        self,
+        server: Server,
+        sdk: Sdk,
+        on_elicit: OnElicit | None = None,
+        on_login: OnLogin | None = None,
+        *,
+        fresh_login: bool = False,
+    ) -> None:
         self.server = server
         self._sdk = sdk
+        self._limits = Limits()
+        self._asker = None if on_elicit is None else Asker(server.name, on_elicit, sdk, self._limits)
+        self._login: Authorisation | None = None
+        if isinstance(server, HttpServer) and server.logs_in:
+            self._login = Authorisation(server, sdk, self._limits, on_login, fresh=fresh_login)
         self._loop = asyncio.get_running_loop()
         self._session: McpSession | None = None
         self._sessions: list[McpSession] = []
@@ -53,7 +70,7 @@ class Connection:
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
-            self._session = McpSession(self.server, self._sdk)
+            self._session = McpSession(self.server, self._sdk, self._limits, self._asker, self._login)
             self._sessions = [
                 *(session for session in self._sessions if not session.task.done()),
                 self._session,
@@ -62,11 +79,19 @@ class Connection:
         await asyncio.shield(session.opened)
         return session
 
+    @property
+    def problem(self) -> str:
+        """Why the server is not there now, in a few words; the next call connects to it again."""
+        if self._session is None or not self._session.lost:
+            return ""
+        error = self._session.opened.exception() if self._session.opened.done() else None
+        return "it has ended; the next call starts it again" if error is None else str(error)
+
     async def refresh(self) -> None:
         """Ask the server for its tools again."""
         session = await self.connected()
         try:
-            async with asyncio.timeout(self.server.connect_timeout):
+            async with self._limits.of(self.server.connect_timeout):
                 await session.refresh()
         except self._sdk.failures as error:
             text = self._describe(first_error(error))
@@ -81,12 +106,16 @@ class Connection:
             return await self._call(tool, arguments, progress)
 
     async def _call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        if self._asker is not None:
+            self._asker.asked = 0
+        if self._login is not None:
+            self._login.failure = ""
         try:
             session = await self.connected()
         except McpError as error:
             raise ToolError(f"error: {error}") from error
         try:
-            async with asyncio.timeout(self.server.timeout):
+            async with self._limits.of(self.server.timeout):
                 return await session.client.call_tool(tool, arguments, progress_callback=progress)
         except TimeoutError as error:
             raise ToolError(
@@ -119,7 +148,8 @@ class Connection:
         )
 
     def _describe(self, error: BaseException) -> str:
-        return redact_text(str(error) or type(error).__name__, *self.server.secrets)[:_MAX_TEXT]
+        hidden = () if self._login is None else self._login.secrets
+        return redact_text(str(error) or type(error).__name__, *self.server.secrets, *hidden)[:_MAX_TEXT]
 
 
 class _SessionForgotten(ToolError):
@@ -129,11 +159,16 @@ class _SessionForgotten(ToolError):
 class McpSession:
     """One connection, opened, held and closed in its own task."""
 
-    def __init__(self, server: Server, sdk: Sdk) -> None:
+    def __init__(
+        self, server: Server, sdk: Sdk, limits: Limits, asker: Asker | None, login: Authorisation | None
+    ) -> None:
         self.client: Any = None
         self.tools: list[Any] = []
         self._server = server
         self._sdk = sdk
+        self._limits = limits
+        self._asker = asker
+        self._login = login
         self._ended = asyncio.Event()
         self._closing = False
         self._stderr: Stderr | None = None
@@ -194,11 +229,13 @@ class McpSession:
     async def _hold(self, mode: str) -> None:
         """Open, wait for the end, close."""
         async with AsyncExitStack() as stack:
-            async with asyncio.timeout(self._server.connect_timeout):
+            async with self._limits.of(self._server.connect_timeout):
                 transport = _Watched(await self._transport(stack), self._ended, self._sdk)
                 us = self._sdk.Implementation(name="swink", version="1")
                 self.client = await stack.enter_async_context(
-                    self._sdk.Client(transport, mode=mode, cache=None, client_info=us)
+                    self._sdk.Client(
+                        transport, mode=mode, cache=None, client_info=us, elicitation_callback=self._asker
+                    )
                 )
                 await self.refresh()
             if self._stderr is not None:
@@ -214,7 +251,8 @@ class McpSession:
             http = await stack.enter_async_context(
                 sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
             )
-            return sdk.http_client(server.url, http_client=http)
+            client = http if self._login is None else AuthorisedClient(http, self._login)
+            return sdk.http_client(server.url, http_client=client)
         self._stderr = Stderr(server.name, server.secrets)
         stack.callback(self._stderr.close)
         return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)
@@ -230,6 +268,9 @@ class McpSession:
                 )
             return
         said = self._stderr.last_lines if self._stderr is not None else ""
+        if self._login is not None and self._login.failure:
+            self.opened.set_exception(McpError(f"MCP server {name!r} {self._login.failure}"))
+            return
         what = (
             f"no answer within {self._server.connect_timeout:g} s"
             if isinstance(error, TimeoutError)

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from swink.extras import install_command
+from swink.mcp.oauth import OAuth
 from swink.mcp.serverconfig import McpError
 from swink.threads import in_thread
 
@@ -18,6 +19,7 @@ class Sdk:
         types = _module("mcp_types")
         anyio = _module("anyio")
         self.httpx: Any = _module("httpx2")
+        self.oauth = OAuth()
         self.Client: Any = mcp.Client
         self.McpFailure: type[Exception] = mcp.MCPError
         self._parameters: Any = mcp.StdioServerParameters
@@ -41,6 +43,7 @@ class Sdk:
             anyio.BrokenResourceError,
             anyio.EndOfStream,
             ExceptionGroup,
+            *self.oauth.failures,
         )
 
     def parameters(self, command: str, args: list[str], env: dict[str, str], cwd: str | None) -> Any:
@@ -48,6 +51,14 @@ class Sdk:
         parameters = self._parameters(command=command, args=args, env=env, cwd=cwd)
         parameters.encoding_error_handler = "surrogateescape"
         return parameters
+
+    def elicited(self, action: str, content: dict[str, Any] | None = None) -> Any:
+        """The person's answer to what a server asked."""
+        return self._types.ElicitResult(action=action, content=content)
+
+    def invalid(self, text: str) -> Any:
+        """Our answer to a request that makes no sense."""
+        return self._types.ErrorData(code=self._types.INVALID_PARAMS, message=text)
 
     def error_reply(self, call_id: int | str, text: str) -> Any:
         """A server's answer that a request failed."""

@@ -78,7 +78,13 @@ class HttpServer(_Server, frozen=True):
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     allow_http: bool = False
-    """Whether a header with a secret may go to another machine over plain http."""
+    """Whether a header with a secret, or a login's token, may go to another machine over plain http."""
+    client_id: str | None = None
+    """The OAuth client that you have registered, or the https URL of a document that describes it; without
+    one swink registers itself."""
+    client_secret: str | None = None
+    redirect_port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    """The port of this machine that a login comes back to, if it must be registered; 0 takes a free one."""
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -97,7 +103,12 @@ class HttpServer(_Server, frozen=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not appear in a log or an error."""
-        return tuple(self.headers.values())
+        return (*self.headers.values(), *filter(None, [self.client_secret]))
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether a login may be used: not beside a header that says who we are."""
+        return not any(name.lower() == "authorization" for name in self.headers)
 
     def __repr__(self) -> str:
         return f"HttpServer({self.name!r}, headers={sorted(self.headers)})"

@@ -134,7 +134,8 @@ class FormPanel(AskingPanel):
             hint = (
                 f"{several}Enter takes it · {'← → other questions · ' if count > 1 else ''}Esc to the editor"
             )
-        self.show_title(f"The agent asks{where}", hint)
+        asker = "the agent" if self.form is None else visible(self.form.asker)
+        self.show_title(f"{asker[0].upper()}{asker[1:]} asks{where}", hint)
 
     def _lines(self) -> Lines:
         look, filling = self.look, self._filling

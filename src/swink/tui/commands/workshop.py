@@ -17,17 +17,19 @@ from swink.tui.commands.registry import Desk, command
 _BAR = 30
 
 
-@command("/mcp", "[restart NAME]", choices=lambda desk: _server_words(desk))
+@command("/mcp", "[restart NAME | login NAME]", choices=lambda desk: _server_words(desk))
 async def mcp(desk: Desk, rest: str) -> None:
     """MCP servers: how they stand, and what they offer"""
     servers = _workshop(desk).servers
     word, _, name = rest.partition(" ")
-    if word == "restart" and name.strip():
-        await servers.restart(name.strip())
+    if word in ("restart", "login") and name.strip() not in [state.name for state in servers.states]:
+        raise MisuseError(f"there is no MCP server {name.strip()!r}; /mcp lists them")
+    if word in ("restart", "login"):
+        await (servers.login if word == "login" else servers.restart)(name.strip())
         desk.say(f"starting the MCP server {name.strip()} again")
         return
     if rest:
-        raise MisuseError("write /mcp, or /mcp restart NAME")
+        raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
     if not servers.states:
         desk.say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
     for state in servers.states:
@@ -171,7 +173,7 @@ def _workshop(desk: Desk) -> Workshop:
 
 def _server_words(desk: Desk) -> list[str]:
     servers = [] if desk.workshop is None else desk.workshop.servers.states
-    return [f"restart {state.name}" for state in servers]
+    return [f"{word} {state.name}" for state in servers for word in ("restart", "login")]
 
 
 def _job_words(desk: Desk) -> list[str]:

@@ -1,0 +1,80 @@
+"""What a server asks in the middle of a call, put to the person one question at a time.
+
+A question belongs to a call: outside of any it is declined unasked, and when the last call ends, what still
+waits is withdrawn. What a server asks beyond a bound is declined too.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from swink.engine.waiting import is_async, resolve
+from swink.errors import InvalidInput
+from swink.mcp.elicitation import Elicitation, ElicitForm, OnElicit, read_form, read_url
+from swink.mcp.limits import Limits, Withdrawn
+from swink.mcp.sdk import Sdk
+from swink.redact import describe_traceback
+from swink.threads import in_thread
+
+log = logging.getLogger("swink.mcp")
+
+_MOST = 20
+"""Questions of a server from one call of ours to the next."""
+
+
+class Asker:
+    """Asks the person on behalf of one server."""
+
+    def __init__(self, server: str, on_elicit: OnElicit, sdk: Sdk, limits: Limits) -> None:
+        self._server = server
+        self._on_elicit = on_elicit
+        self._sdk = sdk
+        self._limits = limits
+        self._alone = asyncio.Lock()
+        self.asked = 0
+        """How often it has asked since the last call began."""
+
+    async def __call__(self, context: Any, params: Any) -> Any:
+        """The SDK's callback: the person's answer as a result of the protocol."""
+        try:
+            asked = self._read(params)
+        except InvalidInput as error:
+            return self._sdk.invalid(str(error))
+        self.asked += 1
+        if self.asked > _MOST or not self._limits.are_open:
+            if self.asked == _MOST + 1 or not self._limits.are_open:
+                log.warning("MCP server %r asks too much, or out of turn: declined", self._server)
+            return self._sdk.elicited("decline")
+        try:
+            return self._result(asked, await self._limits.ask(self._ask(asked)))
+        except Withdrawn:
+            return self._sdk.elicited("cancel")
+
+    async def _ask(self, asked: Elicitation) -> Mapping[str, Any] | bool | None:
+        async with self._alone:
+            try:
+                if is_async(self._on_elicit):
+                    return await resolve(self._on_elicit(asked))
+                # Somebody may be typing the answer at a prompt: not on the event loop.
+                return await resolve(await in_thread(self._on_elicit, asked))
+            except Exception as error:
+                # It is the application's code; nobody has answered, and its bug is its own to see.
+                log.error("asking for MCP server %r failed\n%s", self._server, describe_traceback(error))
+                return None
+
+    def _result(self, asked: Elicitation, answer: Mapping[str, Any] | bool | None) -> Any:
+        if answer is None or answer is False:
+            return self._sdk.elicited("cancel" if answer is None else "decline")
+        if not isinstance(asked, ElicitForm):
+            return self._sdk.elicited("accept")
+        try:
+            return self._sdk.elicited("accept", asked.fill({} if answer is True else answer))
+        except InvalidInput as error:
+            log.warning("the answer for MCP server %r is none it takes: %s", self._server, error)
+            return self._sdk.elicited("cancel")
+
+    def _read(self, params: Any) -> Elicitation:
+        if params.mode == "url":
+            return read_url(self._server, params.message, params.url)
+        return read_form(self._server, params.message, params.requested_schema)

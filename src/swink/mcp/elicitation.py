@@ -1,0 +1,281 @@
+"""Elicitation: what a server asks of the person in the middle of a call, and which answers fit.
+
+ElicitForm    a message and fields of text, numbers, yes or no, and choices
+ElicitUrl     a message and an address to open in a browser: passwords and payments go there, not through us
+
+`on_elicit` is given one of them and answers with the values by name, True (yes, with the defaults), False
+(no) or None (it was dismissed).
+"""
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import date, datetime
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+
+from swink.errors import InvalidInput
+from swink.messages import clean
+
+_MOST_FIELDS = 50
+_MOST_CHOICES = 1_000
+_MOST_TEXT = 4_000
+_YES, _NO = ("yes", "y", "true", "on", "1"), ("no", "n", "false", "off", "0")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+
+Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
+_KINDS: Mapping[Any, Kind] = {
+    "string": "text",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+}
+
+
+class ElicitField(Struct, frozen=True):
+    """One thing to fill in; `choices` maps what may be answered to the words for it."""
+
+    name: str
+    kind: Kind
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    default: Any = None
+    choices: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """minLength, maxLength, minimum, maximum, minItems, maxItems and format, where the server sets them."""
+
+    def parse(self, text: str) -> Any:
+        """The value that somebody means by this text; raises `InvalidInput` with what is wanted."""
+        said = text.strip()
+        match self.kind:
+            case "text":
+                value: Any = text
+            case "boolean" if said.lower() in (*_YES, *_NO):
+                value = said.lower() in _YES
+            case "boolean":
+                raise InvalidInput("please answer yes or no")
+            case "integer" | "number":
+                value = self._number(said)
+            case "choice":
+                value = self._choice(said)
+            case "choices":
+                value = [self._choice(part.strip()) for part in said.split(";") if part.strip()]
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Raise `InvalidInput` if the value is none that the server takes."""
+        if wrong := self._misfit(value):
+            raise InvalidInput(wrong)
+
+    def _number(self, said: str) -> int | float:
+        try:
+            return int(said) if self.kind == "integer" or said.lstrip("+-").isdecimal() else float(said)
+        except ValueError:
+            what = "a whole number" if self.kind == "integer" else "a number"
+            raise InvalidInput(f"please answer with {what}") from None
+
+    def _choice(self, said: str) -> str:
+        for value, label in self.choices.items():
+            if said in (value, label):
+                return value
+        raise InvalidInput(f"please choose one of {', '.join(self.choices.values())}")
+
+    def _misfit(self, value: Any) -> str:
+        match self.kind, value:
+            case "boolean", bool():
+                return ""
+            case "text", str():
+                return self._bad_text(value)
+            case ("integer", int()) | ("number", int() | float()) if not isinstance(value, bool):
+                return self._bad_number(value)
+            case "choice", str() if value in self.choices:
+                return ""
+            case "choices", [*several] if all(one in self.choices for one in several):
+                return self._out_of("minItems", "maxItems", len(several), "choose")
+            case _:
+                wanted = {"text": "text", "boolean": "yes or no", "integer": "a whole number"}
+                return f"it must be {wanted.get(self.kind, 'a number' if not self.choices else 'a choice')}"
+
+    def _bad_text(self, text: str) -> str:
+        if wrong := self._out_of("minLength", "maxLength", len(text), "the number of characters must be"):
+            return wrong
+        match self.limits.get("format"):
+            case "email" if not _EMAIL.fullmatch(text):
+                return "please give an e-mail address"
+            case "uri" if not urlsplit(text).scheme:
+                return "please give a URL"
+            case "date" if not _parses(date.fromisoformat, text):
+                return "please give a date such as 2026-01-31"
+            case "date-time" if not _parses(datetime.fromisoformat, text):
+                return "please give a date and time such as 2026-01-31T12:00:00Z"
+            case _:
+                return ""
+
+    def _bad_number(self, number: float) -> str:
+        if not math.isfinite(number):
+            return "it must be a number"
+        return self._out_of("minimum", "maximum", number, "it must be")
+
+    def _out_of(self, least: str, most: str, number: float, what: str) -> str:
+        low, high = self.limits.get(least), self.limits.get(most)
+        if low is not None and number < low:
+            return f"{what} at least {low:g}"
+        return f"{what} at most {high:g}" if high is not None and number > high else ""
+
+
+class ElicitForm(Struct, frozen=True):
+    """A server asks the person to fill in a form."""
+
+    server: str
+    message: str
+    fields: tuple[ElicitField, ...]
+
+    def fill(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values with the defaults of what they leave out; raises `InvalidInput` if they do not fit."""
+        named = {one.name: one for one in self.fields}
+        if unknown := [name for name in values if name not in named]:
+            raise InvalidInput(f"it has no field {unknown[0]!r}")
+        filled: dict[str, Any] = {}
+        for name, one in named.items():
+            value = values.get(name, one.default)
+            if value is None and one.required:
+                raise InvalidInput(f"{name!r} is missing")
+            if value is None:
+                continue
+            try:
+                one.check(value)
+            except InvalidInput as error:
+                raise InvalidInput(f"{name!r}: {error}") from None
+            filled[name] = value
+        return filled
+
+
+class ElicitUrl(Struct, frozen=True):
+    """A server asks the person to open an address in a browser; nothing of what is done there comes back."""
+
+    server: str
+    message: str
+    url: str
+
+    @property
+    def host(self) -> str:
+        """Where it leads: to be shown before anybody opens it."""
+        return urlsplit(self.url).netloc
+
+
+Elicitation = ElicitForm | ElicitUrl
+OnElicit = Callable[[Any], Mapping[str, Any] | bool | Awaitable[Mapping[str, Any] | bool | None] | None]
+"""Asks the person what an `Elicitation` says; sync functions run in a thread."""
+
+
+def read_form(server: str, message: str, schema: Mapping[str, Any]) -> ElicitForm:
+    """The form that a server asks for; raises `InvalidInput` if it has fields that are not flat."""
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping) or len(cast("Mapping[str, Any]", properties)) > _MOST_FIELDS:
+        raise InvalidInput(f"a form has at most {_MOST_FIELDS} fields, by name")
+    listed: Any = schema.get("required")
+    required = cast("list[Any]", listed) if isinstance(listed, list) else []
+    fields = [
+        _read_field(name, description, name in required)
+        for name, description in cast("Mapping[str, Any]", properties).items()
+    ]
+    return ElicitForm(server, shown(message), tuple(fields))
+
+
+def read_url(server: str, message: str, url: str) -> ElicitUrl:
+    """The address that a server asks to open; raises `InvalidInput` for one that no browser should open."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("https", "http") or not parts.hostname or not url.isprintable() or " " in url:
+        raise InvalidInput("only https:// and http:// addresses are opened")
+    return ElicitUrl(server, shown(message), url)
+
+
+def shown(text: Any) -> str:
+    """A server's words, short enough to be shown."""
+    return clean(str(text))[:_MOST_TEXT]
+
+
+def _read_field(name: str, schema: Any, required: bool) -> ElicitField:
+    if not isinstance(schema, Mapping):
+        raise InvalidInput(f"the field {name!r} has no schema")
+    spec = cast("Mapping[str, Any]", schema)
+    choices: dict[str, str] | None = None
+    if spec.get("type") == "array":
+        kind: Kind | None = "choices"
+        items: Any = spec.get("items")
+        choices = _read_choices(cast("Mapping[str, Any]", items) if isinstance(items, Mapping) else {})
+    else:
+        kind = _KINDS.get(spec.get("type") if isinstance(spec.get("type"), str) else None)
+        if kind == "text" and (choices := _read_choices(spec)) is not None:
+            kind = "choice"
+    if kind is None or (kind == "choices" and choices is None):
+        raise InvalidInput(f"the field {name!r} is neither text, number, yes or no, nor a choice")
+    found = ElicitField(
+        name,
+        kind,
+        shown(spec.get("title", "")),
+        shown(spec.get("description", "")),
+        required,
+        None,
+        choices or {},
+        _read_limits(spec),
+    )
+    try:
+        found.check(spec.get("default"))
+    except InvalidInput:
+        return found  # there is none, or none that would be accepted
+    return ElicitField(**{**_fields_of(found), "default": spec["default"]})
+
+
+def _fields_of(found: ElicitField) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in found.__struct_fields__}
+
+
+def _read_choices(spec: Mapping[str, Any]) -> dict[str, str] | None:
+    """What may be chosen, with its words: `enum` and `enumNames`, or `oneOf`, or `anyOf`."""
+    pairs: list[tuple[Any, Any]]
+    match spec:
+        case {"enum": [*values]}:
+            names: Any = spec.get("enumNames")
+            labels = cast("list[Any]", names) if isinstance(names, list) else []
+            pairs = [
+                (value, labels[number] if number < len(labels) else value)
+                for number, value in enumerate(values)
+            ]
+        case {"oneOf": [*options]} | {"anyOf": [*options]}:
+            named = [cast("Mapping[str, Any]", option) for option in options if isinstance(option, Mapping)]
+            pairs = [
+                (option["const"], option.get("title", option["const"]))
+                for option in named
+                if "const" in option
+            ]
+        case _:
+            return None
+    if len(pairs) > _MOST_CHOICES or not all(isinstance(value, str) for value, _ in pairs) or not pairs:
+        raise InvalidInput(f"a choice is between 1 and {_MOST_CHOICES} texts")
+    return {value: shown(label) for value, label in pairs}
+
+
+def _read_limits(spec: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems")
+    limits: dict[str, Any] = {
+        name: spec[name]
+        for name in numbers
+        if isinstance(spec.get(name), int | float) and not isinstance(spec[name], bool)
+    }
+    return {**limits, "format": spec["format"]} if isinstance(spec.get("format"), str) else limits
+
+
+def _parses(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
