@@ -126,6 +126,7 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
         "engine",
         "redact",
         "schema",
+        "modeldata",
         "stream",
         "tool",
     }

@@ -2,16 +2,18 @@
 
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
-from pathlib import Path
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput, UnknownModel
-from swink.messages import Capabilities, ModelSpec, Price
+from swink.messages import Cost, ModelSpec, Price, Usage
+from swink.modeldata import copies
+from swink.modeldata.listing import Entry
+from swink.modelspec import HOSTED_USES
 from swink.stream import StreamFn
 
 PROVIDERS: Mapping[str, str] = {
@@ -36,7 +38,9 @@ PROVIDERS: Mapping[str, str] = {
 ENTRY_POINTS = "swink.providers"
 """Third parties register a stream function, or a function that makes one, under this entry point group."""
 
-_DATED = re.compile(r"[-@]20\d\d-?\d\d-?\d\d\b")
+SERVICE_TIER = "service_tier_"
+"""What the key in `Usage.extra` begins with that names the service tier of a request."""
+
 _registered: dict[str, Callable[[], StreamFn]] = {}
 
 
@@ -57,19 +61,33 @@ def with_limits(spec: ModelSpec) -> ModelSpec:
     entry = _entry(spec.provider, spec.model_id)
     if entry is None:
         return spec
-    listed = Capabilities(**entry["capabilities"]) if "capabilities" in entry else None
     return replace(
         spec,
-        context_window=spec.context_window or entry.get("context_window"),
-        max_output=spec.max_output or entry.get("max_output"),
-        capabilities=spec.capabilities or listed,
+        context_window=spec.context_window or entry.context_window,
+        max_output=spec.max_output or entry.max_output,
+        capabilities=spec.capabilities or entry.capabilities,
     )
 
 
-def price_of(spec: ModelSpec) -> Price | None:
-    """The bundled price; None if it is unknown."""
+def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str | None = None) -> Price | None:
+    """The listed price, now or at another time; None if it is unknown."""
     entry = _entry(spec.provider, spec.model_id)
-    return Price(**entry["price"]) if entry is not None and "price" in entry else None
+    return None if entry is None else entry.price(at, service_tier)
+
+
+def cost_of(spec: ModelSpec, usage: Usage, at: datetime | None = None) -> Cost | None:
+    """What one request cost by the listed price; None if anything of it is unknown.
+
+    A service tier other than the usual one is named in `usage.extra`, as "service_tier_flex" and the like.
+    """
+    tier = None
+    for key in usage.extra:
+        if key.startswith(SERVICE_TIER):
+            tier = key.removeprefix(SERVICE_TIER)
+    price = price_of(spec, at, service_tier=tier)
+    if price is None or any(usage.extra.keys() & HOSTED_USES - price.uses.keys()):
+        return None
+    return price.cost(usage)
 
 
 def stream_fn_for(spec: ModelSpec) -> StreamFn:
@@ -112,14 +130,24 @@ def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
 
 
 def models(provider: str | None = None) -> list[ModelSpec]:
-    """Every model the catalog knows, of one provider or of all."""
-    tables = {name: table for name, table in _tables().items() if provider in (None, name)}
-    return [with_limits(ModelSpec(name, model)) for name, table in tables.items() for model in table]
+    """Every current model with a price that the catalog lists, of one provider or of all.
+
+    Deployments of Azure have names of their own, so none is listed there.
+    """
+    found = copies.current()
+    return [
+        with_limits(ModelSpec(name, entry.name or entry.id))
+        for name, tables in found.listing.sources.items()
+        if provider in (None, name) and name in PROVIDERS and not name.startswith("azure")
+        for table in tables
+        for entry in found.table(table).entries
+        if entry.prices and entry.context_window and not entry.hidden
+    ]
 
 
 def catalog_date() -> str:
     """The day prices and limits were last checked."""
-    return str(_load()["checked"])
+    return copies.current().listing.checked
 
 
 def _made(provider: str) -> StreamFn:
@@ -154,24 +182,8 @@ def _entry_points() -> Iterable[Any]:
 
 
 @lru_cache(1024)
-def _entry(provider: str, model_id: str) -> dict[str, Any] | None:
-    """The exact entry, or the one the id is a dated version of."""
-    table: dict[str, dict[str, Any]] = _tables().get(provider, {})
-    if model_id in table:
-        return table[model_id]
-    family = [name for name in table if model_id.startswith(name) and _DATED.match(model_id, len(name))]
-    return table[max(family, key=len)] if family else None
-
-
-def _tables() -> dict[str, dict[str, Any]]:
-    return _load()["models"]
-
-
-@cache
-def _load() -> dict[str, Any]:
-    import tomllib  # only the first look-up needs it
-
-    return tomllib.loads(Path(__file__).with_name("catalog.toml").read_text("utf-8"))
+def _entry(provider: str, model_id: str) -> Entry | None:
+    return copies.current().find(provider, model_id)
 
 
 def _describe_unknown(provider: str) -> str:

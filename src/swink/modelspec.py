@@ -1,5 +1,7 @@
 """Which model, how hard it should think, what it used and what that costs."""
 
+from functools import lru_cache
+from math import isfinite
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -46,17 +48,22 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Money, in the categories of `Usage`; `total` is their sum unless the provider reports another."""
+    """Money, in the categories of `Usage`; `total` is their sum unless the provider reports another.
+
+    `tools` is what uses of the provider's own tools cost, such as web searches.
+    """
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
     total: float = 0.0
+    tools: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.total:
-            force_setattr(self, "total", self.input + self.output + self.cache_read + self.cache_write)
+            total = self.input + self.output + self.cache_read + self.cache_write + self.tools
+            force_setattr(self, "total", total)
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
@@ -65,26 +72,97 @@ class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.total + other.total,
+            self.tools + other.tools,
         )
 
 
-class Price(Struct, frozen=True, gc=False):
+_CATEGORIES = ("input", "output", "cache_read", "cache_write")
+
+DETAILS = {
+    "input_audio": "input",
+    "input_image": "input",
+    "input_video": "input",
+    "output_audio": "output",
+    "output_image": "output",
+    "output_video": "output",
+    "reasoning": "output",
+    "cache_read_audio": "cache_read",
+    "cache_read_image": "cache_read",
+    "cache_write_1h": "cache_write",
+}
+"""Keys of `Usage.extra` that count tokens of a category once more, which may have a price of their own."""
+
+HOSTED_USES = frozenset({"web_search", "web_fetch", "code_execution", "file_search", "image_generation"})
+"""Keys of `Usage.extra` that count uses of a provider's own tools."""
+
+_UNIT = 10**30
+"""Amounts are added up as integers, without rounding: tokens times a price per million, times 10²⁴."""
+
+
+class Price(Struct, frozen=True, gc=False, omit_defaults=True):
     """Currency per million tokens."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float | None = None
     cache_write: float | None = None
+    details: dict[str, float] = {}
+    """Of tokens that `Usage.extra` counts once more: "cache_write_1h", "input_audio", "output_image" …"""
+    uses: dict[str, float] = {}
+    """Currency per use of a tool of the provider's, by its key in `Usage.extra`, such as "web_search"."""
+    tiers: tuple[tuple[int, "Price"], ...] = ()
+    """A request with more tokens of input than this costs that instead, all of it; ascending."""
+
+    def __post_init__(self) -> None:
+        if self.details and (unknown := self.details.keys() - DETAILS):
+            raise InvalidInput(f"Price(details=…): no {min(unknown)!r}; there are {', '.join(DETAILS)}")
 
     def cost(self, usage: Usage) -> Cost:
-        """What `usage` costs; a cache without a price of its own is charged as input."""
-        million = 1_000_000
-        return Cost(
-            usage.input * self.input / million,
-            usage.output * self.output / million,
-            usage.cache_read * (self.input if self.cache_read is None else self.cache_read) / million,
-            usage.cache_write * (self.input if self.cache_write is None else self.cache_write) / million,
+        """What one request costs; what has no price of its own is charged as the category it belongs to.
+
+        A cache belongs to the input. Uses of tools without a price cost nothing.
+        """
+        price, size = self, usage.input + usage.cache_read + usage.cache_write
+        for above, higher in self.tiers:
+            if size > above:
+                price = higher
+        base = _scaled(price.input)
+        rates = (
+            base,
+            _scaled(price.output),
+            base if price.cache_read is None else _scaled(price.cache_read),
+            base if price.cache_write is None else _scaled(price.cache_write),
         )
+        amounts = [
+            usage.input * rates[0],
+            usage.output * rates[1],
+            usage.cache_read * rates[2],
+            usage.cache_write * rates[3],
+        ]
+        tools: float = 0
+        if usage.extra:
+            for index, category in enumerate(_CATEGORIES) if price.details else ():
+                left: int = getattr(usage, category)
+                for key, rate in price.details.items():
+                    if DETAILS[key] == category and (count := min(left, usage.extra.get(key, 0))):
+                        left -= count
+                        amounts[index] += count * (_scaled(rate) - rates[index])
+            tools = sum(
+                [usage.extra.get(key, 0) * _scaled(rate) * 1_000_000 for key, rate in price.uses.items()]
+            )
+        read, written, cached, kept = [amount / _UNIT for amount in amounts]
+        return Cost(read, written, cached, kept, (sum(amounts) + tools) / _UNIT, tools / _UNIT)
+
+
+@lru_cache(4096)
+def _scaled(price: float) -> float:
+    """The price times 10²⁴, as an integer: as exact as it is written; infinity and the like stay floats."""
+    number, _, exponent = repr(price).partition("e")
+    whole, _, rest = number.partition(".")
+    power = 24 - len(rest) + int(exponent or 0)
+    if not isfinite(price) or power < 0:
+        return price * 1e24
+    return int(whole + rest) * 10**power
 
 
 class Capabilities(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -52,7 +52,7 @@ CASES = [
     ("swink keys set anth", ["anthropic"]),
     ("swink run --output ", ["json", "text"]),
     ("swink run --appr", ["--approve"]),
-    ("swink run --model openai:gpt-5", ["openai:gpt-5", "openai:gpt-5-mini"]),
+    ("swink run --model openai:gpt-4o-mi", ["openai:gpt-4o-mini", "openai:gpt-4o-mini-audio-preview"]),
     ("swink sessions ex", ["export"]),
     ("swink sessions export --format ", ["html", "json", "md"]),
     ("swink completion ", ["bash", "fish", "zsh"]),
@@ -111,7 +111,7 @@ def test_zsh_completes(script: Callable[[str], Path], tmp_path: Path):
         _read_until(terminal, "ready\r")
         for typed, completed in (
             ("swink mo", "swink models "),
-            ("swink run --model openai:gpt-5-", "openai:gpt-5-mini "),
+            ("swink run --model openai:gpt-5-mi", "openai:gpt-5-mini "),
         ):
             os.write(terminal, f"{typed}\t".encode())
             _read_until(terminal, completed)

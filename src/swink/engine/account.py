@@ -7,11 +7,13 @@ was reported until then is counted and priced, and its usage is marked as unknow
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from math import fsum, isfinite
 
 from swink import catalog
 from swink.errors import AgentError
 from swink.messages import Cost, ModelSpec, Price, Usage
+from swink.modelspec import HOSTED_USES
 from swink.stream import Assembly
 from swink.tool import ToolContext
 
@@ -50,7 +52,7 @@ class Account:
         self._parts = _NO_PARTS
         self._lost = self._unpriced = False
         self._unadded: list[Spent] | None = None
-        self._price_of = price_of
+        self._price_of = None if price_of is catalog.price_of else price_of
         self._priced: ModelSpec | None = None
         self._price: Price | None = None
 
@@ -87,22 +89,26 @@ class Account:
             self._unadded = None
         return None if self._unpriced else Cost(*map(fsum, self._parts))
 
-    def price(self, model: ModelSpec, usage: Usage) -> Cost | None:
-        """What the usage costs: by the spec's own price, else the caller's table, else the catalog."""
-        if not usage.total:
+    def price(self, model: ModelSpec, usage: Usage, began: float | None = None) -> Cost | None:
+        """What one request costs: by the spec's own price, else the caller's table, else the catalog.
+
+        `began` is when it was sent, as some prices change with the time; None: now.
+        """
+        if not usage.total and usage.extra.keys().isdisjoint(HOSTED_USES):
             return None if usage.unknown else Cost()
         if self._priced is not model:
             self._priced = model
-            known = model.price or (self._price_of(model) if self._price_of is not None else None)
-            self._price = known or catalog.price_of(model)
-        return self._price.cost(usage) if self._price is not None else None
+            self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+        if self._price is not None:
+            return self._price.cost(usage)
+        return catalog.cost_of(model, usage, None if began is None else datetime.fromtimestamp(began, UTC))
 
     def attempt(self, model: ModelSpec, assembly: Assembly | None, error: AgentError | None = None) -> Spent:
         """What an attempt has used so far and cost, also if it ends here; nothing if nobody was asked."""
         if assembly is None:
             return _NOTHING
         usage, cost = assembly.spent(error)
-        return usage, self.price(model, usage) if cost is None else cost
+        return usage, self.price(model, usage, assembly.began) if cost is None else cost
 
 
 def total_cost(costs: Iterable[Cost | None]) -> Cost | None:

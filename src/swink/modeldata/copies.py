@@ -1,0 +1,89 @@
+"""Which list of models is used: the one that came with swink, or a later one that the user has fetched."""
+
+import logging
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import DecodeError
+
+from swink.modeldata.listing import FORMAT, Entry, Listing, Table, spellings
+
+log = logging.getLogger("swink.catalog")
+BUILT_IN = Path(__file__).with_name("models.json")
+
+
+class Models:
+    """The models of a list, found by provider and name."""
+
+    def __init__(self, listing: Listing, path: Path) -> None:
+        self.listing = listing
+        self.path = path
+        self._tables: dict[str, Table] = {}
+
+    def table(self, name: str) -> Table:
+        """One table, decoded now if it was not before."""
+        if name not in self._tables:
+            self._tables[name] = Table(self.listing.tables[name])
+        return self._tables[name]
+
+    def find(self, provider: str, model_id: str) -> Entry | None:
+        """The model; None if it is not listed."""
+        tables = [self.table(name) for name in self.listing.sources.get(provider, ())]
+        for name in spellings(model_id) if tables else ():
+            for table in tables:
+                if (entry := table.find(name)) is not None:
+                    return entry
+        return None
+
+
+@cache
+def current() -> Models:
+    """The user's list if there is a sound one that is not older than ours."""
+    built_in = Models(read(BUILT_IN), BUILT_IN)
+    path = user_file()
+    if path is None or not path.exists():
+        return built_in
+    try:
+        listing = read(path)
+    except (OSError, ValueError) as error:
+        log.warning(
+            "the list of models in %s cannot be used (%s), so the one that came with swink is; "
+            "fetch it again with: swink models update",
+            path,
+            error,
+        )
+        return built_in
+    return Models(listing, path) if listing.checked >= built_in.listing.checked else built_in
+
+
+def read(path: Path) -> Listing:
+    """The list in a file, all of it checked if it is the user's; raises ValueError for one that is broken."""
+    try:
+        listing = msgspec.json.decode(path.read_bytes(), type=Listing)
+        if listing.format != FORMAT:
+            raise ValueError(f"its format is {listing.format}, this swink reads {FORMAT}")
+        if path != BUILT_IN:
+            for name in {name for names in listing.sources.values() for name in names}:
+                Table(listing.tables[name])
+    except (DecodeError, KeyError, IndexError) as error:
+        raise ValueError(f"it is damaged: {error}") from error
+    return listing
+
+
+def user_file() -> Path | None:
+    """Where the user's list is kept, whether or not there is one; None without a home."""
+    try:
+        if chosen := os.environ.get("XDG_DATA_HOME"):
+            return Path(chosen).expanduser() / "swink" / "models.json"
+        if os.environ.get("HOME") == "":
+            return None
+        if sys.platform == "win32":
+            chosen = os.environ.get("LOCALAPPDATA")
+            return (Path(chosen) if chosen else Path.home() / "AppData" / "Local") / "swink" / "models.json"
+        data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
+        return Path.home() / data / "swink" / "models.json"
+    except RuntimeError:
+        return None
