@@ -165,3 +165,9 @@ def test_what_was_said_besides_is_kept():
         == "the key [redacted] is wrong; see the page"
     )
     assert shown("nothing to hide", [ODD_KEY]) == "nothing to hide"
+
+
+def test_what_a_body_carries_is_a_secret_too():
+    assert secrets_of(Request("https://x.example", body=b"{}", secrets=("mcp-token-5d2a",))) == [
+        "mcp-token-5d2a"
+    ]

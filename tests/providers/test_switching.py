@@ -1,5 +1,6 @@
 """A conversation begun with one provider goes on with any other: every ordered pair gives a request that the target accepts."""
 
+import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +18,14 @@ from validators import calls_and_results, check_request
 
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Citation,
+    Document,
     Extension,
     FileSource,
     Image,
     LlmMessage,
-    ModelSpec,
     Text,
     Thinking,
     ToolCall,
@@ -39,17 +42,25 @@ ON_THE_WEB = Image(UrlSource("https://example.com/cat.png"))
 NO_WEB_IMAGES = ("ollama", "bedrock")
 TOOLS = [WEATHER, Tool("clock", "The time.", {"type": "object"})]
 
-# Which recorded reply of each provider has the most to carry over: thinking, signatures, parallel calls.
+# Which replies of each provider have the most to carry over: thinking, signatures, parallel calls, what hosted tools did.
 REPLIES = {
-    "anthropic": ["anthropic/thinking_and_calls"],
+    "anthropic": [
+        "anthropic/thinking_and_calls",
+        "anthropic/web_search",
+        "anthropic/cited_document",
+        "anthropic/code_execution",
+        "anthropic/compaction",
+        "anthropic/mcp_connector",
+        "anthropic/programmatic_call",
+    ],
     "openai": ["openai/parallel_calls", "openai/reasoning"],
-    "openai-responses": ["responses/reasoning_and_calls"],
+    "openai-responses": ["responses/reasoning_and_calls", "responses/hosted"],
     "azure": ["azure/text"],
     "xai": ["xai/reasoning_call"],
     "mistral": ["mistral/thinking", "mistral/calls"],
     "ollama": ["ollama/thinking", "ollama/calls", "ollama/calls-with-ids"],
     "gemini": ["gemini/thinking", "gemini/parallel-calls", "gemini/calls-without-ids"],
-    "bedrock": ["bedrock/thinking", "bedrock/parallel-calls"],
+    "bedrock": ["bedrock/thinking", "bedrock/parallel-calls", "bedrock/grounding", "bedrock/image"],
     "proxy": [],
 }
 ODD_IDS = [
@@ -74,15 +85,14 @@ targets = pytest.mark.parametrize("target", ADAPTERS.values(), ids=ADAPTERS)
 
 
 async def sent(
-    target: Adapter, messages: Sequence[LlmMessage], *, model: ModelSpec | None = None, **options: Any
+    target: Adapter, messages: Sequence[LlmMessage], *, fn: Any = None, **options: Any
 ) -> dict[str, Any]:
     """The body that a target is sent for a history; it must be acceptable, and its answer must be read."""
     client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
     options = {"cache": True, **options}
-    fn = target.make("https://provider.example", KEY)
     result = await read(
-        fn,
-        model or target.model,
+        fn or target.make("https://provider.example", KEY),
+        target.model,
         messages,
         system="Be brief.",
         tools=TOOLS,
@@ -95,6 +105,8 @@ async def sent(
 
 async def replies_of(source: Adapter) -> list[AssistantMessage]:
     """What the adapter of a provider really makes of its streams."""
+    if source.name in _replies:
+        return _replies[source.name]
     made: list[AssistantMessage] = []
     for name in REPLIES[source.name]:
         path = OWN_FIXTURES / f"{name}.txt"
@@ -115,7 +127,11 @@ async def replies_of(source: Adapter) -> list[AssistantMessage]:
                 )
             ).message
         )
+    _replies[source.name] = made
     return made
+
+
+_replies: dict[str, list[AssistantMessage]] = {}
 
 
 def results_for(message: AssistantMessage) -> list[LlmMessage]:
@@ -147,9 +163,17 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
             *results_for(reply),
             UserMessage([Text(" "), Text("Go on."), Extension("something", {"x": 1})]),
         ]
+    paper = Document(Base64Source(base64.b64encode(b"A paper on swink.").decode(), "text/plain"), "Paper")
+    cited = Text(
+        "As it says.", (Citation("https://x.example", "X", data={"private": "never-sent"}),), "never-sent"
+    )
     first, second, third = ODD_IDS[:3]  # which go back as they are to the provider that made them
     history += [
         AssistantMessage([Text("")], provider, model),
+        UserMessage([Text("Read this."), paper]),
+        AssistantMessage(
+            [Extension("elsewhere", {"id": "never-sent"}, "web search: swink"), cited], "elsewhere", model
+        ),
         UserMessage("Anyone there?"),
         AssistantMessage([Thinking("only", "c2ln"), Thinking("", "b3BhcXVl", True)], provider, model),
         AssistantMessage([], provider, model, "error", error_message="boom", error_kind="network"),
@@ -182,49 +206,75 @@ async def history_of(source: Adapter, tmp_path: Path) -> list[LlmMessage]:
 @pairs
 async def test_a_conversation_goes_on_with_any_provider(source: Adapter, target: Adapter, tmp_path: Path):
     history = await history_of(source, tmp_path)
-    body = await sent(target, history)
+    fn = target.make("https://provider.example", KEY)
+    at = next(at for at in range(len(history) - 5, 0, -1) if history[at].role == "user")
+    part = calls_and_results(target.name, await sent(target, history[: at + 1], fn=fn))
+    body = await sent(target, history, fn=fn)
+    # What an adapter keeps of a conversation changes nothing, and a longer history only adds.
+    assert body == await sent(target, history)
     calls, results = calls_and_results(target.name, body)
+    assert (calls[: len(part[0])], results[: len(part[1])]) == part
     made = [
         call for message in history if isinstance(message, AssistantMessage) for call in message.tool_calls
     ]
     assert [name for _, name in calls] == [call.name for call in made]
-    assert "never-sent" not in json.dumps(body)
+    text = json.dumps(body, ensure_ascii=False)
+    if target.name != "ollama":
+        assert "A paper on swink." in text or base64.b64encode(b"A paper on swink.").decode() in text
     if target.name != "proxy":
         assert len(results) == len(calls)
-        assert "never asked for" not in json.dumps(body)
+        assert "never-sent" not in text
+        assert "never asked for" not in text
 
 
 @pairs
-async def test_ids_are_the_same_in_every_request_and_a_longer_history_only_adds(
-    source: Adapter, target: Adapter, tmp_path: Path
-):
-    history = await history_of(source, tmp_path)
-    whole = calls_and_results(target.name, await sent(target, history))
-    assert calls_and_results(target.name, await sent(target, history)) == whole
-    at = next(at for at in range(len(history) - 5, 0, -1) if history[at].role == "user")
-    part = calls_and_results(target.name, await sent(target, history[: at + 1]))
-    assert part[0] == whole[0][: len(part[0])]
-    assert part[1] == whole[1][: len(part[1])]
-
-
-@pairs
-async def test_thinking_and_signatures_go_back_to_their_author_alone(source: Adapter, target: Adapter):
+async def test_what_a_provider_made_goes_back_to_it_alone(source: Adapter, target: Adapter):
     replies = await replies_of(source)
     history: list[LlmMessage] = [UserMessage("Hello")]
     for reply in replies:
         history += [reply, *results_for(reply)]
-    body = json.dumps(await sent(target, history), ensure_ascii=False)
-    thoughts = [block for reply in replies for block in reply.content if isinstance(block, Thinking)]
-    signatures = [block.signature for block in thoughts if block.signature and len(block.signature) > 4]
-    signatures += [call.signature for reply in replies for call in reply.tool_calls if call.signature]
+    sent_body = await sent(target, history)
+    body = json.dumps(sent_body, ensure_ascii=False)
+    blocks = [block for reply in replies for block in reply.content]
+    thoughts = [block for block in blocks if isinstance(block, Thinking)]
+    signed = [block for block in blocks if not isinstance(block, Image | Document | Audio | Extension)]
+    signatures = [block.signature for block in signed if block.signature and len(block.signature) > 4]
+    # The container of hosted tools is named once, beside the messages.
+    own = [
+        block.data
+        for block in blocks
+        if isinstance(block, Extension) and block.data.get("type") != "container"
+    ]
+    cited = [citation.data for block in blocks if isinstance(block, Text) for citation in block.citations]
     if target.name not in (source.name, "proxy"):
         assert not [
             thought.text for thought in thoughts if len(thought.text) > 4 and thought.text.strip() in body
         ]
         assert not [signature for signature in signatures if signature in body]
-    elif target.name in ("anthropic", "bedrock", "gemini"):
-        assert all(json.dumps(thought.text, ensure_ascii=False)[1:-1] in body for thought in thoughts)
-        assert all(signature.removeprefix("text:").removeprefix("empty:") in body for signature in signatures)
+        assert not [data for data in (*own, *cited) if data and holds(sent_body, data)]
+    elif target.name in ("anthropic", "openai-responses", "bedrock", "gemini"):
+        if target.name != "openai-responses":  # which has it in parts
+            texts = [json.dumps(thought.text, ensure_ascii=False)[1:-1] for thought in thoughts]
+            assert all(text in body for text in texts)
+        fields = [json.loads(signature).values() for signature in signatures if signature[0] == "{"]
+        opaque = [signature.removeprefix("text:").removeprefix("empty:") for signature in signatures]
+        assert all(signature in body for signature in opaque if signature[0] != "{")
+        assert all(holds(sent_body, value) for values in fields for value in values)
+    if target.name == source.name:
+        assert not [data for data in own if not holds(sent_body, data)]
+
+
+def holds(value: Any, part: Any) -> bool:
+    """Whether some JSON has another in it, with all its fields."""
+    if value == part or (isinstance(value, dict) and isinstance(part, dict) and {**value, **part} == value):
+        return True
+    match value:
+        case dict():
+            return any(holds(item, part) for item in value.values())
+        case list():
+            return any(holds(item, part) for item in value)
+        case _:
+            return False
 
 
 @targets

@@ -43,7 +43,7 @@ NAME_SHAPE = r"[a-zA-Z0-9_-]{1,64}"
 
 def check_anthropic(body: dict[str, Any]) -> None:
     """The SDK's types, which know no temperature any more; turns that alternate, the user's first; results in their place."""
-    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+    from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming
 
     check_types(
         MessageCreateParamsStreaming, {key: value for key, value in body.items() if key != "temperature"}
@@ -98,10 +98,8 @@ def check_responses(body: dict[str, Any]) -> None:
     items = body["input"]
     for item, following in zip(items, [*items[1:], {}], strict=True):
         if item.get("type") == "reasoning":
-            assert following.get("role") == "assistant" or following.get("type") in (
-                "function_call",
-                "reasoning",
-            )
+            is_output = following.get("type", "message") not in ("message", "function_call_output")
+            assert following.get("role") == "assistant" or is_output
         if item.get("type") == "function_call":
             assert isinstance(json.loads(item["arguments"]), dict)
 
@@ -275,9 +273,9 @@ def _read_gemini(body: Any, calls: list[tuple[str, str]], results: list[tuple[st
 
 def _read_bedrock(body: Any, calls: list[tuple[str, str]], results: list[tuple[str, str]]) -> None:
     for block in (block for message in body["messages"] for block in message["content"]):
-        if "toolUse" in block:
+        if "toolUse" in block and block["toolUse"].get("type") != "server_tool_use":
             calls.append((block["toolUse"]["toolUseId"], block["toolUse"]["name"]))
-        elif "toolResult" in block:
+        elif "toolResult" in block and "type" not in block["toolResult"]:
             results.append((block["toolResult"]["toolUseId"], ""))
 
 

@@ -37,7 +37,7 @@ def secrets_of(request: Request) -> list[str]:
     """What a request carries that nobody else may see: in headers, in its URL, and for a proxy on the way."""
     from urllib.request import getproxies  # slow to import, and needed where something failed
 
-    secrets: list[str] = []
+    secrets: list[str] = list(request.secrets)
     for name, value in request.headers.items():
         if is_secret_header(name):
             fields = [found[1] for found in _FIELD.findall(value)]

@@ -37,6 +37,8 @@ class Request(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
     method: str = "POST"
+    secrets: tuple[str, ...] = ()
+    """What the body carries that nobody else may see."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.url}, {len(self.body)} bytes)"
