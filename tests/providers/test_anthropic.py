@@ -1281,6 +1281,12 @@ async def test_a_reply_whose_last_event_a_gateway_left_out_is_whole_and_one_with
     assert torn.terminal.kind == "network"
 
 
+async def test_the_tier_that_served_a_reply_is_in_its_usage():
+    for tier, extra in (("standard", {}), ("priority", {"service_tier_priority": 1})):
+        begun = {"type": "message_start", "message": {"usage": {"input_tokens": 5, "service_tier": tier}}}
+        assert (await replay(begun, *text("x"), *stop("end_turn"))).terminal.usage.extra == extra
+
+
 async def test_documents_are_sent_as_pdf_text_or_address_in_messages_and_results():
     pdf, note = Document.from_bytes(b"%PDF-1.7 x", title="Lease"), Document.from_bytes("Grüße".encode())
     history = [

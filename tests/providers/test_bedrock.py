@@ -191,6 +191,14 @@ async def test_a_call_cut_off_by_length_stays_incomplete():
     assert got.calls[0].partial_json == '{"city": "Os'
 
 
+async def test_the_tier_that_served_a_reply_is_in_its_usage():
+    usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    stop = event_frame("messageStop", {"stopReason": "end_turn"})
+    for tier, extra in (("default", {}), ("flex", {"service_tier_flex": 1})):
+        counted = event_frame("metadata", {"usage": usage, "serviceTier": {"type": tier}})
+        assert (await replay(stop + counted)).terminal.usage.extra == extra
+
+
 async def test_redacted_thinking_in_pieces_is_joined_as_bytes():
     pieces = [base64.b64encode(piece).decode() for piece in (b"a", b"bc")]
     body = b"".join(

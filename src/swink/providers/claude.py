@@ -98,6 +98,11 @@ def mark_turns(turns: Sequence[Any], mark: Callable[[list[Any]], list[Any]]) -> 
     return marked
 
 
+def service_tier(name: str | None) -> dict[str, int]:
+    """How usage says which tier served a reply, where that is not the usual one."""
+    return {} if name in (None, "default", "standard", "auto") else {f"service_tier_{name}": 1}
+
+
 def output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema as Claude's structured output takes it: closed objects, and what it cannot hold in words.
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import Citation, Extension, Usage
 from swink.providers.anthropic.hosted import CONTAINER, describe
+from swink.providers.claude import service_tier
 from swink.providers.exchange import cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.http import Request
@@ -52,6 +53,7 @@ class _Counts(Struct):
     output_tokens_details: dict[str, Any] | None = None
     server_tool_use: dict[str, Any] | None = None
     iterations: list[dict[str, Any]] | None = None
+    service_tier: str | None = None
 
 
 class _Message(Struct):
@@ -397,6 +399,7 @@ def _usage(counts: _Counts) -> Usage:
     extra: dict[str, Any] = {
         "reasoning": (counts.output_tokens_details or {}).get("thinking_tokens"),
         "cache_write_1h": (counts.cache_creation or {}).get("ephemeral_1h_input_tokens"),
+        **service_tier(counts.service_tier),
         **{name.removesuffix("_requests"): uses for name, uses in (counts.server_tool_use or {}).items()},
     }
     usage = Usage(

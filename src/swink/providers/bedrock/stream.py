@@ -28,6 +28,7 @@ from swink.errors import (
 )
 from swink.messages import Base64Source, Citation, Extension, Image, Usage
 from swink.providers.bedrock.frames import Frame, FrameParser
+from swink.providers.claude import service_tier
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.failure import failure, parse_error, retry_after
 from swink.providers.http import Response
@@ -101,6 +102,10 @@ class _Usage(Struct, frozen=True, rename="camel"):
     cache_details: list[dict[str, Any]] | None = None
 
 
+class _Tier(Struct, frozen=True):
+    type: str | None = None
+
+
 class _Event(Struct, frozen=True, rename="camel"):
     """Any event: the fields of all of them."""
 
@@ -109,6 +114,7 @@ class _Event(Struct, frozen=True, rename="camel"):
     delta: _Delta = _Delta()
     stop_reason: str | None = None
     usage: _Usage | None = None
+    service_tier: _Tier | None = None
 
 
 class _Block:
@@ -187,7 +193,8 @@ class ConverseDecoder:
             case "metadata":
                 self._counted = True
                 if event.usage is not None:
-                    self._reply.report(_usage(event.usage, self._uses))
+                    tier = service_tier(event.service_tier.type if event.service_tier else None)
+                    self._reply.report(_usage(event.usage, {**self._uses, **tier}))
             case _:
                 pass
         if self._stop_reason is not None and self._counted:
