@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, assemble, own_fixtures, sse
+from tests.counts import tried
 from validators import check_gemini
 
 from swink.hosted import (
@@ -139,7 +140,7 @@ parts = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@tried(30, 1000)
 @given(st.lists(parts, min_size=1, max_size=6), st.booleans())
 async def test_any_parts_go_back_as_they_came(given_parts: list[dict[str, Any]], grounded: bool):
     given_parts = json.loads(json.dumps(given_parts))
@@ -211,6 +212,7 @@ async def test_pages_that_were_read_are_shown_and_counted():
     assert got.message.content[0].citations[0].url == "https://a.example/"
 
 
+@tried(40, 2000)
 @given(st.lists(st.text("aé🦊 ", min_size=1, max_size=8), min_size=1, max_size=4), st.data())
 def test_a_segment_is_found_whatever_characters_are_before_it(texts: list[str], data: st.DataObject):
     whole = "".join(texts)
