@@ -399,7 +399,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-LOCAL = ("local", "ollama", "vllm", "llamacpp", "lmstudio")
+LOCAL = ("local", "ollama", "vllm", "llamacpp", "lmstudio", "sglang")
 REMOTE = [name for name in PROVIDERS if name not in LOCAL]
 
 

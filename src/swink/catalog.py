@@ -30,7 +30,11 @@ PROVIDERS: Mapping[str, str] = {
     "local": "swink.local:LocalStreamFn",
     **{
         preset: f"swink.providers.openai:OpenAIStreamFn#{preset}"
-        for preset in ("groq", "together", "openrouter", "deepseek", "vllm", "llamacpp", "lmstudio")
+        for preset in (
+            *("groq", "together", "openrouter", "deepseek", "moonshot", "zai", "perplexity", "fireworks"),
+            *("cerebras", "deepinfra", "huggingface", "nvidia", "minimax", "qwen", "vercel"),
+            *("vllm", "llamacpp", "lmstudio", "sglang"),
+        )
     },
 }
 """Where each provider's stream function is, with its preset after a `#`; imported on first use."""

@@ -28,7 +28,7 @@ from swink.stream import Error, StreamOptions
 from swink.wrappers import cached, fallback, rate_limited, recorded
 
 OWN = [name for name, target in PROVIDERS.items() if target.startswith("swink.providers.")]
-LOCAL = ["ollama", "vllm", "llamacpp", "lmstudio"]
+LOCAL = ["ollama", "vllm", "llamacpp", "lmstudio", "sglang"]
 REMOTE = [name for name in OWN if name not in LOCAL]
 NONE = StreamOptions()
 

@@ -24,12 +24,14 @@ from loopback import (
     sse,
 )
 
-from swink.errors import MisuseError
+from swink.errors import MisuseError, StreamError
+from swink.hosted import CodeExecution, Location, ProviderTool, WebSearch
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
+    Capabilities,
     Citation,
     Cost,
     Document,
@@ -44,9 +46,11 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.providers.chat.fields import takes_schema
+from swink.providers.chat.presets import PRESETS
 from swink.providers.chat.usage import cost_of, usage_of
 from swink.providers.openai import OpenAIStreamFn
-from swink.stream import Done, Error, Start, StreamOptions, Timeout
+from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions, Timeout
 
 MODEL = ModelSpec("openai", "gpt-4.1")
 FN = OpenAIStreamFn(api_key="key")
@@ -743,7 +747,7 @@ async def test_a_preset_has_its_own_url_and_key(name: str, monkeypatch: pytest.M
         assert request.headers["authorization"] == f"Bearer of-{name}"
 
 
-@pytest.mark.parametrize("name", ["vllm", "llamacpp", "lmstudio"])
+@pytest.mark.parametrize("name", ["vllm", "llamacpp", "lmstudio", "sglang"])
 async def test_a_local_preset_needs_no_key_and_waits_longer(name: str):
     fn = OpenAIStreamFn(preset=name)
     client = MemoryClient(sse(chunk({"content": "x"}, "stop")))
@@ -1121,6 +1125,184 @@ async def test_what_a_server_does_not_take_is_refused_by_name(preset: str, block
     assert isinstance(result.terminal, Error)
     assert words in result.terminal.message
     assert not client.requests
+
+
+async def test_a_thinker_that_cannot_be_forced_is_asked_and_that_is_said(caplog: pytest.LogCaptureFixture):
+    fn = OpenAIStreamFn(preset="deepseek", api_key="k")
+    thinking = await sent("x", fn=fn, model=REASONED, tools=[WEATHER], tool_choice="required")
+    assert "tool_choice" not in thinking
+    assert "tool_choice" not in await sent("x", fn=fn, model=REASONED, tools=[WEATHER], tool_choice="auto")
+    assert "'tool_choice' is ignored" in caplog.text
+    plain = ModelSpec("deepseek", "deepseek-v4-pro")
+    forced = await sent("x", fn=fn, model=plain, tools=[WEATHER], tool_choice="weather")
+    assert forced["tool_choice"]["function"] == {"name": "weather"}
+    assert forced["thinking"] == {"type": "disabled"}
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [("minimal", "low"), ("low", "low"), ("medium", "high"), ("high", "high"), ("extra_high", "max")],
+)
+async def test_deepseek_takes_three_efforts(level: Any, expected: str):
+    body = await sent("x", fn=DEEPSEEK, model=ModelSpec("deepseek", "deepseek-v4-flash", level))
+    assert body["reasoning_effort"] == expected
+
+
+async def test_options_are_said_in_the_words_of_the_server_or_reported(caplog: pytest.LogCaptureFixture):
+    chosen: Any = {
+        "top_p": 0.5,
+        "stop": ("END",),
+        "seed": 7,
+        "service_tier": "flex",
+        "verbosity": "low",
+        "parallel_tool_calls": False,
+    }
+    body = await sent("x", tools=[WEATHER], **chosen)
+    assert {name: body[name] for name in chosen} == {**chosen, "stop": ["END"]}
+    fn = OpenAIStreamFn(preset="moonshot", api_key="k")
+    kimi = await sent("x", fn=fn, model=ModelSpec("moonshot", "kimi-k2.6"), tools=[WEATHER], **chosen)
+    assert [name for name in chosen if name in kimi] == ["stop"]
+    ignored = [record.getMessage() for record in caplog.records]
+    assert len(ignored) == 5
+    reasoner = ModelSpec("openai", "gpt-5")
+    assert not {"top_p", "stop"} & set(await sent("x", model=reasoner, top_p=0.5, stop=("END",)))
+
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+async def bodied(
+    provider: str, model_id: str, *hosted: Any, tools: Any = (), output: Any = None
+) -> dict[str, Any]:
+    """The body of a request for hosted tools, or for an answer of a schema."""
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
+    fn = OpenAIStreamFn(preset=provider, api_key="k")
+    context = LlmContext("", [UserMessage("x")], tools, hosted, output)
+    events = [event async for event in fn(ModelSpec(provider, model_id), context, StreamOptions(http=client))]
+    if isinstance(last := events[-1], Error):
+        raise StreamError(last.message)
+    return client.sent
+
+
+async def test_a_schema_is_held_by_the_server():
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    body = await bodied("openai", "gpt-4.1", output=OutputSchema("person", PERSON))
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "person", "schema": PERSON, "strict": True},
+    }
+    check_types(CompletionCreateParamsStreaming, body)
+    loose = await bodied("openai", "gpt-4.1", output=OutputSchema("any", {"type": "object"}))
+    assert loose["response_format"]["json_schema"]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    ("provider", "known", "tools", "held"),
+    [
+        ("openai", True, True, True),
+        ("openai", None, False, False),
+        ("vllm", True, False, True),
+        ("vllm", True, True, False),
+        ("deepseek", True, False, False),
+        ("groq", True, False, False),
+    ],
+)
+def test_schemas_are_held_where_server_and_model_can(
+    provider: str, known: bool | None, tools: bool, held: bool
+):
+    model = ModelSpec(provider, "m", capabilities=Capabilities(json_schema=known))
+    assert takes_schema(model, PRESETS[provider], has_tools=tools) is held
+
+
+OSLO = Location(country="NO", city="Oslo")
+
+
+@pytest.mark.parametrize(
+    ("provider", "model_id", "tool", "fields"),
+    [
+        ("openai", "gpt-4o-search-preview", WebSearch(), {"web_search_options": {}}),
+        (
+            "openai",
+            "gpt-5-search-api",
+            WebSearch(location=OSLO),
+            {
+                "web_search_options": {
+                    "user_location": {"type": "approximate", "approximate": {"country": "NO", "city": "Oslo"}}
+                }
+            },
+        ),
+        ("openrouter", "openai/gpt-5", WebSearch(), {"tools": [{"type": "openrouter:web_search"}]}),
+        (
+            "openrouter",
+            "openai/gpt-5",
+            WebSearch(allowed_domains=["x.org"], location=OSLO),
+            {
+                "tools": [
+                    {
+                        "type": "openrouter:web_search",
+                        "parameters": {
+                            "allowed_domains": ["x.org"],
+                            "user_location": {"type": "approximate", "country": "NO", "city": "Oslo"},
+                        },
+                    }
+                ]
+            },
+        ),
+        ("perplexity", "sonar", WebSearch(blocked_domains=["x.org"]), {"search_domain_filter": ["-x.org"]}),
+        (
+            "groq",
+            "groq/compound",
+            WebSearch(allowed_domains=["x.org"]),
+            {
+                "compound_custom": {"tools": {"enabled_tools": ["web_search"]}},
+                "search_settings": {"include_domains": ["x.org"]},
+            },
+        ),
+        ("groq", "openai/gpt-oss-20b", CodeExecution(), {"tools": [{"type": "code_interpreter"}]}),
+        ("zai", "glm-5", ProviderTool("zai", {"type": "web_search"}), {"tools": [{"type": "web_search"}]}),
+    ],
+)
+async def test_hosted_tools_are_asked_for_in_the_words_of_the_server(
+    provider: str, model_id: str, tool: Any, fields: dict[str, Any]
+):
+    plain = await bodied(provider, model_id)
+    assert await bodied(provider, model_id, tool) == {**plain, **fields}
+    beside = await bodied(provider, model_id, tool, tools=[WEATHER])
+    assert len(beside["tools"]) == 1 + len(fields.get("tools", ()))
+
+
+@pytest.mark.parametrize(
+    ("provider", "model_id", "tool", "words"),
+    [
+        (
+            "openai",
+            "gpt-5",
+            WebSearch(),
+            "no hosted WebSearch for gpt-5; it has WebSearch, for its search models",
+        ),
+        ("openai", "gpt-4o-search-preview", WebSearch(allowed_domains=["x.org"]), "allowed_domains"),
+        ("openai", "gpt-5", CodeExecution(), "openai-responses has more"),
+        (
+            "groq",
+            "llama-3.3-70b-versatile",
+            WebSearch(),
+            "it has WebSearch, WebFetch and CodeExecution for groq",
+        ),
+        ("mistral-like", "m", WebSearch(), "use a provider that has it"),
+        ("openrouter", "m", ProviderTool("groq", {"type": "x"}), "no hosted ProviderTool of groq"),
+    ],
+)
+async def test_a_hosted_tool_that_a_server_lacks_is_refused_by_name(
+    provider: str, model_id: str, tool: Any, words: str
+):
+    with pytest.raises(StreamError, match=words):
+        await bodied("vllm" if provider == "mistral-like" else provider, model_id, tool)
 
 
 def test_the_adapter_shows_no_key():

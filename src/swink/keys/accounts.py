@@ -77,6 +77,19 @@ ACCOUNTS: Mapping[str, ProviderAccount] = {
         ),
         ProviderAccount("groq", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1"),
         ProviderAccount("together", ("TOGETHER_API_KEY",), "https://api.together.xyz/v1"),
+        ProviderAccount("moonshot", ("MOONSHOT_API_KEY",), "https://api.moonshot.ai/v1"),
+        ProviderAccount("zai", ("ZAI_API_KEY",), "https://api.z.ai/api/paas/v4"),
+        ProviderAccount("perplexity", ("PERPLEXITY_API_KEY", "PPLX_API_KEY"), "https://api.perplexity.ai"),
+        ProviderAccount("fireworks", ("FIREWORKS_API_KEY",), "https://api.fireworks.ai/inference/v1"),
+        ProviderAccount("cerebras", ("CEREBRAS_API_KEY",), "https://api.cerebras.ai/v1"),
+        ProviderAccount("deepinfra", ("DEEPINFRA_API_KEY",), "https://api.deepinfra.com/v1/openai"),
+        ProviderAccount("huggingface", ("HF_TOKEN",), "https://router.huggingface.co/v1"),
+        ProviderAccount("nvidia", ("NVIDIA_API_KEY",), "https://integrate.api.nvidia.com/v1"),
+        ProviderAccount("minimax", ("MINIMAX_API_KEY",), "https://api.minimax.io/v1"),
+        ProviderAccount(
+            "qwen", ("DASHSCOPE_API_KEY",), "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+        ),
+        ProviderAccount("vercel", ("AI_GATEWAY_API_KEY",), "https://ai-gateway.vercel.sh/v1"),
         ProviderAccount(
             "openai-responses",
             ("OPENAI_API_KEY",),
@@ -90,6 +103,7 @@ ACCOUNTS: Mapping[str, ProviderAccount] = {
         ProviderAccount("vllm", ("VLLM_API_KEY",), "http://127.0.0.1:8000/v1"),
         ProviderAccount("llamacpp", ("LLAMA_API_KEY",), "http://127.0.0.1:8080/v1"),
         ProviderAccount("lmstudio", ("LM_STUDIO_API_KEY",), "http://127.0.0.1:1234/v1"),
+        ProviderAccount("sglang", ("SGLANG_API_KEY",), "http://127.0.0.1:30000/v1"),
         ProviderAccount("proxy", ("SWINK_PROXY_TOKEN",), url_variable="SWINK_PROXY_URL"),
     )
 }

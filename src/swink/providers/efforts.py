@@ -13,12 +13,26 @@ from swink.messages import ModelSpec, ThinkingLevel
 from swink.providers.notices import Notices
 
 Style = Literal[
-    "plain", "template", "openai", "azure", "xai", "groq", "together", "openrouter", "deepseek", "mistral"
+    "plain",
+    "template",
+    "openai",
+    "azure",
+    "xai",
+    "groq",
+    "together",
+    "openrouter",
+    "deepseek",
+    "mistral",
+    "moonshot",
+    "zai",
+    "perplexity",
+    "gpt-oss",
 ]
 
 _ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _WORDS: Mapping[str, str] = {"off": "none", "extra_high": "xhigh"}
 _LOW_TO_HIGH = ("low", "medium", "high")
+_HIGH_OR_MORE = ("low", "high", "max")
 
 _OPENAI = re.compile(r"(?:^|[/:._-])(?:gpt-\d|o\d(?:-|$)|codex|chatgpt)")
 _REASONING = re.compile(r"(?:^|/)(?:o\d|gpt-(?:[5-9]|\d\d)|codex|computer-use)(?!.*-chat)")
@@ -28,8 +42,11 @@ _TOGGLED_GROK = re.compile(r"grok-(?:4\.(?:[3-9]|1\d)|[5-9])")
 _MISTRAL_EFFORT = re.compile(r"mistral-(?:small-(?:latest|4|2[6-9]\d\d)|medium-(?:latest|3[.-]5|2[6-9]\d\d))")
 _ALWAYS = re.compile(
     r"magistral|grok-(?:4|code)(?!.*non-reasoning)|deepseek[.-]r|minimax-m|-thinking|o1-(?:mini|preview)"
+    r"|kimi-k2\.7|sonar-reasoning"
     r"|fable|mythos"
 )
+_TOGGLED_KIMI = re.compile(r"kimi-k2\.[56]|kimi-latest")
+_TOGGLED_GLM = re.compile(r"glm-(?:4\.[5-9]|[5-9])")
 _HYBRID = re.compile(r"deepseek-v(?:3\.[1-9]|[4-9])|qwen3\.[5-9]|kimi-k2\.[5-9]|glm-[5-9]|cogito")
 
 
@@ -125,8 +142,17 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
             if level == "off":
                 always = "reasoner" in name
                 return refuse(model, notices, "") if always else {"thinking": {"type": "disabled"}}
-            effort = nearest(level, ("low", "high", "max"))
-            return {"thinking": {"type": "enabled"}, "reasoning_effort": effort}
+            return {"thinking": {"type": "enabled"}, "reasoning_effort": nearest(level, _HIGH_OR_MORE)}
+        case "moonshot":
+            if _TOGGLED_KIMI.search(name):
+                return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
+            return _effort(model, level, _HIGH_OR_MORE if "kimi-k3" in name else (), notices)
+        case "zai" if _TOGGLED_GLM.search(name):
+            return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
+        case "perplexity":
+            return _effort(model, level, _LOW_TO_HIGH if "deep-research" in name else (), notices)
+        case "gpt-oss" | "zai":
+            return _effort(model, level, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
         case "mistral":
             if "magistral" in name and level != "off":
                 return {"prompt_mode": "reasoning"}

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 from swink.messages import ModelSpec
 from swink.providers.chat.body import request_body
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.presets import MISTRAL
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
@@ -12,20 +12,6 @@ from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
-
-MISTRAL = Dialect(
-    "mistral",
-    thinking="mistral",
-    replay="parts",
-    think_tags=False,
-    session_field="prompt_cache_key",
-    usage_option=False,
-    call_ids=(r"[a-zA-Z0-9]{9}", 9, ""),
-    result_media=True,
-    documents="document_url",
-    audio="text",
-    pads_after_results=True,
-)
 
 
 class MistralStreamFn:

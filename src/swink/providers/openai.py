@@ -12,7 +12,7 @@ from swink.errors import InvalidInput
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
 from swink.providers.chat.body import request_body
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.presets import COMPATIBLE, PRESETS
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
@@ -20,39 +20,6 @@ from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
-
-OPENAI = Dialect(
-    "openai",
-    limit_field="max_completion_tokens",
-    thinking="openai",
-    think_tags=False,
-    session_field="prompt_cache_key",
-    documents="file",
-    audio="object",
-)
-
-
-PRESETS: dict[str, Dialect] = {
-    "openai": OPENAI,
-    "groq": Dialect("groq", limit_field="max_completion_tokens", thinking="groq"),
-    "together": Dialect("together", thinking="together"),
-    "openrouter": Dialect(
-        "openrouter",
-        sends_limit=False,
-        thinking="openrouter",
-        replay="reasoning_details",
-        routes=True,
-        session_field="session_id",
-        documents="file",
-        audio="object",
-    ),
-    "deepseek": Dialect("deepseek", thinking="deepseek", replay="reasoning_content"),
-    "vllm": Dialect("vllm", sends_limit=False, audio="object"),
-    "llamacpp": Dialect("llamacpp", sends_limit=False, thinking="template", audio="object"),
-    "lmstudio": Dialect("lmstudio", sends_limit=False),
-}
-"""Well-known servers; `swink.keys.accounts` has their addresses and keys."""
-COMPATIBLE = Dialect("openai", sends_limit=False, routes=True, documents="file", audio="object")
 
 
 class OpenAIStreamFn:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 from swink.messages import ModelSpec
 from swink.providers.chat.body import request_body
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.presets import XAI
 from swink.providers.chat.stream import ChatDecoder
 from swink.providers.convert import prepare
 from swink.providers.endpoint import provider_endpoint
@@ -12,14 +12,6 @@ from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for
 from swink.providers.notices import Notices
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, Timeout
-
-XAI = Dialect(
-    "xai",
-    limit_field="max_completion_tokens",
-    thinking="xai",
-    think_tags=False,
-    session_field="x-grok-conv-id",
-)
 
 
 class XAIStreamFn:
@@ -50,8 +42,8 @@ class XAIStreamFn:
                 model, context, await prepare(context.messages, model), options, XAI, self._notices
             )
             headers = self._endpoint.bearer_headers(options)
-            if session := body.pop(XAI.session_field, None):
-                headers[XAI.session_field] = session  # requests of one conversation meet the same cache
+            if options.session_id:  # requests of one conversation meet the same cache
+                headers[XAI.session_header] = options.session_id
             return Request(
                 f"{self._endpoint.base_url}/chat/completions", headers, encode_body(body, options.extra)
             )

@@ -6,8 +6,7 @@ from typing import Any
 from swink.messages import LlmMessage, ModelSpec
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import Dialect
-from swink.providers.convert import input_schema
-from swink.providers.efforts import chat_thinking, is_reasoning_model
+from swink.providers.chat.fields import body_fields
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
 
@@ -26,54 +25,19 @@ def request_body(
     body: dict[str, Any] = {
         "model": model.model_id,
         "messages": _messages(model, context, messages, dialect),
-        "stream": True,
+        **body_fields(model, context, options, dialect, notices),
     }
-    if dialect.usage_option:
-        body["stream_options"] = {"include_usage": True}
-    if limit := options.max_tokens or (model.max_output if dialect.sends_limit else None):
-        body[dialect.limit_field] = limit
-    if options.temperature is not None:
-        if dialect.thinking in ("openai", "azure") and is_reasoning_model(model.model_id):
-            notices.report("temperature", f"{model.model_id} takes none")
-        else:
-            body["temperature"] = options.temperature
-    body |= chat_thinking(model, dialect.thinking, notices)
     if "chat_template_kwargs" in body and "chat_template_kwargs" in options.extra:
         body["chat_template_kwargs"] = {
             **options.extra["chat_template_kwargs"],
             **body["chat_template_kwargs"],
         }
-    if context.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": input_schema(tool),
-                },
-            }
-            for tool in context.tools
-        ]
-        if options.tool_choice is not None:
-            body["tool_choice"] = tool_choice(options.tool_choice)
-    if dialect.session_field and options.session_id:
-        body[dialect.session_field] = options.session_id
     if dialect.provider == "openrouter" and not model.model_id.startswith("anthropic/"):
         if not options.cache:
             notices.report("cache", f"{model.model_id} is cached by its provider, or not at all")
     elif dialect.provider == "openrouter" and options.cache:
         _mark_for_cache(body["messages"])
     return body
-
-
-def tool_choice(choice: str) -> Any:
-    """`tool_choice` of chat completions."""
-    return (
-        choice
-        if choice in ("auto", "none", "required")
-        else {"type": "function", "function": {"name": choice}}
-    )
 
 
 def _messages(

@@ -21,6 +21,7 @@ class Dialect(Struct, frozen=True):
     think_tags: bool = True
     """Whether a reply may begin with thinking in tags, as open models write it."""
     session_field: str = ""
+    session_header: str = ""
     usage_option: bool = True
     call_ids: tuple[str, int, str] = (r"[a-zA-Z0-9_-]{1,40}", 29, "call_")
     routes: bool = False
@@ -32,9 +33,17 @@ class Dialect(Struct, frozen=True):
     audio: Literal["", "object", "text"] = ""
     """Whether sound is an object with its format, or the text of its bytes or its URL."""
     pads_after_results: bool = False
+    forces_thinkers: bool = True
+    """Whether a model that thinks can be forced to call a tool."""
+    schemas: Literal["", "alone", "beside tools"] = ""
+    """Whether the server itself holds replies to a JSON schema, where the model can."""
+    lacks: frozenset[str] = frozenset(("service_tier", "verbosity"))
+    """Options that the server does not have."""
 
     @property
     def honours(self) -> frozenset[str]:
         """The options that this server can honour."""
-        missing = {"cache"} if self.provider != "openrouter" else set[str]()
-        return ALL_OPTIONS - missing - (set() if self.session_field else {"session_id"})
+        missing = self.lacks | ({"cache"} if self.provider != "openrouter" else set[str]())
+        return (
+            ALL_OPTIONS - missing - (set() if self.session_field or self.session_header else {"session_id"})
+        )
