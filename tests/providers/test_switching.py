@@ -63,6 +63,7 @@ REPLIES = {
     "bedrock": ["bedrock/thinking", "bedrock/parallel-calls", "bedrock/grounding", "bedrock/image"],
     "proxy": [],
 }
+ELSEWHERE = ("container", "image_generation_call")
 ODD_IDS = [
     "call_" + "x" * 450,
     "call:1|fc:2",
@@ -239,11 +240,11 @@ async def test_what_a_provider_made_goes_back_to_it_alone(source: Adapter, targe
     thoughts = [block for block in blocks if isinstance(block, Thinking)]
     signed = [block for block in blocks if not isinstance(block, Image | Document | Audio | Extension)]
     signatures = [block.signature for block in signed if block.signature and len(block.signature) > 4]
-    # The container of hosted tools is named once, beside the messages.
+    # A container is named once, beside the messages; an image that OpenAI does not store goes back as an input.
     own = [
         block.data
         for block in blocks
-        if isinstance(block, Extension) and block.data.get("type") != "container"
+        if isinstance(block, Extension) and block.data.get("type") not in ELSEWHERE
     ]
     cited = [citation.data for block in blocks if isinstance(block, Text) for citation in block.citations]
     if target.name not in (source.name, "proxy"):
