@@ -181,6 +181,37 @@ async def test_usage_categories_do_not_overlap(name, usage):
     assert (await replay(FIXTURES[name])).terminal.usage == usage
 
 
+async def test_tokens_of_other_media_and_the_tier_are_named():
+    def details(**counts):
+        return [{"modality": name.upper(), "tokenCount": count} for name, count in counts.items()]
+
+    metadata = {
+        "promptTokenCount": 300,
+        "cachedContentTokenCount": 100,
+        "candidatesTokenCount": 1290,
+        "promptTokensDetails": details(text=50, audio=150, image=100),
+        "cacheTokensDetails": details(audio=100),
+        "candidatesTokensDetails": details(image=1290),
+        "serviceTier": "flex",
+    }
+    body = sse({**chunk({"text": "x"}, finish="STOP"), "usageMetadata": metadata})
+    named = {
+        "input_audio": 50,
+        "cache_read_audio": 100,
+        "input_image": 100,
+        "output_image": 1290,
+        "service_tier_flex": 1,
+    }
+    assert (await replay(body)).terminal.usage == Usage(200, 1290, 100, 0, 0, named)
+    for tier, extra in (
+        ({"trafficType": "ON_DEMAND_PRIORITY"}, {"service_tier_priority": 1}),
+        ({"trafficType": "ON_DEMAND"}, {}),
+        ({"serviceTier": "standard", "promptTokensDetails": ["odd", {"modality": 1}]}, {}),
+    ):
+        body = sse({**chunk({"text": "x"}, finish="STOP"), "usageMetadata": {"promptTokenCount": 1, **tier}})
+        assert (await replay(body)).terminal.usage.extra == extra
+
+
 # Signatures
 
 

@@ -13,12 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import ContentFiltered, StreamError
-from swink.messages import Audio, Base64Source, Extension, Image, Usage
+from swink.messages import Audio, Base64Source, Extension, Image
 from swink.providers.exchange import cut_short, decode_json, encode_body, malformed
 from swink.providers.gemini.arguments import ArgumentWriter, PartialArgument
 from swink.providers.gemini.conversation import MEDIA_PART, OWN_ID
 from swink.providers.gemini.endings import error_of, stop_error
 from swink.providers.gemini.grounding import Grounding
+from swink.providers.gemini.usage import usage_of
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions
 
@@ -90,7 +91,7 @@ class GeminiDecoder:
         self._calls = 0
         self._texts: dict[int, list[str]] = {}
         self._text: int | None = None
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, Any] = {}
         self._executions = 0
         self._grounding = Grounding()
         self._finish: _Candidate | None = None
@@ -130,9 +131,7 @@ class GeminiDecoder:
 
     def _take(self, event: _Event) -> None:
         if event.usage_metadata:
-            self._counts.update(
-                {name: value for name, value in event.usage_metadata.items() if type(value) is int}
-            )
+            self._counts |= {name: value for name, value in event.usage_metadata.items() if value is not None}
             self._report()
         if (feedback := event.prompt_feedback) is not None and feedback.block_reason:
             self._reply.settle()
@@ -237,7 +236,7 @@ class GeminiDecoder:
         if self._executions:
             uses["code_execution"] = self._executions
         if self._counts or uses:
-            self._reply.report(_usage(self._counts, uses))
+            self._reply.report(usage_of(self._counts, uses))
 
     def _end_call(self) -> None:
         """End the call whose arguments are streamed, if there is one."""
@@ -317,16 +316,3 @@ class _Call:
         self.index = index
         self.signature: str | None = None
         self.writer = ArgumentWriter()
-
-
-def _usage(counts: dict[str, int], uses: dict[str, int]) -> Usage:
-    cached, thoughts = counts.get("cachedContentTokenCount", 0), counts.get("thoughtsTokenCount", 0)
-    asked = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
-    return Usage(
-        max(0, asked - cached),
-        counts.get("candidatesTokenCount", 0) + thoughts,
-        cached,
-        0,
-        0,
-        {"reasoning": thoughts, **uses} if thoughts else uses,
-    )
