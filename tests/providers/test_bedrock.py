@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, own_fixtures, read, recorded
 from msgspec.structs import replace
+from tests.counts import tried
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
@@ -259,6 +260,87 @@ async def test_an_image_in_a_reply_is_a_block_and_goes_back():
     assert got.message.content == (Text("Here:"), Image(Base64Source("aGVsbG8=", "image/png")))
     sent = await sent_for([UserMessage("Draw"), got.message, UserMessage("Again")], model=NOVA)
     assert sent["messages"][1]["content"][1] == {"image": {"format": "png", "source": {"bytes": "aGVsbG8="}}}
+
+
+words = st.text('abc{}"\\\n äß😀', min_size=1, max_size=12)
+said = words.filter(str.strip)
+inputs = st.dictionaries(st.sampled_from("abc"), words | st.integers(-9, 9) | st.none(), max_size=3)
+encoded = st.binary(min_size=1, max_size=9).map(lambda data: base64.b64encode(data).decode())
+ids = st.uuids().map(str)
+converse_blocks = st.one_of(
+    st.builds(lambda text: {"text": text}, said),
+    st.builds(lambda text: {"citationsContent": {"content": [{"text": text}], "citations": [CITED]}}, said),
+    st.builds(
+        lambda text, sign: {"reasoningContent": {"reasoningText": {"text": text, "signature": sign}}},
+        words,
+        words,
+    ),
+    st.builds(lambda data: {"reasoningContent": {"redactedContent": data}}, encoded),
+    st.builds(lambda id, given: {"toolUse": {"toolUseId": id, "name": "now", "input": given}}, ids, inputs),
+    st.builds(
+        lambda id, given: {
+            "toolUse": {"toolUseId": id, "name": "nova_grounding", "type": "server_tool_use", "input": given}
+        },
+        ids,
+        inputs,
+    ),
+    st.builds(
+        lambda id, text: {"toolResult": {"toolUseId": id, "status": "success", "content": [{"text": text}]}},
+        ids,
+        words,
+    ),
+    st.builds(lambda data: {"image": {"format": "png", "source": {"bytes": data}}}, encoded),
+)
+
+
+def pieces(text, size):
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def streamed(blocks, size):
+    """The frames that bring some blocks, texts and arguments in pieces."""
+    frames = []
+    for index, block in enumerate(blocks):
+        start, deltas = None, []
+        match block:
+            case {"text": text}:
+                deltas = [{"text": piece} for piece in pieces(text, size)]
+            case {"citationsContent": {"content": [{"text": text}], "citations": citations}}:
+                deltas = [{"text": piece} for piece in pieces(text, size)]
+                deltas += [{"citation": citation} for citation in citations]
+            case {"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}:
+                deltas = [{"reasoningContent": {"text": piece}} for piece in pieces(text, size)]
+                deltas.append({"reasoningContent": {"signature": signature}})
+            case {"reasoningContent": redacted}:
+                deltas = [{"reasoningContent": redacted}]
+            case {"toolUse": {"input": given, **named}}:
+                start = {"toolUse": named}
+                deltas = [{"toolUse": {"input": piece}} for piece in pieces(json.dumps(given), size)]
+            case {"toolResult": {"content": content, **named}}:
+                start, deltas = {"toolResult": named}, [{"toolResult": content}]
+            case {"image": {"format": kind, "source": source}}:
+                start, deltas = {"image": {"format": kind}}, [{"image": {"source": source}}]
+        if start is not None:
+            frames.append(event_frame("contentBlockStart", {"contentBlockIndex": index, "start": start}))
+        for delta in deltas:
+            frames.append(event_frame("contentBlockDelta", {"contentBlockIndex": index, "delta": delta}))
+        frames.append(event_frame("contentBlockStop", {"contentBlockIndex": index}))
+    return b"".join(frames) + event_frame("messageStop", {"stopReason": "end_turn"})
+
+
+@tried(10, 200)
+@given(st.lists(converse_blocks, max_size=6), st.integers(1, 9))
+def test_any_reply_goes_back_as_it_came(blocks, size):
+    blocks = [*blocks, {"text": "."}]
+
+    async def there_and_back():
+        got = await replay(streamed(blocks, size))
+        assert isinstance(got.terminal, Done), got.terminal
+        results = [ToolResultMessage(call.id, call.name, "18") for call in got.calls]
+        sent = await sent_for([UserMessage("x"), got.message, *results, UserMessage("y")], tools=[NOW])
+        return sent["messages"][1]["content"]
+
+    assert asyncio.run(there_and_back()) == blocks
 
 
 # Requests
