@@ -19,6 +19,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.convert import CallIds, pair_results, prepare
+from swink.providers.exchange import merge_objects
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import (
     Done,
@@ -242,3 +243,33 @@ async def test_a_404_that_names_no_model_asks_about_the_address(body: bytes):
         read = await collect(fn)
     assert isinstance(read.terminal, Error)
     assert "are base_url and the model's name right?" in read.terminal.message
+
+
+def test_extra_fields_join_a_body_and_what_cannot_is_reported_by_name():
+    reported: list[str] = []
+    body = {
+        "model": "m",
+        "messages": [1],
+        "tools": [{"name": "a"}],
+        "include": ["x"],
+        "reasoning": {"effort": "low"},
+        "stop": ["END"],
+    }
+    extra = {
+        "model": "other",
+        "messages": [2],
+        "tools": ({"name": "a"}, {"name": "b"}),
+        "include": ["y"],
+        "reasoning": {"effort": "high", "summary": "auto"},
+        "stop": "STOP",
+        "user": "u",
+    }
+    merged = merge_objects(extra, body, lambda name, why: reported.append(name))
+    assert merged == {
+        **body,
+        "tools": [{"name": "a"}, {"name": "b"}],
+        "include": ["x", "y"],
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "user": "u",
+    }
+    assert sorted(reported) == ["extra.messages", "extra.model", "extra.reasoning.effort", "extra.stop"]

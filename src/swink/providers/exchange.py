@@ -30,6 +30,7 @@ DRAIN_SECONDS = 0.05
 LOST = frozenset((408, 499, 502, 504, *range(520, 528)))
 """Statuses of gateways whose server may be answering all the same; any other refuses the request."""
 SHOWN_BYTES = 200
+_HISTORIES = ("messages", "input", "contents")
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 
 
@@ -155,13 +156,29 @@ def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
         raise StreamError(f"the request is not JSON-able: {error}") from error
 
 
-def merge_objects(extra: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, object by object, for providers whose bodies nest; where they disagree the body wins."""
+def merge_objects(
+    extra: Mapping[str, Any],
+    body: Mapping[str, Any],
+    report: Callable[[str, str], None] | None = None,
+    path: str = "extra.",
+) -> dict[str, Any]:
+    """Both, object by object; lists are put together, the body's first.
+
+    Where they disagree the body wins, and `report` is told what is ignored and why. The history is the
+    body's alone.
+    """
     result = {**extra, **body}
-    for name, value in body.items():
-        other = extra.get(name)
+    for name in body.keys() & extra.keys():
+        value, other = body[name], extra[name]
         if isinstance(value, dict) and isinstance(other, Mapping):
-            result[name] = merge_objects(cast("Mapping[str, Any]", other), cast("dict[str, Any]", value))
+            result[name] = merge_objects(
+                cast("Mapping[str, Any]", other), cast("dict[str, Any]", value), report, f"{path}{name}."
+            )
+        elif isinstance(value, list) and isinstance(other, list | tuple) and name not in _HISTORIES:
+            ours, theirs = cast("list[Any]", value), cast("Sequence[Any]", other)
+            result[name] = [*ours, *(item for item in theirs if item not in ours)]
+        elif report is not None and other != value:
+            report(f"{path}{name}", "the adapter sets it itself")
     return result
 
 
