@@ -9,9 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from swink import Agent, ToolCall
+from swink.assistant.planning import ReadOnlyTools
+from swink.assistant.questions import Form
 from swink.assistant.servers import Configured, Servers, find_servers
 from swink.mcp.serverconfig import HttpServer, StdioServer
+from swink.testing import ScriptedModel
 
 BARE = Path(__file__).parents[1] / "mcp" / "bare_server.py"
 needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
@@ -115,3 +120,76 @@ async def test_closing_ends_servers_that_are_still_starting(tmp_path: Path):
     await servers.aclose()
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+@needs_sdk
+async def test_a_server_whose_process_has_died_is_stopped_until_the_next_call(tmp_path: Path):
+    mark = tmp_path / "process"
+    server = StdioServer(
+        "good",
+        "/bin/sh",
+        ["-c", f"echo $$ > {mark}; exec {sys.executable} {BARE} plain"],
+        requires_approval=False,
+    )
+    servers = Servers(lambda text: None)
+    try:
+        await servers.follow(Configured((server,)))
+        await eventually(lambda: servers.states[0].state == "ready")
+        os.kill(int(mark.read_text()), 9)
+        await eventually(lambda: servers.states[0].state == "stopped")
+        assert "the next call starts it again" in servers.states[0].error
+        (fine,) = [tool for tool in servers.tools() if tool.name == "good_fine"]
+        agent = Agent(
+            "test:m", stream_fn=ScriptedModel([ToolCall("1", "good_fine", {}), "done"]), tools=[fine]
+        )
+        await agent.run("Go.")
+        assert servers.states[0].state == "ready"
+    finally:
+        await servers.aclose()
+
+
+@needs_sdk
+async def test_plan_mode_offers_what_a_trusted_server_calls_read_only():
+    servers = Servers(lambda text: None)
+    try:
+        await servers.follow(
+            Configured((replace(bare("loud", "hints"), trusted=True), replace(bare("quiet", "hints"))))
+        )
+        await eventually(lambda: all(state.state == "ready" for state in servers.states))
+        assert len(servers.tools()) == 6
+        assert [tool.name for tool in ReadOnlyTools(servers).tools()] == ["loud_look"]
+    finally:
+        await servers.aclose()
+
+
+@needs_sdk
+async def test_servers_may_ask_where_there_is_a_person_and_are_told_where_there_is_none():
+    forms: list[Form] = []
+
+    async def fill_in(form: Form) -> list[str] | None:
+        forms.append(form)
+        return ["Ada", "30", "Blue", "no", "S; M", "send it"]
+
+    for fill, expected in ((fill_in, '"action": "accept"'), (None, "not supported")):
+        servers = Servers(lambda text: None)
+        servers.fill_in = fill
+        try:
+            await servers.follow(Configured((replace(bare("shop", "asking"), requires_approval=False),)))
+            await eventually(lambda: servers.states[0].state == "ready")
+            agent = Agent(
+                "test:m", stream_fn=ScriptedModel([ToolCall("1", "shop_form", {}), "done"]), tools=[servers]
+            )
+            await agent.run("Go.")
+            assert expected in agent.messages[-2].text
+        finally:
+            await servers.aclose()
+    assert [form.asker for form in forms] == ["the MCP server shop"]
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path):
+    fields = {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${SWINK_NO_SUCH_TOKEN}"}}
+    found = find_servers(
+        {"web": fields, "other": {"command": "x", "args": ["${SWINK_NO_SUCH_TOKEN:-}"]}}, None
+    )
+    assert [server.name for server in found.servers] == ["other"]
+    assert "SWINK_NO_SUCH_TOKEN is not set" in found.notices[0]

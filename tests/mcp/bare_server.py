@@ -32,6 +32,20 @@ TOOLS = {
         tool("ünïcode"),
         tool("ok-1"),
     ],
+    "asking": [
+        tool(name)
+        for name in (
+            "form",
+            "nested",
+            "page",
+            "script",
+            "flood",
+            "leave",
+            "answered",
+            "required",
+            "capabilities",
+        )
+    ],
     "hints": [
         tool("look", annotations={"readOnlyHint": True}),
         tool("change", annotations={"readOnlyHint": False}),
@@ -54,7 +68,8 @@ def answer(message: dict[str, object]) -> object:
     method = message["method"]
     params: dict[str, object] = message.get("params") or {}  # type: ignore[assignment]
     if method == "initialize":
-        version = params["protocolVersion"]
+        global capabilities
+        capabilities, version = params["capabilities"], params["protocolVersion"]
         return {
             "protocolVersion": version,
             "capabilities": {"tools": {}},
@@ -72,11 +87,75 @@ def answer(message: dict[str, object]) -> object:
                 HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")]
             )
         }
+    if method == "tools/call" and HOW == "asking":
+        return {"content": [{"type": "text", "text": json.dumps(asking(str(params["name"])))}]}
     if method == "tools/call":
         return call(str(params["name"]))
     raise LookupError(method)
 
 
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "minLength": 2},
+        "age": {"type": "integer", "default": 30, "maximum": 150},
+        "color": {
+            "type": "string",
+            "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}],
+        },
+        "news": {"type": "boolean", "default": False},
+        "sizes": {"type": "array", "items": {"type": "string", "enum": ["S", "M", "L"]}, "maxItems": 2},
+    },
+    "required": ["name", "color"],
+}
+NESTED = {"type": "object", "properties": {"deep": {"type": "object", "properties": {}}}}
+PAGE = {"mode": "url", "message": "Pay here.", "elicitationId": "e", "url": "https://pay.example/?id=7"}
+QUESTIONS = {
+    "form": {"message": "Who are you?", "requestedSchema": FORM},
+    "nested": {"message": "Who are you?", "requestedSchema": NESTED},
+    "page": PAGE,
+    "script": {**PAGE, "url": "javascript:alert(1)"},
+}
+
+
+def asking(name: str) -> object:
+    """Ask, and give back what was answered."""
+    if name == "required":
+        raise NotYet
+    if name == "capabilities":
+        return capabilities
+    if name == "flood":
+        return [ask("form")["result"] for _ in range(25)]
+    if name == "leave":
+        say({"jsonrpc": "2.0", "id": "left", "method": "elicitation/create", "params": QUESTIONS["form"]})
+        return "gone"
+    if name == "answered":
+        return others
+    reply = ask(name)
+    return reply.get("result") or reply["error"]
+
+
+def ask(name: str) -> dict[str, object]:
+    say({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": QUESTIONS[name]})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("id") == "q":
+            return message
+        others.append(message)
+    sys.exit()
+
+
+def say(message: object) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+class NotYet(Exception):
+    pass
+
+
+others: list[object] = []
+capabilities: object = None
 calls = 0
 lists: list[object] = []
 
@@ -122,9 +201,14 @@ def main() -> None:
         message = json.loads(line)
         if HOW == "mute" or "id" not in message:
             continue
+        if "method" not in message:
+            others.append(message)
+            continue
         reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
         try:
             reply["result"] = answer(message)
+        except NotYet:
+            reply["error"] = {"code": -32042, "message": "pay first", "data": {"elicitations": [PAGE]}}
         except LookupError as error:
             if HOW == "old":
                 sys.exit("what is that?")

@@ -239,7 +239,8 @@ async def test_a_remote_server_cannot_send_us_into_our_own_network():
 
 async def test_the_listener_takes_the_right_state_only():
     async with Listener() as listener:
-        waiting = asyncio.create_task(listener.redirect("right"))
+        assert "404" in await _visit(listener.port, "GET /callback?code=x&state= HTTP/1.1\r\n\r\n")
+        listener.expect("right")
         for target in (
             "/callback?code=x&state=wrong",
             "/callback?code=x",
@@ -251,7 +252,7 @@ async def test_the_listener_takes_the_right_state_only():
         assert "200" in await _visit(
             listener.port, "GET /callback?code=c&state=right&iss=me HTTP/1.1\r\n\r\n"
         )
-        found = await waiting
+        found = await listener.redirect()
         assert (found.code, found.issuer) == ("c", "me")
         assert "c" not in repr(found).removeprefix("Redirect")
         port = listener.port

@@ -6,7 +6,6 @@ from swink.assistant.questions import FillIn, Form, Item
 from swink.errors import InvalidInput
 from swink.mcp.browser import open_browser
 from swink.mcp.elicitation import Elicitation, ElicitField, ElicitForm, ElicitUrl
-from swink.threads import in_thread
 from swink.tool import ToolError
 
 SEND, OPEN, DECLINE, SKIP = "send it", "open it in the browser", "decline", "(leave it out)"
@@ -29,7 +28,7 @@ async def _open(asked: ElicitUrl, fill_in: FillIn) -> bool | None:
     answers = await fill_in(Form([Item(question, (OPEN, DECLINE))], _asker(asked)))
     if answers is None or answers[0] != OPEN:
         return None if answers is None else False
-    await in_thread(open_browser, asked.url)  # where there is none, the person has the address
+    open_browser(asked.url)  # where there is none, the person has the address
     return True
 
 

@@ -23,7 +23,6 @@ from swink.assistant.questions import FillIn
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
-from swink.threads import in_thread
 from swink.tool import Tool
 
 if TYPE_CHECKING:
@@ -180,11 +179,11 @@ class Servers:
             for tool in self._tools.pop(name, ()):
                 self.owners.pop(tool.name, None)
 
-    async def _show_login(self, name: str, url: str) -> None:
+    def _show_login(self, name: str, url: str) -> None:
         from swink.mcp.browser import open_browser
 
         self._notify(f"log in to the MCP server {name} in your browser: {url}")
-        await in_thread(open_browser, url)
+        open_browser(url)
 
     async def _stop(self, names: Sequence[str]) -> None:
         tasks: list[asyncio.Task[None]] = []

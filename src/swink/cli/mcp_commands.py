@@ -10,7 +10,7 @@ from swink.cli.terminal import say, table
 from swink.cli.working import known_trust
 from swink.errors import MisuseError
 from swink.interrupts import raise_interrupts
-from swink.threads import in_thread, run_to_end
+from swink.threads import run_to_end
 
 if TYPE_CHECKING:
     from swink.mcp.serverconfig import HttpServer
@@ -74,7 +74,7 @@ async def _log_in(server: "HttpServer", *, with_browser: bool) -> int | None:
     async def show(name: str, url: str) -> None:
         nonlocal asked
         asked = True
-        opened = with_browser and await in_thread(open_browser, url)
+        opened = with_browser and open_browser(url)
         say(f"log in in your browser{'; if no page opens, it is at' if opened else ', at'}\n{url}")
         say("waiting for the browser to come back; Ctrl-C gives up")
 

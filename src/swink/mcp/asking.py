@@ -41,6 +41,20 @@ class Asker:
             asked = self._read(params)
         except InvalidInput as error:
             return self._sdk.invalid(str(error))
+        return await self._put(asked)
+
+    async def open(self, params: Any) -> str:
+        """Ask somebody to open an address before a call can be made; what to tell the model."""
+        try:
+            asked = read_url(self._server, params.message, params.url)
+        except InvalidInput as error:
+            return str(error)
+        result = await self._put(asked)
+        if result.action != "accept":
+            return f"the user did not want to open a page of {asked.host}"
+        return f"the user was sent to {asked.host} for it: call it again when they say that it is done"
+
+    async def _put(self, asked: Elicitation) -> Any:
         self.asked += 1
         if self.asked > _MOST or not self._limits.are_open:
             if self.asked == _MOST + 1 or not self._limits.are_open:

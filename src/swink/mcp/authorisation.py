@@ -158,18 +158,16 @@ class Authorisation:
         """Send somebody to the authorisation server, and keep what it gives us."""
         known = self._login or Login()
         async with Listener(await self._port(known)) as listener:
-            state = ""
 
             async def show(url: str) -> None:
-                nonlocal state
                 self._check(url)
                 self._sdk.oauth.check_offer(provider, self._server.client_id)
-                state = parse_qs(urlsplit(url).query)["state"][0]
+                listener.expect(parse_qs(urlsplit(url).query)["state"][0])
                 assert self._on_login is not None
                 await resolve(self._on_login(self._server.name, url))
 
             async def come_back() -> Any:
-                found = await listener.redirect(state)
+                found = await listener.redirect()
                 return self._sdk.oauth.came_back(found.code, found.state, found.issuer)
 
             provider = self._provider(known, listener.uri, show, come_back)

@@ -1,19 +1,25 @@
 """A browser for a person: opened only where it has a window of its own."""
 
 import os
+import subprocess
 import sys
+import threading
 
 
 def open_browser(url: str) -> bool:
-    """Show a page, blocking; False where there is no browser but in this terminal, or none at all."""
+    """Begin to show a page; False where there is no browser but in this terminal, or none at all."""
     windowed = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
-    if not windowed:
-        return False
-    import webbrowser  # most people have no servers that ask for one
+    if windowed:
+        # A process of its own: some browsers write to the terminal, others end only with their window.
+        threading.Thread(target=_show, args=(url,), name="swink-browser", daemon=True).start()
+    return windowed
 
-    try:
-        return webbrowser.open(url)
-    except (webbrowser.Error, OSError):
-        return False
+
+def _show(url: str) -> None:
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-m", "webbrowser", "-t", url]
+    subprocess.run(
+        command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=os.name == "posix", check=False
+    )

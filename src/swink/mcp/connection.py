@@ -31,6 +31,8 @@ log = logging.getLogger("swink.mcp")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 _MAX_PAGES = 100
+_MOST_BYTES = 64 << 20
+"""Of one message over HTTP; images are large."""
 _MAX_TEXT = 2_000
 _FORGOTTEN = "Session terminated"
 """What the SDK says when a server answers 404 to a session."""
@@ -116,13 +118,26 @@ class Connection:
             raise ToolError(f"error: {error}") from error
         try:
             async with self._limits.of(self.server.timeout):
-                return await session.client.call_tool(tool, arguments, progress_callback=progress)
+                try:
+                    return await session.client.call_tool(tool, arguments, progress_callback=progress)
+                except self._sdk.McpFailure as error:
+                    if not (wanted := self._sdk.to_open(error)):
+                        raise
+                    raise ToolError(await self._open_first(tool, wanted)) from error
         except TimeoutError as error:
             raise ToolError(
                 f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s"
             ) from error
         except self._sdk.failures as error:
             raise self._failure(tool, session, first_error(error)) from error
+
+    async def _open_first(self, tool: str, wanted: list[Any]) -> str:
+        """Ask the person to open what the server wants opened first; what to tell the model."""
+        said = "nobody can be asked to open a page here"
+        if self._asker is not None:
+            for params in wanted:
+                said = await self._asker.open(params)
+        return f"error: {self.server.name!r} needs something done in a browser before {tool!r}: {said}"
 
     async def close(self) -> None:
         """Close the connection and wait until its process is gone, however often the waiter is cancelled."""
@@ -252,7 +267,7 @@ class McpSession:
                 sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
             )
             client = http if self._login is None else AuthorisedClient(http, self._login)
-            return sdk.http_client(server.url, http_client=client)
+            return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
         self._stderr = Stderr(server.name, server.secrets)
         stack.callback(self._stderr.close)
         return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)

@@ -38,8 +38,9 @@ class Listener:
     """Listens on a port of this machine from the start of a login to its end.
 
     >>> async with Listener(port) as listener:
-    ...     # the browser is sent to the authorisation server, with listener.uri and a state
-    ...     redirect = await listener.redirect(state)
+    ...     listener.expect(state)
+    ...     # the browser is sent to the authorisation server, with listener.uri and the state
+    ...     redirect = await listener.redirect()
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -79,9 +80,12 @@ class Listener:
         """Where the browser is to come back to."""
         return f"http://127.0.0.1:{self.port}{_PATH}"
 
-    async def redirect(self, state: str) -> Redirect:
-        """What comes back with this state; anything else is turned away and waited past."""
+    def expect(self, state: str) -> None:
+        """Take what comes back with this state; anything else is turned away."""
         self._state = state
+
+    async def redirect(self) -> Redirect:
+        """What came back."""
         return await self._found
 
     async def _listen(self, port: int) -> asyncio.Server:

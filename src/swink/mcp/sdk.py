@@ -10,6 +10,8 @@ from swink.mcp.oauth import OAuth
 from swink.mcp.serverconfig import McpError
 from swink.threads import in_thread
 
+_MOST_TO_OPEN = 3
+
 
 class Sdk:
     """The few names of the SDK that are used here."""
@@ -51,6 +53,16 @@ class Sdk:
         parameters = self._parameters(command=command, args=args, env=env, cwd=cwd)
         parameters.encoding_error_handler = "surrogateescape"
         return parameters
+
+    def to_open(self, error: BaseException) -> list[Any]:
+        """The addresses that a server wants opened before it does what it refused."""
+        if getattr(error, "code", None) != self._types.URL_ELICITATION_REQUIRED:
+            return []
+        try:
+            data = self._types.ElicitationRequiredErrorData.model_validate(cast(Any, error).error.data)
+        except ValueError:
+            return []
+        return data.elicitations[:_MOST_TO_OPEN]
 
     def elicited(self, action: str, content: dict[str, Any] | None = None) -> Any:
         """The person's answer to what a server asked."""

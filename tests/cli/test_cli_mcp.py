@@ -1,0 +1,85 @@
+"""`swink mcp`: servers are listed, and logged in to in a browser."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from command_line import Place
+
+if find_spec("mcp") is None:
+    pytest.skip("needs the extra mcp", allow_module_level=True)
+
+SERVER = Path(__file__).parents[1] / "mcp"
+BROWSER = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+
+
+@pytest.fixture
+def wanting() -> Iterator[str]:
+    """The URL of a server that wants a login, in a process of its own."""
+    import subprocess
+
+    program = (
+        f"import asyncio, sys; sys.path.insert(0, {str(SERVER)!r})\n"
+        "from oauth_server import OAuthServer\n"
+        "async def main():\n"
+        "    async with OAuthServer() as server:\n"
+        "        print(server.url, flush=True)\n"
+        "        await asyncio.sleep(600)\n"
+        "asyncio.run(main())"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+def configure(place: Place, url: str) -> None:
+    place.environ.pop("SSL_CERT_FILE", None)
+    place.config.mkdir(parents=True, exist_ok=True)
+    (place.config / "config.toml").write_text(f'[mcp.web]\nurl = "{url}"\n[mcp.files]\ncommand = "x"\n')
+
+
+def test_a_login_in_the_browser_is_kept_and_forgotten(place: Place, wanting: str):
+    configure(place, wanting)
+    browser = place.home / "browser"
+    browser.write_text(f"#!{sys.executable}\n{BROWSER}\n")
+    browser.chmod(0o755)
+    done = place.swink("mcp", "login", "web", env={"BROWSER": f"{browser} %s &"})
+    assert (done.code, done.out) == (0, ""), done
+    assert "logged in to web; it has 1 tools" in done.err, done
+    assert "code_challenge_method=S256" in done.err
+    kept = json.loads((place.config / "keys.json").read_text())
+    assert list(kept) == [f"mcp:{wanting}"]
+    assert "stored" in place.swink("mcp").out
+    out = place.swink("mcp", "logout", "web")
+    assert (out.code, "is deleted" in out.err) == (0, True)
+    assert place.swink("mcp", "logout", "web").code == 2
+    assert "none" in place.swink("mcp", "list").out
+
+
+def test_what_cannot_be_logged_in_to_is_said(place: Place):
+    configure(place, "http://127.0.0.1:9/mcp")
+    nearly = place.swink("mcp", "login", "wep")
+    assert (nearly.code, "did you mean web?" in nearly.err) == (2, True)
+    assert "is a process on this machine" in place.swink("mcp", "login", "files").err
+    gone = place.swink("mcp", "login", "web")
+    assert (gone.code, "'web' cannot be reached" in gone.err) == (1, True)
+
+
+def test_ctrl_c_gives_up_a_login(place: Place, wanting: str):
+    configure(place, wanting)
+    process = place.start("mcp", "login", "web", "--no-browser")
+    assert process.stderr is not None
+    seen = b""
+    end = time.monotonic() + 60
+    while b"Ctrl-C gives up" not in seen and time.monotonic() < end and (line := process.stderr.readline()):
+        seen += line
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130, seen
+    process.communicate()
+    assert not (place.config / "keys.json").exists()
