@@ -154,6 +154,26 @@ def catalog_date() -> str:
     return copies.current().listing.checked
 
 
+def catalog_source() -> str:
+    """Where they come from: a package and its version, and the user's file if it is not ours."""
+    found = copies.current()
+    return (
+        found.listing.source if found.path == copies.BUILT_IN else f"{found.listing.source} in {found.path}"
+    )
+
+
+def forget() -> None:
+    """Read the list anew when it is next needed, as after an update."""
+    copies.current.cache_clear()
+    _entry.cache_clear()
+
+
+def service_tiers(spec: ModelSpec) -> list[str]:
+    """The service tiers of a model that have prices of their own, and "batch"."""
+    entry = _entry(spec.provider, spec.model_id)
+    return [] if entry is None else list(entry.service_tiers)
+
+
 def _made(provider: str) -> StreamFn:
     """The stream function of a registered provider."""
     made = _registered[provider]()

@@ -92,7 +92,17 @@ DETAILS = {
 }
 """Keys of `Usage.extra` that count tokens of a category once more, which may have a price of their own."""
 
-HOSTED_USES = frozenset({"web_search", "web_fetch", "code_execution", "file_search", "image_generation"})
+HOSTED_USES = frozenset(
+    {
+        "web_search",
+        "web_fetch",
+        "code_execution",
+        "file_search",
+        "image_generation",
+        "x_search",
+        "google_maps",
+    }
+)
 """Keys of `Usage.extra` that count uses of a provider's own tools."""
 
 _UNIT = 10**30

@@ -48,7 +48,7 @@ def test_no_option_that_takes_a_key_exists():
 
 CASES = [
     ("swink mo", ["models"]),
-    ("swink models ", ["list", "pull", "rm"]),
+    ("swink models ", ["list", "pull", "rm", "show", "update"]),
     ("swink keys set anth", ["anthropic"]),
     ("swink run --output ", ["json", "text"]),
     ("swink run --appr", ["--approve"]),

@@ -214,6 +214,15 @@ def _add_models(commands: Any) -> None:
         "models with limits and prices, and what is on this machine",
     )
     listing.add_argument("provider", nargs="?", metavar="PROVIDER", help="of one provider only")
+    show = _command(actions, "show", "swink.cli.models:show_command", "all that is known of a model")
+    show.add_argument("model", metavar="MODEL", help="as PROVIDER:MODEL")
+    update = _command(
+        actions,
+        "update",
+        "swink.cli.refresh:update_command",
+        "fetch the newest prices and limits through your package index",
+    )
+    update.add_argument("--reset", action="store_true", help="go back to the list that came with swink")
     pull = _command(actions, "pull", "swink.cli.models:pull_command", "fetch a local model")
     pull.add_argument("name", metavar="NAME", help="e.g. smollm2-135m or hf/OWNER/REPO")
     remove = _command(actions, "rm", "swink.cli.models:remove_command", "delete a local model")

@@ -62,6 +62,7 @@ async def _findings() -> list[Finding]:
         *reached,
         *_local(any_key=bool(configured)),
         _choice(),
+        _prices(),
         _trust(),
         await _sandbox(),
     ]
@@ -263,6 +264,22 @@ def _choice() -> Finding:
     except AgentError as error:
         return Finding("problem", "model", str(error))
     return Finding("ok", "model", f"{choice.model} unless --model says otherwise ({choice.why})")
+
+
+def _prices() -> Finding:
+    """Which list of models is used, and whether a list of the user's own cannot be."""
+    from swink.modeldata.copies import BUILT_IN, current, read, user_file
+
+    used = f"prices of {current().listing.checked} by {current().listing.source}"
+    own = user_file()
+    if own is None or not own.exists():
+        return Finding("ok", "prices", f"{used}; newer ones with: swink models update")
+    try:
+        read(own)
+    except (OSError, ValueError) as error:
+        return Finding("problem", "prices", f"{own}: {error}; mend it with: swink models update")
+    why = f"{own} is older" if current().path == BUILT_IN else str(own)
+    return Finding("ok", "prices", f"{used} ({why})")
 
 
 def _trust() -> Finding:

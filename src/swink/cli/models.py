@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 from swink import catalog
-from swink.assistant.choice import unknown_provider
+from swink.assistant.choice import parse_model, unknown_provider
 from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
 from swink.interrupts import raise_interrupts
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places
-from swink.messages import ModelSpec, Price
+from swink.messages import Capabilities, ModelSpec, Price
 
 
 def list_command(arguments: argparse.Namespace) -> int:
@@ -24,7 +24,9 @@ def list_command(arguments: argparse.Namespace) -> int:
         head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
         print(add_style(head, "bold", sys.stdout), *lines, sep="\n")
         units = f"US dollars per million tokens and limits in tokens as of {catalog.catalog_date()}"
-        print(f"\n{units}; other models work too.")
+        print(
+            f"\n{units}, by {catalog.catalog_source()}; other models work too. More of one: swink models show"
+        )
         if arguments.provider is None:
             others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
             print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
@@ -32,6 +34,21 @@ def list_command(arguments: argparse.Namespace) -> int:
         print(f"The catalog has no models of {arguments.provider}; name yours as {arguments.provider}:MODEL.")
     if arguments.provider in (None, "local"):
         _list_local(after_others=bool(specs))
+    return 0
+
+
+def show_command(arguments: argparse.Namespace) -> int:
+    """Everything that the catalog says of one model."""
+    spec = parse_model(arguments.model)
+    rows = [
+        ("model", str(spec)),
+        ("context", _number(spec.context_window)),
+        ("output", _number(spec.max_output)),
+        *_abilities(spec.capabilities),
+        *_price_rows(spec),
+        ("as of", f"{catalog.catalog_date()}, {catalog.catalog_source()}"),
+    ]
+    print(table([(name, text) for name, text in rows]))
     return 0
 
 
@@ -121,6 +138,39 @@ def _prices(price: Price | None) -> tuple[str, str, str]:
         return "?", "?", "?"
     cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
     return f"{price.input:g}", f"{price.output:g}", cached
+
+
+def _abilities(can: Capabilities | None) -> list[tuple[str, str]]:
+    """What it can do: yes, no or unknown; tools, images and thinking are a yes unless a no is known."""
+    said = {True: "yes", False: "no", None: "?"}
+    values = {name: getattr(can or Capabilities(), name) for name in Capabilities.__struct_fields__}
+    return [(name.replace("_", " "), said[value]) for name, value in values.items()]
+
+
+def _price_rows(spec: ModelSpec) -> list[tuple[str, str]]:
+    """The price now, with its tiers, and those of other service tiers."""
+    price = catalog.price_of(spec)
+    if price is None:
+        return [("price", "?")]
+    rows = [("$ per million", _amounts(price))]
+    rows += [(f"over {above:,}", _amounts(higher)) for above, higher in price.tiers]
+    rows += [(f"$ per {use.replace('_', ' ')}", f"{amount:g}") for use, amount in price.uses.items()]
+    for tier in catalog.service_tiers(spec):
+        if (other := catalog.price_of(spec, service_tier=tier)) is not None:
+            rows.append((tier, _amounts(other)))
+    return rows
+
+
+def _amounts(price: Price) -> str:
+    amounts = {
+        "in": price.input,
+        "out": price.output,
+        "cache read": price.cache_read,
+        "cache write": price.cache_write,
+        **price.details,
+    }
+    shown = [f"{name.replace('_', ' ')} {amount:g}" for name, amount in amounts.items() if amount is not None]
+    return ", ".join(shown)
 
 
 def _number(value: int | None) -> str:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -41,7 +42,7 @@ class Models:
 
 @cache
 def current() -> Models:
-    """The user's list if there is a sound one that is not older than ours."""
+    """The user's list if there is a sound one that is newer than ours and knows all providers."""
     built_in = Models(read(BUILT_IN), BUILT_IN)
     path = user_file()
     if path is None or not path.exists():
@@ -56,7 +57,14 @@ def current() -> Models:
             error,
         )
         return built_in
-    return Models(listing, path) if listing.checked >= built_in.listing.checked else built_in
+    knows_all = listing.sources.keys() >= built_in.listing.sources.keys()
+    return Models(listing, path) if knows_all and is_newer(listing, built_in.listing) else built_in
+
+
+def is_newer(listing: Listing, other: Listing) -> bool:
+    """Whether a list is made of a later version of the data."""
+    mine, theirs = ([int(part) for part in re.findall(r"\d+", each.source)] for each in (listing, other))
+    return mine > theirs
 
 
 def read(path: Path) -> Listing:

@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
-from swink.errors import InvalidInput
+from swink.errors import AgentError
 
 PACKAGE = "genai-prices"
 MEMBER = "genai_prices/data.py"
 _UTC = ("datetime.timezone.utc", "datetime.UTC")
-_LARGEST = 32 * 1024 * 1024
+LARGEST = 32 * 1024 * 1024
 _CHECKED = re.compile(r"(?:[Vv]erified|[Cc]hecked|[Aa]s of)(?: on)? (20\d\d-\d\d-\d\d)")
 
 
-class DataError(InvalidInput):
+class DataError(AgentError):
     """Price data that is not what is expected; nothing of it is used."""
 
 
@@ -129,8 +129,8 @@ class Provider(Struct):
 
 def read_source(text: str) -> dict[str, Provider]:
     """The providers in the text of the package's module."""
-    if len(text) > _LARGEST:
-        raise DataError(f"the price data is larger than {_LARGEST >> 20} MB")
+    if len(text) > LARGEST:
+        raise DataError(f"the price data is larger than {LARGEST >> 20} MB")
     try:
         tree = ast.parse(text)
         for node in tree.body:
