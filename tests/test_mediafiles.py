@@ -11,7 +11,7 @@ from swink.blocks import FileSource, Image
 from swink.codec import decode_messages, encode_messages
 from swink.errors import InvalidInput
 from swink.mediafiles import LARGEST
-from swink.messages import Base64Source, ToolCall, UserMessage
+from swink.messages import Base64Source, ModelSpec, ToolCall, UserMessage
 from swink.providers.convert import prepare
 from swink.testing import ScriptedModel
 
@@ -94,5 +94,5 @@ def test_a_message_from_elsewhere_does_not_say_which_files_are_read(picture: Pat
 
 async def test_a_restored_message_whose_file_is_gone_can_be_sent(tmp_path: Path):
     saved = encode_messages([UserMessage(["look", Image(FileSource(str(tmp_path / "gone.png")))])])
-    (sent,) = await prepare(decode_messages(saved))  # pyright: ignore
+    (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
     assert "gone.png: No such file" in sent.text

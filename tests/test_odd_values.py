@@ -27,9 +27,10 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.modelspec import ModelSpec
 from swink.policies.saving import Checkpoint
 from swink.policy import Approved, Inject, Rejected, Rewrite, Skip, Stop
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.retry import ExponentialBackoff
 from swink.stream import (
     Done,
@@ -165,7 +166,7 @@ async def go_on(data: dict[str, Any], agent: Agent, tools: Sequence[Any]) -> Non
     assert (await again.run("and now?")).text == "later"
     assert (await again.run("how many?", output=int)).output == 1
     for context in model.calls:
-        sent = await prepare(context.messages)
+        sent = await prepare(paired_messages(context.messages), ModelSpec("a", "b"))
         assert decode_messages(encode_messages(sent))
         calls = [call.name for item in sent if isinstance(item, AssistantMessage) for call in item.tool_calls]
         results = [item.tool_name for item in sent if isinstance(item, ToolResultMessage)]
@@ -331,7 +332,7 @@ async def test_output_before_a_restore_does_not_stop_output_after_it():
 @pytest.mark.parametrize("block", [Thinking("x"), ToolCall("1", "act")])
 def test_a_message_that_could_not_be_read_back_is_refused(block: Any):
     for make in (UserMessage, ToolResult, lambda content: ToolResultMessage("1", "t", content)):
-        with pytest.raises(InvalidInput, match="takes text, images and extensions, not a"):
+        with pytest.raises(InvalidInput, match="takes text, images, documents, audio and extensions, not a"):
             make([block])
     with pytest.raises(InvalidInput, match="stop_reason is 'stop'"):
         AssistantMessage("x", stop_reason="odd")  # pyright: ignore

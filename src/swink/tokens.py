@@ -128,7 +128,10 @@ def json_size(value: Any) -> int:
     try:
         data = msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
-        return text_size(str(value))
+        try:
+            return text_size(str(value))
+        except ValueError:  # an integer of thousands of digits
+            return 0
     return len(data) if len(data) <= _SHORT else text_size(data.decode())
 
 

@@ -51,6 +51,7 @@ async def test_every_adapter_keeps_the_contract(adapter: Adapter):
         fn, failing = adapter.make(server.url, KEY), adapter.make(refusing.url, KEY)
         await check_stream_fn(fn, model=adapter.model, failing=failing, secret=KEY, seconds=10)
         await fn.aclose()
+        await failing.aclose()
         await server.all_closed()
 
 

@@ -18,7 +18,7 @@ from swink.messages import (
     UrlSource,
     UserMessage,
 )
-from swink.providers.convert import CallIds, pair_results, prepare
+from swink.providers.convert import CallIds, paired_messages, prepare
 from swink.providers.exchange import merge_objects
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import (
@@ -202,7 +202,7 @@ def test_results_follow_their_calls_whatever_the_history_lost():
         ToolResultMessage("a", "x", "2"),
         ToolResultMessage("a", "x", "3"),
     ]
-    results = [message for message in pair_results(history) if isinstance(message, ToolResultMessage)]
+    results = [message for message in paired_messages(history) if isinstance(message, ToolResultMessage)]
     assert [(result.tool_call_id, result.text, result.is_error) for result in results] == [
         ("a", "1", False),
         ("a", "2", False),
@@ -223,13 +223,15 @@ async def test_a_history_that_needs_nothing_is_sent_as_it_is():
         AssistantMessage("y"),
         UserMessage((Text("z"), Image(UrlSource("https://x/y.png")))),
     ]
-    prepared = await prepare(history)
+    prepared = await prepare(history, ModelSpec("a", "b"))
     assert all(before is after or before == after for before, after in zip(history, prepared, strict=True))
     assert prepared[0] is history[0]
 
 
 async def test_an_image_in_a_data_url_becomes_its_bytes():
-    prepared = await prepare([UserMessage((Image(UrlSource("data:image/gif;base64,QUJD")),))])
+    prepared = await prepare(
+        [UserMessage((Image(UrlSource("data:image/gif;base64,QUJD")),))], ModelSpec("a", "b")
+    )
     assert prepared[0].content[0].source.data == "QUJD"  # type: ignore[union-attr]
     assert prepared[0].content[0].source.media_type == "image/gif"  # type: ignore[union-attr]
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import is_
 from typing import Any, cast, overload
+
+from msgspec.structs import replace
 
 from swink.errors import BrokenHistory, InvalidInput
 from swink.messages import (
@@ -171,53 +174,80 @@ def violations(messages: Iterable[Message]) -> list[str]:
 
 
 def paired(
-    messages: Iterable[Message], *, missing: str = INTERRUPTED, drop_strays: bool = False
+    messages: Iterable[Message], *, missing: str = INTERRUPTED, lenient: bool = False
 ) -> list[Message]:
     """The messages with every tool call followed by its result, in call order.
 
-    A call without a result gets one that says so; a result without its call is refused, or dropped.
+    A call without a result gets one that says so. A result without its call is refused, and so are two calls
+    with one id; if `lenient`, the one is left out and the others are told apart by their order, and a result
+    has the name of its call.
     """
     result: list[Message] = []
-    calls: dict[str, ToolCall] = {}
-    answers: dict[str, ToolResultMessage] = {}
-    since: list[Message] = []  # results and custom messages after the calls, as they came
-
-    def settle() -> None:
-        if list(answers) == list(calls):
-            result.extend(since)
-        else:
-            result.extend(
-                answers.get(id) or ToolResultMessage(id, call.name, (Text(missing),), True)
-                for id, call in calls.items()
-            )
-            result.extend(message for message in since if type(message) is CustomMessage)
-        calls.clear()
-        answers.clear()
-        since.clear()
-
+    batch = _Batch(missing, lenient)
     for position, message in enumerate(messages):
         if isinstance(message, CustomMessage):
-            since.append(message)
+            batch.since.append(message)
         elif isinstance(message, ToolResultMessage):
-            id = message.tool_call_id
-            if drop_strays and (id not in calls or id in answers):
-                continue
-            if id not in calls:
-                text = f"message {position} is a result for {id!r}, but no call with that id is open there"
-                raise BrokenHistory(f"{text}; remove it or add the call")
-            if id in answers:
-                raise BrokenHistory(f"message {position} is a second result for call {id!r}; remove one")
-            answers[id] = message
-            since.append(message)
+            if (problem := batch.take(message)) and not lenient:
+                raise BrokenHistory(f"message {position} is {problem}")
         else:
-            if since or calls:
-                settle()
+            batch.settle(result)
             result.append(message)
             if isinstance(message, AssistantMessage) and (made := message.tool_calls):
-                calls.update({call.id: call for call in made})
-                if len(calls) != len(made):
+                batch.begin(made)
+                if len(batch.waiting) != len(made) and not lenient:
                     raise BrokenHistory(
                         f"message {position} has two tool calls with one id; give each its own"
                     )
-    settle()
+    batch.settle(result)
     return result
+
+
+class _Batch:
+    """The calls of one reply, and what came after them."""
+
+    __slots__ = ("answers", "calls", "lenient", "missing", "since", "waiting")
+
+    def __init__(self, missing: str, lenient: bool) -> None:
+        self.missing, self.lenient = missing, lenient
+        self.since: list[Message] = []
+        """Results and custom messages after the calls, as they came."""
+        self.begin(())
+
+    def begin(self, calls: Sequence[ToolCall]) -> None:
+        """Calls that want their results."""
+        self.calls = calls
+        self.answers: list[ToolResultMessage | None] = [None] * len(calls)
+        self.waiting: dict[str, list[int]] = {}
+        for place, call in enumerate(calls):
+            self.waiting.setdefault(call.id, []).append(place)
+
+    def take(self, result: ToolResultMessage) -> str | None:
+        """Give a result to the first call of its id that has none; what is wrong if there is none."""
+        id = result.tool_call_id
+        places = self.waiting.get(id)
+        if places is None:
+            return f"a result for {id!r}, but no call with that id is open there; remove it or add the call"
+        if not places:
+            return f"a second result for call {id!r}; remove one"
+        place = places.pop(0)
+        if self.lenient and result.tool_name != self.calls[place].name:
+            result = replace(result, tool_name=self.calls[place].name)
+        self.answers[place] = result
+        self.since.append(result)
+        return None
+
+    def settle(self, result: list[Message]) -> None:
+        """Write down what came after the calls, and begin anew."""
+        given = [message for message in self.since if type(message) is ToolResultMessage]
+        if len(given) == len(self.calls) and all(map(is_, given, self.answers)):
+            result += self.since
+        else:
+            result += [
+                answer or ToolResultMessage(call.id, call.name, (Text(self.missing),), True)
+                for call, answer in zip(self.calls, self.answers, strict=True)
+            ]
+            result += [message for message in self.since if type(message) is CustomMessage]
+        self.since.clear()
+        if self.calls:
+            self.begin(())

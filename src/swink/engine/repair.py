@@ -17,7 +17,7 @@ def with_pairs(messages: Sequence[Message], hook: str, warned: set[str]) -> Sequ
     if not problems:
         return messages
     _warn(f"{hook} parted tool calls from their results ({problems[0]}); return both or neither", warned)
-    return paired(messages, missing=LEFT_OUT, drop_strays=True)
+    return paired(messages, missing=LEFT_OUT, lenient=True)
 
 
 def with_prompt(

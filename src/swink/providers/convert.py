@@ -1,6 +1,7 @@
 """What every provider's request needs of a history, whichever provider wrote it.
 
-await prepare(messages)      calls and results paired, image files read, nothing empty left
+paired_messages(messages)    every call with its result, right after it
+await prepare(messages, …)   files read, nothing empty left
 CallIds(shape)               tool call ids in the shape the target accepts, the same in every request
 is_own(message, model)       whether the thinking in a message may be sent back to this model
 """
@@ -13,16 +14,19 @@ from typing import Any, cast
 
 import msgspec
 
-from swink.blocks import read_source
-from swink.engine.history import Snapshot
+from swink.blocks import read_file
+from swink.engine.history import Snapshot, paired
 from swink.errors import InvalidInput, StreamError
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
     ContentBlock,
+    Document,
     FileSource,
     Image,
     LlmMessage,
+    Media,
     ModelSpec,
     Text,
     ToolCall,
@@ -40,23 +44,24 @@ DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None) -> list[LlmMessage]:
-    """The history as a provider takes it: each call has its result, images are loaded, no text is blank."""
+async def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage]:
+    """Messages of a paired history as a provider takes them: files are loaded, no text is blank."""
     prepared: list[LlmMessage] = []
-    takes_images = model is None or model.capabilities is None or model.capabilities.images
-    # A snapshot of a history is paired already; anything else is somebody's own list.
-    paired = isinstance(messages, Snapshot)
-    for message in cast("Iterable[LlmMessage]", messages) if paired else pair_results(messages):
+    for message in messages:
         if _is_ready(message):
             prepared.append(message)
             continue
         content = message.content
-        if any(type(block) is Image for block in content):
-            if not takes_images:
-                raise StreamError(f"{model} takes no images")
+        if any(isinstance(block, Media) for block in content):
+            _check_capable(content, model)
             content = tuple([await _load(block) for block in content])
+        signed = message.role == "assistant" and cast(AssistantMessage, message).provider == model.provider
         content = tuple(
-            [_with_valid_name(block) for block in content if type(block) is not Text or block.text.strip()]
+            [
+                _with_valid_name(block)
+                for block in content
+                if type(block) is not Text or block.text.strip() or (signed and block.signature is not None)
+            ]
         )
         if isinstance(message, ToolResultMessage):
             name = valid_name(message.tool_name)
@@ -66,11 +71,32 @@ async def prepare(messages: Sequence[LlmMessage], model: ModelSpec | None = None
     return prepared
 
 
+def paired_messages(messages: Sequence[LlmMessage]) -> Sequence[LlmMessage]:
+    """A history with one result for every call; a snapshot has them, anything else is somebody's own list."""
+    if isinstance(messages, Snapshot):
+        return messages
+    return cast("list[LlmMessage]", paired(messages, missing=INTERRUPTED, lenient=True))
+
+
+def _check_capable(content: Iterable[Any], model: ModelSpec) -> None:
+    """Refuse what the model is known not to take."""
+    can = model.capabilities
+    if can is None:
+        return
+    for block in content:
+        if type(block) is Image and not can.images:
+            raise StreamError(f"{model} takes no images; use another model, or leave them out")
+        if type(block) is Audio and can.audio is False:
+            raise StreamError(f"{model} takes no audio; use another model, or leave it out")
+        if type(block) is Document and can.documents is False and block.text is None:
+            raise StreamError(f"{model} takes no documents but text; use another model, or send their text")
+
+
 def _is_ready(message: LlmMessage) -> bool:
-    """Whether a message can be sent unchanged, as most can; checked for the whole history on every turn."""
+    """Whether a message can be sent unchanged, as most can."""
     for block in message.content:
         if (
-            type(block) is Image
+            isinstance(block, Media)
             or (type(block) is Text and not block.text.strip())
             or (type(block) is ToolCall and not _is_name(block.name))
         ):
@@ -85,24 +111,6 @@ def _with_valid_name(block: Any) -> Any:
 @lru_cache(1024)
 def _is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
-
-
-def pair_results(messages: Iterable[LlmMessage]) -> list[LlmMessage]:
-    """The history with one result for every call, right after it and in call order.
-
-    Results that are missing are made up, those without a call are left out.
-    """
-    result: list[LlmMessage] = []
-    calls: Sequence[ToolCall] = ()
-    given: list[ToolResultMessage] = []
-    for message in messages:
-        if isinstance(message, ToolResultMessage):
-            given.append(message)
-            continue
-        result += _in_call_order(calls, given)
-        result.append(message)
-        calls, given = message.tool_calls if isinstance(message, AssistantMessage) else (), []
-    return result + _in_call_order(calls, given)
 
 
 class Turns:
@@ -197,51 +205,25 @@ def data_url(source: Base64Source | UrlSource | FileSource) -> str:
             raise StreamError(f"image {path} was not read")
 
 
-def _in_call_order(
-    calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]
-) -> list[ToolResultMessage]:
-    if not calls or _matches(calls, results):
-        return list(results) if calls else []
-    left = list(results)
-    ordered: list[ToolResultMessage] = []
-    for call in calls:
-        at = next((at for at, result in enumerate(left) if result.tool_call_id == call.id), None)
-        found = _missing_result(call) if at is None else left.pop(at)
-        # Some targets match by name, which not every history has.
-        ordered.append(
-            found if found.tool_name == call.name else msgspec.structs.replace(found, tool_name=call.name)
-        )
-    return ordered
-
-
-def _matches(calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]) -> bool:
-    return [(call.id, call.name) for call in calls] == [
-        (result.tool_call_id, result.tool_name) for result in results
-    ]
-
-
 def valid_name(name: str) -> str:
     """The name, or one that providers accept: a model may call a tool by a name it made up."""
     return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
-def _missing_result(call: ToolCall) -> ToolResultMessage:
-    return ToolResultMessage(call.id, call.name, (Text(INTERRUPTED),), True)
-
-
 async def load_file(block: Any) -> Any:
-    """The block with its image file read; one that is gone becomes a note, and the conversation goes on."""
-    if not isinstance(block, Image) or not isinstance(block.source, FileSource):
+    """The block with its file read; one that is gone becomes a note, and the conversation goes on."""
+    if not isinstance(block, Media) or not isinstance(block.source, FileSource):
         return block
     try:
-        return Image(await in_thread(read_source, block.source))
+        return await in_thread(read_file, block)
     except InvalidInput as error:
-        return Text(f"[image not shown: {error}]")
+        return Text(f"[{type(block).__name__.lower()} not shown: {error}]")
 
 
 async def _load(block: Any) -> Any:
-    match block:
-        case Image(UrlSource(url)) if found := DATA_URL.match(url):
-            return Image(Base64Source(url[found.end() :], found[1]))
-        case _:
-            return await load_file(block)
+    if isinstance(block, Media) and isinstance(source := block.source, UrlSource):
+        if found := DATA_URL.match(source.url):
+            bytes_of = Base64Source(source.url[found.end() :], found[1])
+            return msgspec.structs.replace(block, source=bytes_of)
+        return block
+    return await load_file(block)

@@ -34,13 +34,19 @@ _HISTORIES = ("messages", "input", "contents")
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 
 
+class Again(msgspec.Struct):
+    """What one more request continues the reply with: items for the history, fields for the body."""
+
+    items: list[Any]
+    fields: dict[str, Any] = {}
+
+
 class Decoder(Protocol):
     """Turns the bytes of an answer into calls on a `BlockWriter`; raises a `ModelError` if it cannot."""
 
     def feed(self, chunk: bytes) -> None: ...
-    def end(self) -> Request | None:
-        """The body ended without a terminal: finish a reply that is whole, return the request that continues
-        it, or raise."""
+    def end(self) -> Again | Request | None:
+        """The body ended without a terminal: finish a reply that is whole, say how it continues, or raise."""
         ...
 
 
@@ -61,11 +67,13 @@ async def exchange(
     *,
     client: HttpClient | None = None,
     explain: Explain | None = None,
+    resume: Callable[[Again], Awaitable[Request]] | None = None,
     refused_types: tuple[str, ...] = ("text/html", "application/json"),
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
     """Send one request and yield the reply as it arrives; `client` is the adapter's own.
 
-    `explain` reads an answer of 4xx or 5xx for a provider that says more in it than a status and a message.
+    `resume` builds the request that continues a reply, for a decoder whose `end` asks for one. `explain`
+    reads an answer of 4xx or 5xx for a provider that says more in it than a status and a message.
     An answer of one of the `refused_types` is an error, unless its bytes turn out to be a stream.
     """
     reply = BlockWriter()
@@ -97,8 +105,12 @@ async def exchange(
                 if reply.terminal is not None:
                     await _drain(response)
                     break
-            sent = decode.end() if reply.terminal is None else None
+            again = decode.end() if reply.terminal is None else None
             await response.aclose()
+            if isinstance(again, Request):
+                sent = again
+            else:
+                sent = await resume(again) if again is not None and resume is not None else None
     except ModelError as error:
         reply.settled = reply.settled or isinstance(error, Unsent)
         reply.fail(error)

@@ -7,7 +7,7 @@ from swink.messages import ModelSpec
 from swink.providers.anthropic.body import beta_headers, request_body
 from swink.providers.anthropic.history import History
 from swink.providers.anthropic.stream import MessagesDecoder
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for
@@ -50,7 +50,7 @@ class AnthropicStreamFn:
         async def first() -> Request:
             await self._endpoint.prepare_key(options.api_key)
             history = History(model)
-            for message in await prepare(context.messages, model):
+            for message in await prepare(paired_messages(context.messages), model):
                 history.add(message)
             body.update(request_body(model, context, history.items, options, self._notices))
             return self._request(body, headers, options)

@@ -15,7 +15,7 @@ from swink.providers.bedrock.config import find_credentials, find_region
 from swink.providers.bedrock.history import History
 from swink.providers.bedrock.sigv4 import Credentials, sign_headers
 from swink.providers.bedrock.stream import ConverseDecoder, explain
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
 from swink.providers.exchange import encode_body, exchange, merge_objects
 from swink.providers.http import Request, client_for
@@ -72,7 +72,7 @@ class BedrockStreamFn:
 
         async def request() -> Request:
             history = History(model)
-            for message in await prepare(context.messages, model):
+            for message in await prepare(paired_messages(context.messages), model):
                 history.add(message)
             body = request_body(model, context, history.items, options, self._notices)
             return await self._request(model, encode_body(merge_objects(options.extra, body), {}), options)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 
 from swink.messages import ModelSpec
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.gemini.body import request_body
@@ -40,7 +40,7 @@ class GeminiStreamFn:
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
             contents = Contents(model)
-            for message in await prepare(context.messages, model):
+            for message in await prepare(paired_messages(context.messages), model):
                 contents.add(message)
             body = request_body(model, context, contents.items, options, self._notices)
             return self._request(model, encode_body(body, {}), options)

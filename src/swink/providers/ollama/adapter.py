@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from swink.errors import MisuseError
 from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.providers.endpoint import Endpoint, check_base_url
 from swink.providers.exchange import encode_body, exchange, merge_objects
 from swink.providers.http import Request, client_for
@@ -65,7 +65,11 @@ class OllamaStreamFn:
             nonlocal estimate
             await self._endpoint.prepare_key(options.api_key)
             body = request_body(
-                model, context, await prepare(context.messages, model), options, self._notices
+                model,
+                context,
+                await prepare(paired_messages(context.messages), model),
+                options,
+                self._notices,
             )
             estimate = estimated_tokens(body)
             if self._keep_alive is not None:

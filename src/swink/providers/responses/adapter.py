@@ -6,7 +6,7 @@ Reasoning models need it to think and call tools in one turn.
 from collections.abc import AsyncGenerator
 
 from swink.messages import ModelSpec
-from swink.providers.convert import prepare
+from swink.providers.convert import paired_messages, prepare
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import encode_body, exchange
 from swink.providers.http import Request, client_for
@@ -49,7 +49,7 @@ class ResponsesStreamFn:
         async def request() -> Request:
             await self._endpoint.prepare_key(options.api_key)
             history = History(model, OPENAI)
-            for message in await prepare(context.messages, model):
+            for message in await prepare(paired_messages(context.messages), model):
                 history.add(message)
             body = request_body(model, context, history.items, options, OPENAI, self._notices)
             headers = self._endpoint.check_headers(

@@ -1,0 +1,179 @@
+"""Adapter: a stream function for a provider, composed of a wire and an address.
+
+    history ── wire.conversation ─▶ items ── wire.body ─▶ request ── exchange ── wire.decoder ─▶ stream events
+
+A `Wire` is a protocol that one or more providers speak: it turns a context into the body of a request, and
+the bytes of the answer into calls on a `BlockWriter`. What is left to a provider is where it is and who asks.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from swink.errors import ModelError
+from swink.hosts import checked_headers
+from swink.messages import ModelSpec
+from swink.providers.conversations import Conversation, Conversations
+from swink.providers.endpoint import Endpoint, provider_endpoint
+from swink.providers.exchange import Again, Decoder, encode_body, exchange, merge_objects
+from swink.providers.failure import refusal
+from swink.providers.http import Request, Response, shared_client
+from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
+
+LOCAL = Timeout(idle=600, first=600)
+"""The time limits of servers on this machine, which may have to load a model first."""
+
+
+class Ask(Struct):
+    """One request for a reply, as a wire sees it."""
+
+    model: ModelSpec
+    name: str
+    """What the request calls the model."""
+    context: LlmContext
+    options: StreamOptions
+    notices: Notices
+    conversation: Conversation | None = None
+    """The history in the provider's words; `body` gets its items."""
+
+
+class Wire:
+    """A protocol that providers speak; what is not said here is common to most."""
+
+    honours: frozenset[str] = ALL_OPTIONS
+    """The options that can be honoured; any other is reported by name when it is set."""
+    accept: ClassVar[str] = "text/event-stream"
+    refused_types: ClassVar[tuple[str, ...]] = ("text/html", "application/json")
+
+    def conversation(self, model: ModelSpec) -> Conversation:
+        """An empty conversation with a model; it is kept, and grows with the history."""
+        raise NotImplementedError
+
+    def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
+        """The body of a request; `messages` are the conversation's items, which must not be changed."""
+        raise NotImplementedError
+
+    def decoder(self, reply: BlockWriter, ask: Ask) -> Decoder:
+        """What reads the answer."""
+        raise NotImplementedError
+
+    def headers(self, ask: Ask) -> Mapping[str, str]:
+        """Headers of the protocol itself."""
+        return {}
+
+    def explain(self, response: Response, body: bytes) -> ModelError:
+        """The error of an answer of 4xx or 5xx."""
+        return refusal(response, body)
+
+    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
+        """Whether the provider itself sees to it that an answer has the schema that is asked for."""
+        return False
+
+
+class Adapter:
+    """The stream function of a provider. `headers` go with every request, over those it sets itself."""
+
+    provider: ClassVar[str]
+    wire: Wire
+    path: ClassVar[str] = ""
+    """What follows the base URL, where that is the same for all models."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        allow_http: bool = False,
+    ) -> None:
+        self._set_up(
+            provider_endpoint(self.provider, base_url, api_key, allow_http=allow_http), self.wire, headers
+        )
+
+    def _set_up(self, endpoint: Endpoint, wire: Wire, headers: Mapping[str, str] | None) -> None:
+        """What every adapter has, whatever its own constructor takes."""
+        self._endpoint = endpoint
+        self.wire = wire
+        self.base_url = endpoint.base_url
+        self.honours = wire.honours
+        self.timeout = LOCAL if endpoint.is_local else Timeout()
+        self._headers = checked_headers(headers or {})
+        self._notices = Notices(endpoint.provider, wire.honours)
+        self._http = shared_client()
+        self._conversations = Conversations()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    def __call__(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+        """Ask for one reply."""
+        self._notices.check(options)
+        wire = self.wire_for(model)
+        ask = Ask(model, self.name_of(model), context, options, self._notices)
+
+        return exchange(
+            lambda: self._request(wire, ask),
+            lambda reply: wire.decoder(reply, ask),
+            options,
+            self.timeout,
+            client=self._http,
+            explain=wire.explain,
+            resume=lambda again: self._request(wire, ask, again),
+            refused_types=wire.refused_types,
+        )
+
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        """Whether `context.output` can be asked of the model itself."""
+        return self.wire_for(model).native_output(model, bool(context.tools))
+
+    def check_key(self, options: StreamOptions) -> None:
+        """Raise `MissingKey` if a request with these options would have no key to send."""
+        self._endpoint.check_key(options.api_key)
+
+    def asker(self) -> str:
+        """A digest of the account that asks; one account's recordings are not replayed for another."""
+        return self._endpoint.asker(sorted(self._headers.items()))
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop that no other adapter uses."""
+        self._conversations.clear()
+        await self._http.aclose()
+
+    def wire_for(self, model: ModelSpec) -> Wire:
+        """The protocol that a model is spoken to in."""
+        return self.wire
+
+    def name_of(self, model: ModelSpec) -> str:
+        """What a request calls the model."""
+        return model.model_id
+
+    def url(self, ask: Ask) -> str:
+        """Where the request goes."""
+        return f"{self.base_url}{self.path}"
+
+    async def authorization(self, ask: Ask, url: str, body: bytes) -> Mapping[str, str]:
+        """The headers that say who asks: the key as a bearer token, if there is one."""
+        await self._endpoint.prepare_key(ask.options.api_key)
+        key = self._endpoint.key(ask.options.api_key)
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
+        ask.conversation, messages = await self._conversations.items(
+            ask.context.messages, ask.model, wire.conversation
+        )
+        if again is not None:
+            messages += again.items
+        body = wire.body(ask, messages)
+        if again is not None:
+            body |= again.fields
+        data = encode_body(merge_objects(ask.options.extra, body), {})
+        url = self.url(ask)
+        own = {"content-type": "application/json", "accept": wire.accept, **wire.headers(ask)}
+        headers = self._endpoint.check_headers(
+            {**own, **await self.authorization(ask, url, data)}, self._headers, ask.options.headers
+        )
+        return Request(url, headers, data)

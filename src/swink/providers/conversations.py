@@ -1,0 +1,104 @@
+"""Conversations in a provider's words, kept from request to request: a request costs what is new in it.
+
+A history only grows, so that each message is converted once. What can change no more is kept as JSON.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from swink.engine.history import Snapshot
+from swink.messages import LlmMessage, ModelSpec
+from swink.providers.convert import paired_messages, prepare
+from swink.providers.exchange import encode_body
+
+OPEN = 4
+"""How many items at the end may still change, or be marked."""
+MOST = 8
+"""How many conversations an adapter keeps."""
+LARGEST = 64 * 1024
+"""Bytes of an item that is kept as JSON; the bytes of images are not kept twice."""
+
+
+class Conversation(Protocol):
+    """Turns a history into items, message by message.
+
+    What a message becomes may depend on those before it, never on those after it; adding one may change the
+    last items, but no earlier ones than the last `OPEN`.
+    """
+
+    items: list[Any]
+
+    def add(self, message: LlmMessage) -> None:
+        """Convert the next message."""
+        ...
+
+
+class _Kept:
+    """A conversation, the messages that are in it, and how many of its items are JSON already."""
+
+    __slots__ = ("conversation", "history", "model", "seen", "settled")
+
+    def __init__(self, model: ModelSpec, conversation: Conversation) -> None:
+        self.model = model.provider, model.model_id
+        self.conversation = conversation
+        self.history: object = None
+        self.seen: list[LlmMessage] = []
+        self.settled = 0
+
+    def begins(self, messages: Sequence[LlmMessage]) -> bool:
+        """Whether the messages begin with those that are in the conversation."""
+        if len(messages) < len(self.seen):
+            return False
+        if isinstance(messages, Snapshot) and messages.history is self.history:
+            return True
+        return all(map(is_, self.seen, messages))
+
+    def settle(self) -> list[Any]:
+        """The items as they are now; those that cannot change any more become JSON."""
+        items = self.conversation.items
+        while self.settled < len(items) - OPEN:
+            data = encode_body(items[self.settled], {})
+            if len(data) <= LARGEST:
+                items[self.settled] = Raw(data)
+            self.settled += 1
+        return list(items)
+
+
+class Conversations:
+    """The conversations of one adapter, the last used ones."""
+
+    def __init__(self) -> None:
+        self._kept: list[_Kept] = []
+
+    async def items(
+        self, messages: Sequence[LlmMessage], model: ModelSpec, make: Callable[[ModelSpec], Conversation]
+    ) -> tuple[Conversation, list[Any]]:
+        """A conversation that has these messages, and its items."""
+        whole = paired_messages(messages)
+        kept = self._take(whole, model) or _Kept(model, make(model))
+        fresh: list[Any] = list(whole[len(kept.seen) :])
+        for message in await prepare(fresh, model):
+            kept.conversation.add(message)
+        kept.seen += fresh
+        kept.history = whole.history if isinstance(whole, Snapshot) else None
+        items = kept.settle()
+        self._kept.append(kept)
+        del self._kept[:-MOST]
+        return kept.conversation, items
+
+    def clear(self) -> None:
+        """Keep nothing any more."""
+        self._kept.clear()
+
+    def _take(self, messages: Sequence[LlmMessage], model: ModelSpec) -> _Kept | None:
+        """The longest conversation that the messages begin with; whoever takes it has it alone."""
+        name = model.provider, model.model_id
+        found = [kept for kept in self._kept if kept.model == name and kept.begins(messages)]
+        if not found:
+            return None
+        longest = max(found, key=lambda kept: len(kept.seen))
+        self._kept.remove(longest)
+        return longest
