@@ -130,7 +130,8 @@ def json_size(value: Any) -> int:
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
         try:
             return text_size(str(value))
-        except ValueError:  # an integer of thousands of digits
+        except Exception:
+            # A value of the application's: what it is as text may be anything, and so may its failure be.
             return 0
     return len(data) if len(data) <= _SHORT else text_size(data.decode())
 
