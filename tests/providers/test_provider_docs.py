@@ -72,7 +72,12 @@ def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(2, ""), (3, "Hello?"), (4, "18 degrees in Oslo \nthe contract is kept"), (5, "Hello!\n42\n42")],
+    [
+        (2, "0.039125 of which for tools 0.02"),
+        (3, "Hello?"),
+        (4, "18 degrees in Oslo \nthe contract is kept"),
+        (5, "Hello!\n42\n42"),
+    ],
 )
 def test_the_programs_of_the_page_run(number: int, says: str, tmp_path: Path):
     script = tmp_path / "adapter.py"
