@@ -9,8 +9,7 @@ import pytest
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryClient, Tool, framed, own_fixtures, read, recorded, sse
-from tests.counts import MORE
+from loopback import WEATHER, MemoryClient, Tool, cut_places, framed, own_fixtures, read, recorded, sse
 from validators import check_gemini
 
 from swink.errors import MisuseError, NetworkError
@@ -927,7 +926,7 @@ async def test_cut_anywhere_it_is_a_network_error_or_whole(name):
     body = FIXTURES[name]
     whole = (await replay(body)).terminal
     last = body.rindex(b"data: ")
-    for at in (*range(0, len(body), 1 if MORE else 7), len(body) - 2, len(body) - 1):
+    for at in cut_places(body):
         got = (await replay(body[:at])).terminal
         if at < last or got != whole:  # only the blank line after the last event may be cut into
             assert isinstance(got, Error), at

@@ -10,9 +10,8 @@ import pytest
 from histories import IDS, Stalling, cancel_while_waiting, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryClient, Tool, own_fixtures, read
+from loopback import WEATHER, MemoryClient, Tool, cut_places, own_fixtures, read
 from ollama._client import _parse_host
-from tests.counts import MORE
 from validators import check_ollama
 
 from swink.errors import MisuseError, NetworkError
@@ -489,7 +488,7 @@ async def test_the_raw_payload_is_shown():
 @pytest.mark.parametrize("name", ["thinking", "calls", "length"])
 async def test_cut_anywhere_it_is_a_network_error_or_whole(name):
     body = FIXTURES[name]
-    for at in (*range(0, len(body), 1 if MORE else 7), len(body) - 2, len(body) - 1):
+    for at in cut_places(body):
         got = (await replay(body[:at])).terminal
         if at == len(body) - 1:  # only the last newline is missing
             assert isinstance(got, Done)

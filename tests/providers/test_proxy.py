@@ -14,7 +14,7 @@ import trustme
 import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import WEATHER, MemoryClient, read, sse
+from loopback import WEATHER, MemoryClient, cut_places, read, sse
 
 from swink.errors import MisuseError, ModelThrottled
 from swink.hosted import CodeExecution, McpConnector, ProviderTool, WebSearch
@@ -1132,7 +1132,7 @@ async def test_a_server_that_breaks_the_protocol_is_an_error(events):
 
 async def test_cut_anywhere_it_is_a_network_error():
     body = body_of(EVERYTHING)
-    for at in range(len(body)):
+    for at in cut_places(body):
         got = await replay(body[:at])
         assert isinstance(got.terminal, Error), at
         assert got.terminal.kind == "network", at
