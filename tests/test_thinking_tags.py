@@ -22,9 +22,9 @@ FRAGMENTS = st.sampled_from(
 REPLIES = st.lists(FRAGMENTS, max_size=14).map("".join)
 
 
-def parsed(pieces: list[str] | list[bytes]) -> list[tuple[str, str]]:
+def parsed(pieces: list[str] | list[bytes], *, only_first: bool = False) -> list[tuple[str, str]]:
     """Everything a parser gives for the pieces, neighbours of one kind joined."""
-    parser = ReplyParser()
+    parser = ReplyParser(only_first=only_first)
     found = [piece for part in pieces for piece in parser.feed(part)] + parser.finish()
     joined: list[tuple[str, str]] = []
     for piece in found:
@@ -40,8 +40,10 @@ def parsed(pieces: list[str] | list[bytes]) -> list[tuple[str, str]]:
 def test_where_a_reply_is_cut_makes_no_difference(reply: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
     pieces = [reply[start:end] for start, end in zip([0, *cuts], [*cuts, len(reply)], strict=True)]
-    assert parsed(pieces) == parsed([reply])
-    assert parsed(list(reply)) == parsed([reply])
+    for only_first in (False, True):
+        whole = parsed([reply], only_first=only_first)
+        assert parsed(pieces, only_first=only_first) == whole
+        assert parsed(list(reply), only_first=only_first) == whole
 
 
 @settings(max_examples=200, deadline=None)
@@ -113,3 +115,10 @@ def test_halves_of_a_surrogate_pair_are_joined_and_lone_ones_replaced():
     assert parsed(["\ud83d", "\ude42!"]) == [("text", "🙂!")]
     assert parsed(["a\ud83d", "b"]) == [("text", "a\ufffdb")]
     assert parsed(["a\ud83d"]) == [("text", "a\ufffd")]
+
+
+@settings(max_examples=100, deadline=None)
+@given(REPLIES)
+def test_a_reply_that_begins_with_no_tag_is_text_as_it_is(reply: str):
+    if not reply.lstrip().startswith(("<t", "<|")):
+        assert parsed(list(reply), only_first=True) == ([("text", reply)] if reply else [])

@@ -136,6 +136,25 @@ async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: Lo
         result.terminal.stop_reason
         == {"stop": "stop", "tool_calls": "tool_use", "length": "length"}[choice.finish_reason or ""]
     )
+    results = [ToolResultMessage(made.id, made.name, "18") for made in result.calls]
+    again = (await sent([UserMessage("x"), result.message, *results]))["messages"][1:]
+    if again:
+        assert as_sent(again[0]) == as_sent(choice.message.to_dict())
+        assert [turn["tool_call_id"] for turn in again[1:]] == [call.id for call in result.calls]
+
+
+def as_sent(turn: Any) -> dict[str, Any]:
+    """What of an assistant's turn has to go back; how its arguments are written does not matter."""
+    calls = [
+        (
+            made["id"],
+            made["type"],
+            made["function"]["name"],
+            json.loads(made["function"]["arguments"] or "{}"),
+        )
+        for made in turn.get("tool_calls") or ()
+    ]
+    return {"content": turn.get("content") or None, "tool_calls": calls}
 
 
 async def sdk_reads(url: str) -> Any:

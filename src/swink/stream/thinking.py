@@ -99,7 +99,9 @@ class ReplyParser:
         """Whether what is held is, or may become, a tag at the start of the reply."""
         held = self._held.lstrip()
         tags = [opening for opening, _ in _TAGS] + list(_NOISE)
-        return not self._has_thought and any(held.startswith(tag) or tag.startswith(held) for tag in tags)
+        return not (self.settled or self._has_thought) and any(
+            held.startswith(tag) or tag.startswith(held) for tag in tags
+        )
 
     def _emit(self, pieces: list[Piece], text: str) -> None:
         if text:
