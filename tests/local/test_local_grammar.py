@@ -139,7 +139,8 @@ async def test_what_a_model_writes_under_a_schema_fits_it(model: LocalStreamFn):
             "Hi",
             max_tokens=120,
             temperature=1.5,
-            extra={"grammar": f"%llguidance {{}}\nstart: %json {text}", "seed": 7},
+            seed=7,
+            extra={"grammar": f"%llguidance {{}}\nstart: %json {text}"},
         )
         assert isinstance(done, Done), f"{name}: {done}"
         if done.stop_reason == "stop":

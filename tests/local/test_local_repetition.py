@@ -65,6 +65,13 @@ def test_marks_and_numbers_may_repeat_longer_than_words():
         assert shown(unit * 4000)[1].looping
 
 
+def test_empty_comments_and_blank_lines_end_after_forty():
+    for line in ("# \n", "\n\n\n", "```\n"):
+        said, watch = shown("It is:\n" + line * 200)
+        assert watch.looping
+        assert len(said) < 60
+
+
 def test_what_comes_after_a_loop_is_not_looked_at():
     watch = Repetition()
     watch.feed(f"{SENTENCE}\n" * 50)

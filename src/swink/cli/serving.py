@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import os
 import ssl
-import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from swink import catalog
@@ -13,7 +13,7 @@ from swink.assistant.choice import unknown_provider
 from swink.cli.models import parse_local_name
 from swink.cli.terminal import say
 from swink.errors import MisuseError
-from swink.interrupts import interruptible, raise_interrupts
+from swink.interrupts import interruptible
 from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places, open_to_others
 from swink.messages import ModelSpec
@@ -25,8 +25,6 @@ _TOKENS = "SWINK_PROXY_TOKENS"
 
 def serve_model_command(arguments: argparse.Namespace) -> int:
     """Serve a local model until a signal comes."""
-    from swink.local import serve_model
-
     name = parse_local_name(arguments.name)
     key = os.environ.get(_MODEL_KEY, "").strip() or None
     if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
@@ -34,23 +32,37 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
             f"serving on {arguments.host} lets the whole network use the model; "
             f"set {_MODEL_KEY} to a key that clients must send"
         )
-    raise_interrupts()
-    try:
-        with serve_model(
-            name,
-            host=arguments.host,
-            port=arguments.port,
-            api_key=key,
-            context=arguments.context,
-            threads=arguments.threads,
-        ) as served:
-            print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
-            say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
-            while True:
-                time.sleep(3600)
-    except KeyboardInterrupt:
-        say("stopped")
+    return asyncio.run(_serve_model(arguments, name, key))
+
+
+async def _serve_model(arguments: argparse.Namespace, name: str, key: str | None) -> int:
+    serving = asyncio.create_task(_serve_for_ever(arguments, name, key))
+    with interruptible(partial(_cancel, serving)):
+        await asyncio.wait((serving,))
+    if not serving.cancelled():
+        serving.result()
+    say("stopped")
     return 0
+
+
+def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+
+
+async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | None) -> None:
+    from swink.serve.modelserver import serve_model
+
+    async with serve_model(
+        name,
+        host=arguments.host,
+        port=arguments.port,
+        api_key=key,
+        context=arguments.context,
+        threads=arguments.threads,
+    ) as served:
+        print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
+        say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
+        await asyncio.Event().wait()
 
 
 def proxy_command(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ Importing this package loads neither llama.cpp nor a model. It needs the extra `
 
 from swink.local.adapter import LocalStreamFn
 from swink.local.embed import Embedder, LocalEmbedder, similarity
-from swink.local.httpserver import ServedModel, serve_model
 from swink.local.model import LocalModel, local_model, unload_all
 from swink.local.modelerrors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
 from swink.local.progress import bar, megabytes, say_on_stderr
@@ -36,7 +35,6 @@ __all__ = [
     "ModelFile",
     "PullFailed",
     "Ready",
-    "ServedModel",
     "Settings",
     "State",
     "Unloaded",
@@ -50,7 +48,6 @@ __all__ = [
     "remove",
     "require_runtime",
     "say_on_stderr",
-    "serve_model",
     "similarity",
     "thread_count",
     "unload_all",

@@ -11,8 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.errors import StreamError
-from swink.local.calls import NO_CALL, call_grammar
+from swink.local.calls import NO_CALL, call_grammar, output_grammar
 from swink.local.chunks import ChunkDecoder
+from swink.local.controltokens import as_text
 from swink.local.exchange import VARIED, Exchange
 from swink.local.gguf import GgufHead
 from swink.local.lifetime import call_in_thread
@@ -23,6 +24,7 @@ from swink.local.prompt import (
     Choice,
     ForcedCall,
     Native,
+    Output,
     Wanted,
     chat_messages,
     native_tools,
@@ -56,10 +58,16 @@ _OPTIONS = {
     "max_completion_tokens": "max_tokens",
     "n_predict": "max_tokens",
     "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "stop": "stop",
     "tool_choice": "tool_choice",
     "cache_prompt": "cache",
 }
 """Fields of a request, and the options of `StreamOptions` that set them."""
+
+_UNKNOWN = ("service_tier", "verbosity", "parallel_tool_calls", "headers")
+_DEFAULTS = StreamOptions()
 
 
 class LocalStreamFn:
@@ -90,6 +98,14 @@ class LocalStreamFn:
         """The model behind a name, for its state and to unload it."""
         return local_model(model_id, self.settings)
 
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        """Whether the answer can be held to a schema: a grammar sees to it, if there are no tools."""
+        return not context.tools
+
+    async def ready(self, model_id: str) -> None:
+        """Download and load the model now instead of at the first request."""
+        await self.model(model_id).ready(self._progress or say_on_stderr())
+
     async def __call__(
         self, model: ModelSpec, context: LlmContext, options: StreamOptions
     ) -> AsyncIterator[AssistantMessageEvent]:
@@ -97,6 +113,9 @@ class LocalStreamFn:
         local = self.model(model.model_id)
         head = (await local.ready(self._progress or say_on_stderr())).head
         self._report(model, options, head)
+        if context.hosted:
+            named = ", ".join(type(tool).__name__ for tool in context.hosted)
+            raise StreamError(f"a local model has no hosted tools, such as {named}", model=str(model))
         wanted = wanted_reply(context, options, head)
         request = _request(model, context, options, wanted, head)
         known = KNOWN.get(model.model_id)
@@ -115,6 +134,11 @@ class LocalStreamFn:
                     events = exchange.first_choice(request, grammar, known.calls_above)
                 else:
                     events = exchange.choice(request, grammar, made)
+            case Output(schema):
+                request["grammar"] = await call_in_thread(
+                    "swink-local-grammar", lambda: output_grammar(schema, limits)
+                )
+                events = exchange.reply(request, ChunkDecoder())
             case Answer() | Native():
                 events = exchange.reply(request, ChunkDecoder())
         async with aclosing(events):
@@ -132,6 +156,9 @@ class LocalStreamFn:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
         if model.thinking_level in model.thinking_budgets:
             ignored["thinking_budgets"] = "a local model takes no number of tokens"
+        for name in _UNKNOWN:
+            if getattr(options, name) != getattr(_DEFAULTS, name):
+                ignored[name] = "a local model has no such option"
         for name in options.extra:
             if name in _OPTIONS:
                 ignored[f"extra[{name!r}]"] = f"set StreamOptions.{_OPTIONS[name]} instead"
@@ -154,7 +181,7 @@ def _request(
         "stream": True,
         "stream_options": {"include_usage": True},
         "return_progress": True,  # a chunk per batch of the prompt: a request stops between chunks only
-        "cache_prompt": options.cache,
+        "cache_prompt": bool(options.cache),
         **(known.sampling if known else {}),
     }
     match wanted:
@@ -165,15 +192,23 @@ def _request(
         case ForcedCall():
             # At temperature 0 small models choose the right tool and arguments twice as often as at 0.8.
             request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
+        case Output():
+            request |= {"temperature": 0.0, "dry_multiplier": 0.0}
         case Answer(after_calls):
             if after_calls:
                 request["grammar"] = NO_CALL
         case Native(tools, choice):
             request |= {"tools": native_tools(tools), "tool_choice": choice}
-    if options.temperature is not None:
-        request["temperature"] = options.temperature
+    for name in ("temperature", "top_p", "seed", "stop"):
+        if (value := getattr(options, name)) not in (None, ()):
+            request[name] = value
     if head.knows_thinking:
-        request["chat_template_kwargs"] = {"enable_thinking": model.thinking_level != "off"}
+        # Under a grammar there is no room for thoughts.
+        thinks = model.thinking_level != "off" and isinstance(wanted, Answer | Native)
+        request["chat_template_kwargs"] = {"enable_thinking": thinks}
+    for said in ("messages", "tools"):
+        if said in request:
+            request[said] = as_text(request[said], head.control_tokens)
     if not request["messages"]:
         raise StreamError("there is nothing to answer: the context has no text", model=str(model))
     return request | {name: value for name, value in options.extra.items() if name not in _OPTIONS}

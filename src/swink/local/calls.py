@@ -7,6 +7,7 @@ The grammar fixes every character but the arguments, so the parser only has to c
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +25,11 @@ _WORDS = r"/[^{`\s](.|\n)*/"
 
 NO_CALL = f"{_LARK}start: {_WORDS}\n"
 """Words, and no call."""
+
+
+def output_grammar(schema: Mapping[str, Any], limits: Limits = Limits()) -> str:
+    """The grammar of JSON that fits a schema."""
+    return f"{_LARK}start: %json {guide(schema, limits).text}\n"
 
 
 class CallGrammar(Struct, frozen=True):

@@ -27,6 +27,11 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(["You have these tools:", *lines, how])
 
 
+def describe_output(schema: Schema) -> str:
+    """What the answer has to be."""
+    return f"Reply with JSON of this form: {_type(schema, schema)}"
+
+
 def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
     """A short talk with one call in it: without one, a small model calls always or never."""
     if not tools:

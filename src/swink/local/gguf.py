@@ -11,6 +11,9 @@ from swink.local.modelerrors import LoadFailed
 _EARLY, _LATE = 1 << 20, 64 << 20
 """How far a key is searched for: the numbers are before the vocabulary, the chat template is behind it."""
 
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
+"""Types of tokens."""
+
 
 class GgufHead(Struct, frozen=True):
     """What a model file says about its model."""
@@ -19,6 +22,8 @@ class GgufHead(Struct, frozen=True):
     context_length: int | None = None
     chat_template: str = ""
     pooling: int | None = None
+    control_tokens: tuple[str, ...] = ()
+    """The texts that the tokenizer takes for marks of the chat, wherever they stand."""
 
     @property
     def knows_tools(self) -> bool:
@@ -44,11 +49,13 @@ def read_head(path: Path) -> GgufHead:
                 raise LoadFailed(f"{path} is not a GGUF model file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 architecture = _text(data, "general.architecture")
+                template = _text(data, "tokenizer.chat_template")
                 return GgufHead(
                     architecture,
                     _number(data, f"{architecture}.context_length"),
-                    _text(data, "tokenizer.chat_template"),
+                    template,
                     _number(data, f"{architecture}.pooling_type"),
+                    _control_tokens(data, template),
                 )
     except FileNotFoundError:
         raise LoadFailed(f"{path} does not exist") from None
@@ -83,5 +90,33 @@ def _number(data: mmap.mmap, key: str) -> int | None:
             return int(struct.unpack_from("<i", data, at)[0])
         case (10 | 11, at):
             return int(struct.unpack_from("<q", data, at)[0])
+        case _:
+            return None
+
+
+def _control_tokens(data: mmap.mmap, template: str) -> tuple[str, ...]:
+    """The control tokens, and those of the user's own that the chat template writes."""
+    kinds = _array(data, "tokenizer.ggml.token_type", 5)
+    tokens = _array(data, "tokenizer.ggml.tokens", 8)
+    if kinds is None or tokens is None or kinds[1] != tokens[1]:
+        return ()
+    at, count = tokens
+    found: list[str] = []
+    for kind in struct.unpack_from(f"<{count}i", data, kinds[0]):
+        (length,) = struct.unpack_from("<Q", data, at)
+        if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED):
+            text = data[at + 8 : at + 8 + length].decode("utf-8", "replace")
+            if len(text) > 1 and (kind != _USER_DEFINED or (not text.isspace() and text in template)):
+                found.append(text)
+        at += 8 + length
+    return tuple(found)
+
+
+def _array(data: mmap.mmap, key: str, item: int) -> tuple[int, int] | None:
+    """Position and length of a list of this type."""
+    match _find(data, key, _LATE):
+        case (9, at):
+            kind, count = struct.unpack_from("<IQ", data, at)
+            return (at + 12, count) if kind == item else None
         case _:
             return None

@@ -8,21 +8,24 @@ A small model does not know when to stop calling; this module does, so that ever
 template takes tools get them natively (`Native`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.local.calls import call_text
-from swink.local.describe import describe_tools, example_talk
+from swink.local.describe import describe_output, describe_tools, example_talk
 from swink.local.gguf import GgufHead
 from swink.local.schemas import compact
 from swink.messages import (
     AssistantMessage,
+    Audio,
     ContentBlock,
+    Document,
     Image,
     LlmMessage,
+    Text,
     ToolCall,
     ToolResultMessage,
     UserMessage,
@@ -34,6 +37,7 @@ MAX_CALLS = 8
 """Calls since the user's message after which words are asked for."""
 
 NO_IMAGE = "[an image; this model cannot see images]"
+_NOT_SEEN = {"Image": NO_IMAGE, "Audio": "[a recording; this model cannot hear]"}
 _FRAGILE = frozenset(
     {"pattern", "format", "minLength", "maxLength", "minItems", "maxItems"}
     | {"uniqueItems", "default", "additionalProperties"}
@@ -67,11 +71,21 @@ class Native(Struct, frozen=True):
     choice: Literal["auto", "required", "none"] = "auto"
 
 
-Wanted = ForcedCall | Choice | Answer | Native
+class Output(Struct, frozen=True):
+    """JSON of a schema is wanted, as text."""
+
+    schema: Mapping[str, Any]
+
+
+Wanted = ForcedCall | Choice | Answer | Native | Output
 
 
 def wanted_reply(context: LlmContext, options: StreamOptions, head: GgufHead = GgufHead()) -> Wanted:
     """Which kind of reply to ask for."""
+    if context.output is not None:
+        if context.tools and options.tool_choice != "none":
+            raise StreamError("a local model takes tools or an output schema, not both in one request")
+        return Output(context.output.schema)
     native = head.knows_tools
     tools, choice = tuple(context.tools), options.tool_choice
     calls = _calls_of_this_turn(context.messages)
@@ -105,7 +119,8 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
         return [*system, *messages]
     # With "none" no tools are mentioned; otherwise every request begins the same, for the prompt cache.
     tools = () if options.tool_choice == "none" else context.tools
-    system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools)) if part)
+    output = describe_output(wanted.schema) if isinstance(wanted, Output) else ""
+    system = "\n\n".join(part for part in (context.system_prompt, describe_tools(tools), output) if part)
     turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     if options.tool_choice in (None, "auto"):
         turns += [{"role": role, "content": text} for role, text in example_talk(tools)]
@@ -168,11 +183,7 @@ def _calls_of_this_turn(messages: Sequence[LlmMessage]) -> list[tuple[str, str]]
 def _plain(message: LlmMessage) -> tuple[str, str]:
     match message:
         case UserMessage():
-            if any(isinstance(block, Image) for block in message.content):
-                raise StreamError(
-                    "the local model takes no images; send text only, or choose a model that sees images"
-                )
-            return "user", message.text
+            return "user", "\n\n".join(filter(None, map(_user_text, message.content)))
         case AssistantMessage():
             return "assistant", "\n".join(
                 part for part in (message.text, *map(call_text, message.tool_calls)) if part
@@ -180,6 +191,19 @@ def _plain(message: LlmMessage) -> tuple[str, str]:
         case ToolResultMessage():
             head = "failed" if message.is_error else "returned"
             return "user", f"{message.tool_name} {head}: {_result_text(message.content)}"
+
+
+def _user_text(block: ContentBlock) -> str:
+    match block:
+        case Text(text):
+            return text
+        case Document() if (text := block.text) is not None:
+            return f"{block.title}:\n{text}" if block.title else text
+        case Image() | Document() | Audio():
+            kind = {"Image": "images", "Audio": "audio"}.get(type(block).__name__, "documents but text")
+            raise StreamError(f"the local model takes no {kind}; send text only, or choose another model")
+        case _:
+            return ""
 
 
 def _native(message: LlmMessage) -> list[dict[str, Any]]:
@@ -215,5 +239,6 @@ def _native_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _result_text(content: Sequence[ContentBlock]) -> str:
-    images = [NO_IMAGE for block in content if isinstance(block, Image)]
-    return "\n".join(part for part in (text_of(content), *images) if part) or "(nothing)"
+    others = [_NOT_SEEN.get(type(block).__name__, "") for block in content]
+    documents = [block.text or "" for block in content if isinstance(block, Document)]
+    return "\n".join(part for part in (text_of(content), *documents, *others) if part) or "(nothing)"

@@ -17,9 +17,9 @@ _GRAM = 16
 _BOUNDARIES = 8
 """How many sentences or lines back a repetition is noticed from its first character on."""
 
-_LEAST = 300
-_WORDLESS = 1500
-"""Characters of repeated text: fewer are never a loop; numbers and rules have to reach the second limit."""
+_LEAST, _WORDY, _WORDLESS = 120, 300, 1500
+"""Characters of repeated text: fewer than the first number are never a loop; sentences have to reach the
+second, numbers and marks the third unless each is a line."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
@@ -112,9 +112,10 @@ class Repetition:
         if self._matched < _LEAST or self._matched % self._period:
             return False
         unit = "".join(self._text[-self._period :])
-        if unit.isspace():
-            return True
+        repeats = self._matched // self._period
         if len(_WORD.findall(unit)) < 3:
-            return self._matched >= _WORDLESS
-        times = 9 if self._period < 80 else 5 if self._period < 200 else 3
-        return self._matched >= times * self._period
+            is_line = "\n" in unit and not any(map(str.isdecimal, unit))
+            return self._matched >= _WORDLESS or (is_line and repeats >= 40)
+        return self._matched >= _WORDY and repeats >= (
+            9 if self._period < 80 else 5 if self._period < 200 else 3
+        )

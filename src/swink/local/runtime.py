@@ -43,21 +43,10 @@ class Settings(Struct, frozen=True):
 class LlamaServer(Protocol):
     """The part of xllamacpp's server object that is used here; dropping the last reference closes it."""
 
-    @property
-    def listening_address(self) -> str: ...
     def handle_chat_completions(
         self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /
     ) -> Any: ...
     def handle_embeddings(self, request: Mapping[str, Any], /) -> dict[str, Any]: ...
-
-
-class Listen(Struct, frozen=True):
-    """Where llama.cpp's HTTP server listens, and the key it requires."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    api_key: str | None = None
-    name: str = ""
 
 
 def require_runtime() -> Any:
@@ -80,18 +69,12 @@ def require_runtime() -> Any:
 
 def open_model(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:
     """Load a model for use in this process. Blocking; xllamacpp mostly holds the interpreter lock."""
-    # xllamacpp opens an HTTP port in any case; a random key keeps others out.
-    return _open(_parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32))), path)
-
-
-def open_http(path: Path, head: GgufHead, settings: Settings, listen: Listen) -> LlamaServer:
-    """Load a model behind llama.cpp's HTTP server."""
-    return _open(_parameters(path, head, settings, listen), path)
+    return _open(_parameters(path, head, settings), path)
 
 
 def open_embedder(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:
     """Load a model for embeddings; every text has to fit into one batch."""
-    parameters = _parameters(path, head, settings, Listen(api_key=secrets.token_urlsafe(32)))
+    parameters = _parameters(path, head, settings)
     parameters.embedding = True
     parameters.n_batch = parameters.n_ubatch = parameters.n_ctx // parameters.n_parallel
     if not head.pooling:  # a model that was not made for embeddings: the mean over all its tokens
@@ -144,12 +127,11 @@ def _read(path: str) -> str:
         return ""
 
 
-def _parameters(path: Path, head: GgufHead, settings: Settings, listen: Listen) -> Any:
+def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     runtime = require_runtime()
     on_cpu = not any("GPU" in str(device["type"]) for device in runtime.get_device_info())
     parameters = runtime.CommonParams()
     parameters.model.path = str(path)
-    parameters.model_alias = {listen.name or path.stem}
     parameters.n_parallel = settings.parallel
     parameters.n_ctx = (
         settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
@@ -166,13 +148,13 @@ def _parameters(path: Path, head: GgufHead, settings: Settings, listen: Listen) 
     if settings.chat_template is not None:
         parameters.chat_template = settings.chat_template
     parameters.verbosity = 3 if os.environ.get("SWINK_LOCAL_VERBOSE") else -1
-    parameters.hostnames = [listen.host]
-    parameters.port = listen.port
+    # xllamacpp opens an HTTP port in any case; a random key keeps others out.
+    parameters.api_keys = [secrets.token_urlsafe(32)]
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
     parameters.n_threads_http = 1 + settings.parallel
     parameters.ui = False
     parameters.cors_origins = ""
-    if listen.api_key:
-        parameters.api_keys = [listen.api_key]
     return parameters
 
 

@@ -1,13 +1,12 @@
-"""Embeddings, and the model behind llama.cpp's own HTTP server."""
+"""Embeddings."""
 
 import asyncio
 import math
 
-import aiohttp
 import pytest
 
-from swink.errors import ContextWindowOverflow, InvalidInput, MisuseError
-from swink.local import Embedder, LoadFailed, LocalEmbedder, LocalStreamFn, serve_model, similarity
+from swink.errors import ContextWindowOverflow, InvalidInput
+from swink.local import Embedder, LocalEmbedder, LocalStreamFn, similarity
 
 
 async def test_vectors_have_length_one_and_come_in_order(weights: object):
@@ -45,31 +44,3 @@ async def test_wrong_input_is_refused_with_what_to_change():
     for wrong in ({"context": "2048"}, {"threads": 0}, {"parallel": True}, {"batch": 1.5}):
         with pytest.raises(InvalidInput, match=f"{next(iter(wrong))} is .* at least 1"):
             LocalStreamFn(**wrong)
-
-
-async def test_the_server_speaks_openai_and_anthropic_until_it_is_stopped(weights: object):
-    served = await asyncio.to_thread(serve_model, context=256, parallel=1, api_key="sk-only-for-this-test")
-    asked = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "model": served.name}
-    key = {"authorization": "Bearer sk-only-for-this-test"}
-    async with aiohttp.ClientSession() as session:
-        async with session.post(
-            f"{served.openai_base_url}/chat/completions", json=asked, headers=key
-        ) as answer:
-            assert (await answer.json())["choices"][0]["message"]["content"]
-        async with session.post(
-            f"{served.anthropic_base_url}/v1/messages", json=asked, headers=key
-        ) as answer:
-            assert (await answer.json())["content"][0]["type"] == "text"
-        async with session.post(f"{served.openai_base_url}/chat/completions", json=asked) as answer:
-            assert answer.status == 401
-    port = int(served.address.rpartition(":")[2])
-    with pytest.raises(LoadFailed, match=f"port {port} of 127.0.0.1 is taken"):
-        await asyncio.to_thread(serve_model, port=port, context=256, parallel=1)
-    served.stop()
-    with pytest.raises(OSError):
-        await asyncio.open_connection("127.0.0.1", port)
-
-
-def test_the_network_needs_a_key():
-    with pytest.raises(MisuseError, match="api_key"):
-        serve_model(host="0.0.0.0")

@@ -1,0 +1,231 @@
+"""Anthropic's messages as a server speaks them."""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from swink.messages import (
+    AssistantMessage,
+    ContentBlock,
+    LlmMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from swink.serve.wire import (
+    Asked,
+    Refused,
+    ServedTool,
+    fields,
+    members,
+    options_of,
+    schema_of,
+    sse,
+    text_block,
+)
+from swink.stream import (
+    AssistantMessageEvent,
+    Done,
+    Error,
+    LlmContext,
+    OutputSchema,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_use": "tool_use"}
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+class AnthropicWire:
+    """One request, and the events of its reply."""
+
+    def read(self, body: Any) -> Asked:
+        """What is asked for; raises `Refused`."""
+        request = fields(body)
+        if not isinstance(request.get("messages"), list):
+            raise Refused(400, "a request has a list of messages")
+        options = options_of(
+            max_tokens=request.get("max_tokens"),
+            temperature=request.get("temperature"),
+            top_p=request.get("top_p"),
+            stop=request.get("stop_sequences"),
+            session_id=fields(request.get("metadata")).get("user_id"),
+            tool_choice=_tool_choice(request.get("tool_choice")),
+        )
+        system = request.get("system") or ""
+        if not isinstance(system, str):
+            system = "\n\n".join(text_block(part, "system").text for part in members(system))
+        context = LlmContext(
+            system,
+            list(_history(members(request["messages"]))),
+            list(_tools(members(request.get("tools")))),
+            output=_output(request.get("output_config")),
+        )
+        return Asked(context, options, bool(request.get("stream")))
+
+    def begin(self, model: str, asked: Asked) -> list[bytes]:
+        """The beginning of the message."""
+        return [
+            sse({"type": "message_start", "message": _message(model, [], None, Usage())}, "message_start")
+        ]
+
+    def write(self, event: AssistantMessageEvent) -> list[bytes]:
+        """The events of one event."""
+        match event:
+            case TextStart(index):
+                return [_start(index, {"type": "text", "text": ""})]
+            case ThinkingStart(index):
+                return [_start(index, {"type": "thinking", "thinking": "", "signature": ""})]
+            case ToolCallStart(index, id, name):
+                return [_start(index, {"type": "tool_use", "id": id, "name": name, "input": {}})]
+            case TextDelta(index, text):
+                return [_delta(index, {"type": "text_delta", "text": text})]
+            case ThinkingDelta(index, text):
+                return [_delta(index, {"type": "thinking_delta", "thinking": text})]
+            case ToolCallDelta(index, text):
+                return [_delta(index, {"type": "input_json_delta", "partial_json": text})]
+            case TextEnd(index) | ThinkingEnd(index) | ToolCallEnd(index):
+                return [sse({"type": "content_block_stop", "index": index}, "content_block_stop")]
+            case Done(reason, usage):
+                delta = {"stop_reason": _REASONS.get(reason, "end_turn"), "stop_sequence": None}
+                end = {"type": "message_delta", "delta": delta, "usage": _usage(usage)}
+                return [sse(end, "message_delta"), sse({"type": "message_stop"}, "message_stop")]
+            case Error(message, kind):
+                return [sse(self.failure(500, message, kind), "error")]
+            case _:
+                return []
+
+    def whole(self, model: str, message: AssistantMessage) -> dict[str, Any]:
+        """A reply in one piece."""
+        content = [block for each in message.content if (block := _block(each)) is not None]
+        return _message(model, content, _REASONS.get(message.stop_reason, "end_turn"), message.usage)
+
+    def failure(self, status: int, message: str, kind: str | None) -> dict[str, Any]:
+        """An error."""
+        names = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
+        said = f"prompt is too long: {message}" if kind == "context_window_exceeded" else message
+        return {"type": "error", "error": {"type": names.get(status, "api_error"), "message": said}}
+
+
+def _history(messages: Sequence[Any]) -> Iterator[LlmMessage]:
+    names: dict[str, str] = {}
+    for at, message in enumerate(messages):
+        where = f"messages[{at}]"
+        match message:
+            case {"role": "user" | "assistant" as role, "content": str() as text}:
+                yield UserMessage(text) if role == "user" else AssistantMessage((Text(text),))
+            case {"role": "user", "content": parts} if isinstance(parts, list):
+                yield from _user(members(message["content"]), names, where)
+            case {"role": "assistant", "content": parts} if isinstance(parts, list):
+                blocks = [_said(part, where) for part in members(message["content"])]
+                names |= {block.id: block.name for block in blocks if isinstance(block, ToolCall)}
+                yield AssistantMessage(tuple(block for block in blocks if block is not None))
+            case _:
+                raise Refused(400, f"{where} has no role that is known, user or assistant, or no content")
+
+
+def _user(parts: Sequence[Any], names: Mapping[str, str], where: str) -> Iterator[LlmMessage]:
+    said: list[Text] = []
+    for part in parts:
+        match part:
+            case {"type": "tool_result", "tool_use_id": str() as id}:
+                content, failed = fields(part).get("content"), bool(fields(part).get("is_error"))
+                inner = [content] if isinstance(content, str) else members(content)
+                blocks = tuple(text_block(each, where) for each in inner)
+                yield ToolResultMessage(id, names.get(id, "tool"), blocks, is_error=failed)
+            case _:
+                said.append(text_block(part, where))
+    if said:
+        yield UserMessage(tuple(said))
+
+
+def _said(part: Any, where: str) -> Text | ToolCall | None:
+    match part:
+        case {"type": "tool_use", "id": str() as id, "name": str() as name, "input": arguments}:
+            return ToolCall(id, name, dict(fields(arguments)))
+        case {"type": "thinking" | "redacted_thinking"}:
+            return None
+        case _:
+            return text_block(part, where)
+
+
+def _tools(tools: Sequence[Any]) -> Iterator[ServedTool]:
+    for tool in tools:
+        match tool:
+            case {"name": str() as name, "input_schema": schema}:
+                yield ServedTool(name, str(fields(tool).get("description") or ""), schema_of(schema))
+            case _:
+                raise Refused(400, "a tool has a name and an input_schema; hosted tools are not here")
+
+
+def _tool_choice(choice: Any) -> str | None:
+    match choice:
+        case None:
+            return None
+        case {"type": "tool", "name": str() as name}:
+            return name
+        case {"type": str() as kind} if kind in _CHOICES:
+            return _CHOICES[kind]
+        case _:
+            raise Refused(400, "tool_choice has the type auto, any, none or tool")
+
+
+def _output(config: Any) -> OutputSchema | None:
+    match config:
+        case {"format": {"type": "json_schema", "schema": schema}}:
+            return OutputSchema("output", fields(schema))
+        case _:
+            return None
+
+
+def _block(block: ContentBlock) -> dict[str, Any] | None:
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Thinking(text):
+            return {"type": "thinking", "thinking": text, "signature": ""}
+        case ToolCall(id, name, arguments):
+            return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+        case _:
+            return None
+
+
+def _message(model: str, content: list[dict[str, Any]], reason: str | None, usage: Usage) -> dict[str, Any]:
+    return {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": _usage(usage),
+    }
+
+
+def _start(index: int, block: dict[str, Any]) -> bytes:
+    return sse({"type": "content_block_start", "index": index, "content_block": block}, "content_block_start")
+
+
+def _delta(index: int, delta: dict[str, Any]) -> bytes:
+    return sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": 0,
+    }

@@ -1,0 +1,85 @@
+"""What the protocols of the model server share: a request as the model sees it, and a refusal."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import InvalidInput
+from swink.messages import Text
+from swink.stream import LlmContext, StreamOptions
+
+
+class Refused(Exception):
+    """The request gets a status instead of a reply."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Asked(Struct, frozen=True):
+    """One request."""
+
+    context: LlmContext
+    options: StreamOptions
+    stream: bool = False
+    counts: bool = True
+    """Whether the client wants the number of tokens at the end of a stream."""
+
+
+class ServedTool(Struct, frozen=True):
+    """A tool of the client's."""
+
+    name: str
+    description: str
+    parameters_schema: dict[str, Any]
+
+
+def options_of(**given: Any) -> StreamOptions:
+    """The options that were given."""
+    try:
+        return StreamOptions(**{name: value for name, value in given.items() if value is not None})
+    except (InvalidInput, TypeError) as error:
+        raise Refused(400, str(error)) from None
+
+
+def text_block(part: Any, where: str) -> Text:
+    """A part of a message's content that both protocols write in their own way."""
+    match part:
+        case str():
+            return Text(part)
+        case {"type": "text", "text": str() as text}:
+            return Text(text)
+        case {"type": "image_url" | "image"}:
+            raise Refused(400, "the local model takes no images; send text only")
+        case {"type": kind}:
+            raise Refused(400, f"{where} has a part of type {kind!r}; the local model takes text only")
+        case _:
+            raise Refused(400, f"{where} has a part that is no object with a type")
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    """One event of a stream."""
+    head = f"event: {event}\n".encode() if event else b""
+    return head + b"data: " + (data if isinstance(data, bytes) else msgspec.json.encode(data)) + b"\n\n"
+
+
+def schema_of(value: Any) -> dict[str, Any]:
+    """A tool's schema; one without parameters may leave it out."""
+    if value is None:
+        return {"type": "object", "properties": {}}
+    if not isinstance(value, Mapping):
+        raise Refused(400, "the parameters of a tool are a JSON Schema")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def fields(value: Any) -> Mapping[str, Any]:
+    """An object, or none at all."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def members(value: Any) -> list[Any]:
+    """A list, or none at all."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
