@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from swink.errors import ModelError
+from swink.hosted import McpConnector
 from swink.hosts import checked_headers
 from swink.messages import ModelSpec
 from swink.providers.conversations import Conversation, Conversations
@@ -67,8 +68,12 @@ class Wire:
         """The error of an answer of 4xx or 5xx."""
         return refusal(response, body)
 
-    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
-        """Whether the provider itself sees to it that an answer has the schema that is asked for."""
+    def extra(self, ask: Ask) -> Mapping[str, Any]:
+        """What the caller adds to the body."""
+        return ask.options.extra
+
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        """Whether the provider itself sees to it that an answer has the schema of `context.output`."""
         return False
 
 
@@ -128,7 +133,7 @@ class Adapter:
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether `context.output` can be asked of the model itself."""
-        return self.wire_for(model).native_output(model, bool(context.tools))
+        return self.wire_for(model).native_output(model, context)
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""
@@ -170,10 +175,11 @@ class Adapter:
         body = wire.body(ask, messages)
         if again is not None:
             body |= again.fields
-        data = encode_body(merge_objects(ask.options.extra, body), {})
+        data = encode_body(merge_objects(wire.extra(ask), body, ask.notices.report), {})
         url = self.url(ask)
         own = {"content-type": "application/json", "accept": wire.accept, **wire.headers(ask)}
         headers = self._endpoint.check_headers(
             {**own, **await self.authorization(ask, url, data)}, self._headers, ask.options.headers
         )
-        return Request(url, headers, data)
+        tokens = [tool.token for tool in ask.context.hosted if isinstance(tool, McpConnector) and tool.token]
+        return Request(url, headers, data, secrets=tuple(tokens))

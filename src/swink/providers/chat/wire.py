@@ -10,7 +10,7 @@ from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.fields import takes_schema
 from swink.providers.chat.stream import ChatDecoder
-from swink.stream import BlockWriter
+from swink.stream import BlockWriter, LlmContext
 
 
 class Chat(Wire):
@@ -37,6 +37,6 @@ class Chat(Wire):
         """What reads the chunks."""
         return ChatDecoder(reply, ask.options, self.dialect, [tool.name for tool in ask.context.tools])
 
-    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether the server sees to the schema of an answer."""
-        return takes_schema(model, self.dialect, has_tools=has_tools)
+        return takes_schema(model, self.dialect, has_tools=bool(context.tools))
