@@ -1,6 +1,7 @@
 """The account of a run: every attempt is counted once, whatever becomes of it, and what is unknown is never 0."""
 
 import asyncio
+from datetime import datetime
 from fractions import Fraction
 from itertools import permutations
 from math import fsum
@@ -178,6 +179,51 @@ async def test_a_bare_loop_prices_by_the_catalog():
     assert await bare(known, price=lambda model: None) == price.cost(Usage(1000, 10))
     assert await bare(PRICED) == PRICE.cost(Usage(1000, 10))
     assert await bare(ModelSpec("test", "nobody-knows")) is None
+
+
+async def test_a_tier_is_reached_by_one_request_and_not_by_all_of_a_run():
+    price = Price(1.0, 1.0, tiers=((1000, Price(10.0, 10.0)),))
+    agent = Agent(
+        ModelSpec("test", "m", price=price),
+        stream_fn=ScriptedModel(["one", "two", "three"], usage=Usage(600, 1)),
+    )
+    agent.follow_up("Again.")
+    result = await agent.run("Go.")
+    assert result.cost == Cost(1200 / 1e6, 2 / 1e6, total=1202 / 1e6)
+
+
+@pytest.mark.parametrize(("extra", "tools"), [({"web_search": 3}, 0.03), ({"code_execution": 1}, None)])
+async def test_uses_of_hosted_tools_are_priced_or_make_the_cost_unknown(extra: dict[str, int], tools: float):
+    searching = ScriptedModel(["found"], usage=Usage(1000, 10, extra=extra))
+    inner = Agent("anthropic:claude-sonnet-4-5", stream_fn=searching)
+    call = ToolCall("c1", "ask", {"task": "Search."})
+    outer = Agent(
+        PRICED,
+        tools=[agent_tool(inner, "ask", "asks")],
+        stream_fn=ScriptedModel([call, "done"], usage=Usage(10)),
+    )
+    result = await outer.run("Go.")
+    assert result.usage.extra == extra
+    if tools is None:
+        assert result.cost is None
+    else:
+        assert result.cost is not None
+        assert result.cost.tools == tools
+        assert result.cost.total == fsum([0.003, 0.00015, 0.03, 0.00006])
+
+
+def test_a_request_has_the_price_of_the_time_at_which_it_was_sent():
+    account, spec = Account(price_of), ModelSpec("deepseek", "deepseek-v4-pro")
+    times = ["2026-11-16T00:59:59+00:00", "2026-11-16T01:00:00+00:00", "2026-11-16T12:00:00+09:00"]
+    costs = [account.price(spec, Usage(1_000_000), datetime.fromisoformat(at).timestamp()) for at in times]
+    assert costs == [Cost(0.66), Cost(1.32), Cost(1.32)]
+
+
+def test_uses_of_tools_cost_even_where_no_tokens_were_counted():
+    account = Account(None)
+    spec = ModelSpec("test", "m", price=Price(1, 1, uses={"web_search": 0.01}))
+    assert account.price(spec, Usage(extra={"web_search": 2})) == Cost(tools=0.02)
+    assert account.price(spec, Usage(extra={"reasoning": 2})) == Cost()
 
 
 # Sums
