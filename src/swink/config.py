@@ -106,7 +106,7 @@ class KeyOwner(Struct, frozen=True):
         return self.provider == other.provider and same_address
 
 
-_SAME_ACCOUNT = {"openai-responses": "openai"}
+_SAME_ACCOUNT = {"openai-responses": "openai", "azure-responses": "azure", "xai-responses": "xai"}
 
 
 class PromptContext(Struct, frozen=True):

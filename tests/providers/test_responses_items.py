@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import MemoryClient, check_types, own_fixtures, read, sse
+from tests.counts import tried
 
 from swink.messages import (
     AssistantMessage,
@@ -191,12 +192,13 @@ def test_items_of_any_shape_are_read_past(item: Any):
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "type", "ü"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
 )
 
 
+@tried(15, 500)
 @given(st.lists(st.dictionaries(st.sampled_from(["id", "name", "x", "status", "action"]), _JSON), max_size=3))
 def test_unknown_items_come_back_equal_and_in_order(items: list[dict[str, Any]]):
     new = [{"type": "brand_new_call", **item} for item in items]
@@ -239,6 +241,13 @@ def test_a_call_comes_back_as_it_was_written_unless_its_arguments_were_changed()
     changed = msgspec.structs.replace(made, arguments={"a": 1, "b": 3})
     other = msgspec.structs.replace(reply, content=(reply.content[0], changed))
     assert resent(other)[1]["arguments"] == '{"a":1,"b":3}'
+
+
+def test_the_result_of_a_call_that_a_program_made_names_the_program():
+    caller = {"type": "program", "caller_id": "call_p"}
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "caller": caller}
+    result = resent(replied(REASONING, call), ToolResultMessage("c", "f", "3"))[-1]
+    assert result == {"type": "function_call_output", "call_id": "c", "output": "3", "caller": caller}
 
 
 def test_another_model_gets_the_text_without_ids_items_and_reasoning():
@@ -307,6 +316,8 @@ def test_uses_of_hosted_tools_are_counted_and_a_price_in_the_reply_is_kept():
     search = {"type": "web_search_call", "id": "w", "action": {"type": "search"}}
     opened = {"type": "web_search_call", "id": "o", "action": {"type": "open_page", "url": "https://a.b"}}
     assert replied(search, search, opened, usage=usage).usage.extra == {"web_search": 2}
+    assert replied(MESSAGE, usage=usage, service_tier="flex").usage.extra == {"service_tier_flex": 1}
+    assert not replied(MESSAGE, usage=usage, service_tier="default").usage.extra
     billed = {"web_search": {"num_requests": 1}}
     assert replied(search, search, usage=usage, tool_usage=billed).usage.extra == {"web_search": 1}
     details = {"web_search_calls": 3, "x_search_calls": 2, "code_interpreter_calls": 1, "mcp_calls": 0}

@@ -159,7 +159,17 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     for name in sorted(wanted):
         if not catalog.has_provider(name):
             raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
-        if name in ACCOUNTS and name not in ready and name not in ("ollama", "bedrock", "azure"):
+        if (
+            name in ACCOUNTS
+            and name not in ready
+            and name
+            not in (
+                "ollama",
+                "bedrock",
+                "azure",
+                "azure-responses",
+            )
+        ):
             raise MisuseError(
                 f"a token may use {name}:…, but there is no key for it; "
                 f"store one with: swink keys set {ACCOUNTS[name].key_name}"

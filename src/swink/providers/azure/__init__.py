@@ -1,5 +1,5 @@
 """OpenAI models on Azure."""
 
-from swink.providers.azure.adapter import AzureStreamFn
+from swink.providers.azure.adapter import AzureResponsesStreamFn, AzureStreamFn
 
-__all__ = ["AzureStreamFn"]
+__all__ = ["AzureResponsesStreamFn", "AzureStreamFn"]

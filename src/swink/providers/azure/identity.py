@@ -7,7 +7,7 @@ from swink.engine.waiting import resolve
 from swink.errors import MissingKey
 from swink.providers.azure.entra import AUTHORITY, ClientCredentials
 from swink.providers.endpoint import Endpoint, digest_of
-from swink.providers.http import client_for, timeout_for
+from swink.providers.http import HttpClient, client_for, timeout_for
 from swink.stream import StreamOptions, Timeout
 
 TokenProvider = Callable[[], str | Awaitable[str]]
@@ -24,10 +24,10 @@ class Identity:
         self._credentials = credentials
         self._token_provider = token_provider
 
-    async def headers(self, options: StreamOptions, timeout: Timeout) -> dict[str, str]:
+    async def headers(self, options: StreamOptions, client: HttpClient, timeout: Timeout) -> dict[str, str]:
         """The header that says who asks; none for a server without keys."""
         given = options.api_key if options.api_key is not None else self._endpoint.api_key
-        if given is None and (token := await self._token(options, timeout)):
+        if given is None and (token := await self._token(options, client, timeout)):
             return {"authorization": f"Bearer {token}"}
         key = self._key(given)
         return {"api-key": key} if key else {}
@@ -54,13 +54,13 @@ class Identity:
         except MissingKey as error:
             raise MissingKey(f"{error.message}; or give Entra ID credentials") from None
 
-    async def _token(self, options: StreamOptions, timeout: Timeout) -> str:
+    async def _token(self, options: StreamOptions, client: HttpClient, timeout: Timeout) -> str:
         if self._token_provider is not None:
             return await resolve(self._token_provider())
         if self._credentials is None:
             await self._endpoint.prepare_key()
         if (credentials := self._client_credentials()) is not None:
-            return await credentials.token(client_for(options), timeout_for(options, timeout))
+            return await credentials.token(client_for(options, client), timeout_for(options, timeout))
         return self._ad_token()
 
     def _client_credentials(self) -> ClientCredentials | None:

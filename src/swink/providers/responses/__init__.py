@@ -1,5 +1,5 @@
-"""The Responses API of OpenAI."""
+"""The Responses API of OpenAI and xAI."""
 
-from swink.providers.responses.adapter import ResponsesStreamFn
+from swink.providers.responses.adapter import ResponsesStreamFn, XAIResponsesStreamFn
 
-__all__ = ["ResponsesStreamFn"]
+__all__ = ["ResponsesStreamFn", "XAIResponsesStreamFn"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from swink.hosted import HostedTool, WebSearch
 from swink.messages import ModelSpec
+from swink.providers.adapter import Ask
 from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
@@ -16,19 +17,13 @@ from swink.stream import LlmContext, OutputSchema, StreamOptions, ToolSpec
 _CACHE_OPTIONS_SINCE = (5, 6)
 
 
-def request_body(
-    model: ModelSpec,
-    context: LlmContext,
-    items: Sequence[Any],
-    options: StreamOptions,
-    dialect: Dialect,
-    notices: Notices,
-) -> dict[str, Any]:
+def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, Any]:
     """The JSON body for one reply; `items` are the history."""
+    model, context, options, notices = ask.model, ask.context, ask.options, ask.notices
     system = context.system_prompt if context.system_prompt.strip() else ""
     first = [{"role": "system", "content": system}] if system and dialect.system_item else []
     body: dict[str, Any] = {
-        "model": model.model_id,
+        "model": ask.name,
         "input": [*first, *items],
         "stream": True,
         "store": False,

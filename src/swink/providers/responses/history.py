@@ -47,6 +47,8 @@ class History:
         self._ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 29, "call_")
         self._waiting: dict[str, dict[str, Any]] = {}
         """What to answer calls that only an application can run, if it does not."""
+        self._callers: dict[str, dict[str, Any]] = {}
+        """The programs of the model's that made a call, which want its result."""
 
     def add(self, message: LlmMessage) -> None:
         """Add what a message becomes."""
@@ -59,8 +61,14 @@ class History:
             case ToolResultMessage():
                 self._answer()
                 id = self._ids.result(message.tool_call_id)
+                output = self._output(message)
                 self.items.append(
-                    {"type": "function_call_output", "call_id": id, "output": self._output(message)}
+                    {
+                        "type": "function_call_output",
+                        "call_id": id,
+                        "output": output,
+                        **self._callers.pop(id, {}),
+                    }
                 )
 
     def _add_user(self, message: UserMessage) -> None:
@@ -98,7 +106,10 @@ class History:
                     rest = _decoded(block.signature) if own else {}
                     if nameless:
                         rest.pop("id", None)
-                    items.append(_call(block, self._ids.call(block.id, own=own), rest))
+                    id = self._ids.call(block.id, own=own)
+                    if "caller" in rest:
+                        self._callers[id] = {"caller": rest["caller"]}
+                    items.append(_call(block, id, rest))
                 case Thinking(_, str() as signature) if own:
                     if not _is_lost(block):
                         items.append(_decoded(signature))
@@ -148,8 +159,9 @@ class History:
                         f"{self._dialect.provider} takes no audio; send it to a chat model that hears, "
                         "such as openai:gpt-audio, or send its words"
                     )
-                case Extension(type_name, data) if type_name == ITEMS and _item(block) is None:
-                    parts.append(data)
+                case Extension(type_name, {"type": str() as kind} as part) if type_name == ITEMS:
+                    if kind.startswith("input_"):
+                        parts.append(cast("dict[str, Any]", part))
                 case _:
                     pass  # content of another provider's
         return parts

@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from swink.catalog import SERVICE_TIER
 from swink.errors import ContentFiltered, StreamError
 from swink.messages import Base64Source, Citation, Cost, Extension, Image, Usage
 from swink.providers.chat.usage import TICKS_PER_DOLLAR, count
@@ -39,6 +40,7 @@ class _Response(Struct):
     status: str | None = None
     usage: dict[str, Any] | None = None
     tool_usage: Any = None
+    service_tier: Any = None
     incomplete_details: dict[str, Any] | None = None
     error: Any = None
 
@@ -270,6 +272,9 @@ class ResponsesDecoder:
             if isinstance(number, int) and number:
                 tool = name.removesuffix("_calls")
                 uses["code_execution" if tool == "code_interpreter" else tool] = number
+        tier = response.service_tier
+        if isinstance(tier, str) and tier not in ("auto", "default"):
+            uses[f"{SERVICE_TIER}{tier}"] = 1
         self._reply.report(_usage(usage, uses), _cost(usage))
 
     def _finish(self, response: _Response) -> None:
