@@ -734,9 +734,21 @@ async def test_the_models_own_limit_is_the_default():
     assert "max_completion_tokens" not in await sent("x")
 
 
-async def test_extra_fields_are_merged_but_typed_ones_win():
-    body = await sent("x", extra={"model": "other", "response_format": {"type": "json_object"}})
+async def test_extra_fields_are_merged_but_typed_ones_win(caplog: pytest.LogCaptureFixture):
+    fn = OpenAIStreamFn(api_key="k")
+    extra = {
+        "model": "other",
+        "response_format": {"type": "json_object"},
+        "stream_options": {"include_obfuscation": False},
+        "tools": [{"type": "custom", "custom": {"name": "patch"}}],
+    }
+    body = await sent("x", fn=fn, tools=[WEATHER], extra=extra)
     assert (body["model"], body["response_format"]) == ("gpt-4.1", {"type": "json_object"})
+    assert body["stream_options"] == {"include_usage": True, "include_obfuscation": False}
+    assert [tool["type"] for tool in body["tools"]] == ["function", "custom"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "openai: option 'extra.model' is ignored: the adapter sets it itself"
+    ]
 
 
 async def test_url_and_headers_are_as_the_sdk_has_them(server: LoopbackServer):
@@ -889,6 +901,8 @@ async def test_openrouter_reasoning_details_go_back_unchanged():
     ]
     assert again["reasoning"] == {"effort": "high"}
     assert again["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    longer = await sent([UserMessage("x")], fn=fn, model=model, cache="1h")
+    assert longer["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     other = await sent(
         [UserMessage("x"), reply.message], fn=fn, model=ModelSpec("openrouter", "openai/gpt-5"), cache=True
     )

@@ -25,14 +25,14 @@ def request_body(ask: Ask, messages: Sequence[Any], dialect: Dialect) -> dict[st
         **body_fields(model, context, options, dialect, notices),
     }
     if dialect.provider == "openrouter" and not model.model_id.startswith("anthropic/"):
-        if not options.cache:
+        if options.cache is not True:
             notices.report("cache", f"{model.model_id} is cached by its provider, or not at all")
     elif dialect.provider == "openrouter" and options.cache:
-        _mark_for_cache(sent)
+        _mark_for_cache(sent, {**_EPHEMERAL, "ttl": "1h"} if options.cache == "1h" else _EPHEMERAL)
     return body
 
 
-def _mark_for_cache(messages: list[Any]) -> None:
+def _mark_for_cache(messages: list[Any], mark: dict[str, str]) -> None:
     """Cache breakpoints for Claude behind OpenRouter: on the system prompt and the last two user messages."""
     places: list[int] = []
     for at in range(len(messages) - 1, -1, -1):
@@ -53,5 +53,5 @@ def _mark_for_cache(messages: list[Any]) -> None:
         parts: list[dict[str, Any]] = (
             [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         )
-        marked = [*parts[:-1], {**parts[-1], "cache_control": _EPHEMERAL}]
+        marked = [*parts[:-1], {**parts[-1], "cache_control": mark}]
         messages[at] = {**opened, "content": marked}

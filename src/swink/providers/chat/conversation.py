@@ -73,11 +73,11 @@ class ChatConversation:
             self._has_called = True
         if images := [block for block in message.content if type(block) is Image]:
             pictures = parts_of(images, self._dialect)
-            if own and self._dialect.routes:
+            if own and self._dialect.provider == "openrouter":
                 turn["images"] = pictures
             else:
                 self._media = [{"type": "text", "text": "Image of the reply:"}, *pictures]
-        if own and self._dialect.routes and (notes := _annotations(message)):
+        if own and self._dialect.provider == "openrouter" and (notes := _annotations(message)):
             turn["annotations"] = notes
         if not text and not calls and "images" not in turn:
             return None

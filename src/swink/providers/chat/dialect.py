@@ -29,7 +29,7 @@ class Dialect(Struct, frozen=True):
     result_media: bool = False
     """Whether a tool result may hold more than text."""
     documents: Literal["", "file", "file_url", "document_url"] = ""
-    """How documents are said that are no text; a server that `routes` takes them by URL too."""
+    """How documents are said that are no text."""
     audio: Literal["", "object", "text"] = ""
     """Whether sound is an object with its format, or the text of its bytes or its URL."""
     pads_after_results: bool = False

@@ -46,7 +46,7 @@ def _document(block: Document, dialect: Dialect) -> dict[str, Any]:
         case "file_url":
             url = source.data if isinstance(source, Base64Source) else data_url(source)
             return {"type": "file_url", "file_url": {"url": url}, "file_name": title}
-        case "file" if not by_url or dialect.routes:
+        case "file" if not by_url or dialect.provider == "openrouter":
             name = title if "." in title else f"{title}.pdf"
             return {"type": "file", "file": {"filename": name, "file_data": data_url(source)}}
         case "file":
