@@ -1163,21 +1163,11 @@ async def test_a_hosted_tool_stands_beside_ours(model: ModelSpec, hosted: Any, e
 
 
 async def test_a_tool_that_the_provider_describes_may_run_here():
-    memory = {"type": "memory_20250818", "name": "memory"}
+    memory, bash = {"type": "memory_20250818", "name": "memory"}, {"type": "bash_20250124", "name": "bash"}
     context = {"hosted": [ProviderTool("anthropic", memory)]}
-    tools = [Tool("memory", "Ours.", {}), WEATHER]
-    body = await sent(
-        "x",
-        tools=tools,
-        context=context,
-        extra={"tools": [{"type": "bash_20250124", "name": "bash"}]},
-        cache=False,
-    )
-    assert [tool.get("type", tool["name"]) for tool in body["tools"]] == [
-        "memory_20250818",
-        "bash_20250124",
-        "weather",
-    ]
+    tools = [Tool("memory", "Ours.", {}), Tool("bash", "Ours.", {}), WEATHER]
+    body = await sent("x", tools=tools, context=context, extra={"tools": [bash]}, cache=False)
+    assert [tool.get("type") for tool in body["tools"]] == ["memory_20250818", None, "bash_20250124"]
 
 
 async def test_an_mcp_server_is_connected_with_its_token_and_its_tools():

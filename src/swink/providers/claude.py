@@ -21,7 +21,6 @@ _FORMATS = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 )
 _SHAPES = frozenset(("type", "anyOf", "oneOf", "allOf", "enum", "const"))
-_USERS = b'{"role":"user"'
 _VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
 
 
@@ -81,15 +80,13 @@ def sampling(model: ModelSpec, options: StreamOptions, thinks: bool, notices: No
 def mark_turns(turns: Sequence[Any], mark: Callable[[list[Any]], list[Any]]) -> list[Any]:
     """The turns with the content of the user's last two marked for the prompt cache.
 
-    Turns are kept from request to request, settled ones as JSON, so those that are marked are copies.
+    Turns are kept from request to request, so those that are marked are copies; the last are never JSON yet.
     """
     marked, left = list(turns), 2
     for at in range(len(marked) - 1, -1, -1):
         turn = marked[at]
         if isinstance(turn, msgspec.Raw):
-            if not bytes(turn).startswith(_USERS):
-                continue
-            turn = msgspec.json.decode(turn)
+            break
         if turn["role"] == "user":
             marked[at] = {**turn, "content": mark(turn["content"])}
             left -= 1

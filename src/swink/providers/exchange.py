@@ -45,7 +45,7 @@ class Decoder(Protocol):
     """Turns the bytes of an answer into calls on a `BlockWriter`; raises a `ModelError` if it cannot."""
 
     def feed(self, chunk: bytes) -> None: ...
-    def end(self) -> Again | Request | None:
+    def end(self) -> Again | None:
         """The body ended without a terminal: finish a reply that is whole, say how it continues, or raise."""
         ...
 
@@ -107,10 +107,7 @@ async def exchange(
                     break
             again = decode.end() if reply.terminal is None else None
             await response.aclose()
-            if isinstance(again, Request):
-                sent = again
-            else:
-                sent = await resume(again) if again is not None and resume is not None else None
+            sent = await resume(again) if again is not None and resume is not None else None
     except ModelError as error:
         reply.settled = reply.settled or isinstance(error, Unsent)
         reply.fail(error)

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from swink.hosted import McpConnector
-from swink.messages import AssistantMessage, Extension, LlmMessage, ModelSpec
-from swink.providers.anthropic.hosted import CONTAINER, MCP_BETA, hosted_tools
+from swink.messages import ModelSpec
+from swink.providers.adapter import Ask
+from swink.providers.anthropic.history import History
+from swink.providers.anthropic.hosted import MCP_BETA, hosted_tools
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
@@ -26,57 +28,55 @@ from swink.providers.claude import (
 from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, refuse, refuse_budget
 from swink.providers.notices import Notices
-from swink.stream import LlmContext, StreamOptions
+from swink.stream import StreamOptions
 
 DEFAULT_MAX_TOKENS = 32_000
 
 
-def request_body(
-    model: ModelSpec,
-    context: LlmContext,
-    turns: list[Any],
-    options: StreamOptions,
-    notices: Notices,
-) -> dict[str, Any]:
+def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
     """The JSON body for one reply; `turns` are the history, converted."""
-    body: dict[str, Any] = {"model": model.model_id, "stream": True}
-    body |= _thinking_and_limits(model, options, notices)
+    context, options = ask.context, ask.options
+    body: dict[str, Any] = {"model": ask.name, "stream": True}
+    body |= _thinking_and_limits(ask.model, options, ask.notices)
     if context.output is not None:
         schema = {"type": "json_schema", "schema": output_schema(context.output.schema)}
         body["output_config"] = {**body.get("output_config", {}), "format": schema}
     if context.system_prompt.strip():
         body["system"] = [{"type": "text", "text": context.system_prompt}]
     body["messages"] = turns
-    body |= _tools(model, context, options)
+    body |= _tools(ask)
     if options.session_id:
         body["metadata"] = {"user_id": options.session_id}
     if options.stop:
         body["stop_sequences"] = list(options.stop)
     if options.service_tier is not None:
         body["service_tier"] = options.service_tier
-    if context.hosted and (container := last_container(context.messages, model)):
-        body["container"] = container
+    if context.hosted and isinstance(ask.conversation, History):
+        container = ask.conversation.container
+        if container is not None and not _is_past(container.get("expires_at")):
+            body["container"] = container["id"]
     if options.cache:
         _mark_for_cache(body, options.cache)
     return body
 
 
-def beta_headers(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, str]:
-    """The header that switches on what a request needs, and what `extra={"betas": […]}` asks for."""
-    betas = [str(beta) for beta in options.extra.get("betas", ())]
+def betas_of(ask: Ask) -> list[str]:
+    """The betas that a request needs, and those that `extra={"betas": […]}` asks for."""
+    model, context = ask.model, ask.context
+    betas = [str(beta) for beta in ask.options.extra.get("betas", ())]
     if any(isinstance(tool, McpConnector) for tool in context.hosted):
         betas.append(MCP_BETA)
     thinks = model.thinking_level != "off" and (model.capabilities is None or model.capabilities.thinking)
     if thinks and (context.tools or context.hosted) and interleaves(model.model_id):
         betas.append(INTERLEAVED)
-    return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
+    return list(dict.fromkeys(betas))
 
 
-def _tools(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dict[str, Any]:
-    fields = hosted_tools(context.hosted, claude_version(model.model_id), model.provider)
-    fields["tools"] += options.extra.get("tools", ())
+def _tools(ask: Ask) -> dict[str, Any]:
+    context, options = ask.context, ask.options
+    fields = hosted_tools(context.hosted, claude_version(ask.model.model_id), ask.model.provider)
     # A tool that the provider describes may run here, such as its memory: a name is described once.
-    described = {tool.get("name") for tool in fields["tools"]}
+    described = {tool.get("name") for tool in (*fields["tools"], *options.extra.get("tools", ()))}
     fields["tools"] += [
         {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
         for tool in context.tools
@@ -90,19 +90,6 @@ def _tools(model: ModelSpec, context: LlmContext, options: StreamOptions) -> dic
     elif options.tool_choice is not None:
         fields["tool_choice"] = choice
     return fields
-
-
-def last_container(messages: Sequence[LlmMessage], model: ModelSpec) -> str | None:
-    """The container of the last reply that used one, unless it has expired."""
-    for message in reversed(messages):
-        if isinstance(message, AssistantMessage) and message.provider == model.provider:
-            for block in message.content:
-                match block:
-                    case Extension("anthropic", {"type": type, "id": str(id)} as data) if type == CONTAINER:
-                        return None if _is_past(data.get("expires_at")) else id
-                    case _:
-                        pass
-    return None
 
 
 def _is_past(moment: object) -> bool:

@@ -41,11 +41,9 @@ class History:
         self._signs = claude_version(model.model_id) > (0, 0)
         self._ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "toolu_")
         self._turns = Turns({"type": "text", "text": "(continued)"})
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        """The turns so far; only the last one still changes."""
-        return self._turns.items
+        self.items: list[Any] = self._turns.items
+        self.container: dict[str, Any] | None = None
+        """Where the code of the last reply ran that ran any."""
 
     def add(self, message: LlmMessage) -> None:
         """Convert one message more."""
@@ -80,7 +78,9 @@ class History:
                     blocks.append({"type": "thinking", "thinking": text, "signature": signature})
                 case Thinking(text, None) if mine and not self._signs:
                     blocks.append({"type": "thinking", "thinking": text, "signature": ""})
-                case Extension("anthropic", {"type": type} as data) if ours and type != CONTAINER:
+                case Extension("anthropic", {"type": type} as data) if ours and type == CONTAINER:
+                    self.container = cast("dict[str, Any]", data)
+                case Extension("anthropic", {"type": str()} as data) if ours:
                     blocks.append(cast("dict[str, Any]", data))
                 case _:
                     pass  # thinking that was cut off, and what another model or provider made

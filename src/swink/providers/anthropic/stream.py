@@ -7,7 +7,7 @@ they are kept as they came. So is the container in which code ran. When the prov
 turn is continued with a second request, within the same reply.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -17,9 +17,8 @@ from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, Net
 from swink.messages import Citation, Extension, Usage
 from swink.providers.anthropic.hosted import CONTAINER, describe
 from swink.providers.claude import service_tier
-from swink.providers.exchange import cut_short, decode_json, decode_known, malformed
+from swink.providers.exchange import Again, cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
-from swink.providers.http import Request
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions
 
@@ -144,21 +143,13 @@ class _Block:
 
 
 class MessagesDecoder:
-    """The events of one message; `resume` makes the request that continues a paused turn.
+    """The events of one message; a paused turn goes on with the content so far, in the same container."""
 
-    It is given the content so far and the id of the container, if code ran in one.
-    """
-
-    def __init__(
-        self,
-        reply: BlockWriter,
-        options: StreamOptions,
-        resume: Callable[[list[dict[str, Any]], str | None], Request],
-    ) -> None:
+    def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply
         self._raw = options.on_raw_payload
         self._compacts = "compaction" in options.extra
-        self._resume = resume
+        self._earlier: list[dict[str, Any]] = []
         self._container: dict[str, Any] | None = None
         self._spent = Usage()
         self._calls = False
@@ -186,7 +177,7 @@ class MessagesDecoder:
             if self._reply.terminal is not None:
                 return
 
-    def end(self) -> Request | None:
+    def end(self) -> Again | None:
         if not self._paused:
             if self._ending.stop_reason is None:
                 raise cut_short()
@@ -196,11 +187,12 @@ class MessagesDecoder:
         self._pauses += 1
         if self._pauses > MOST_PAUSES:
             raise StreamError(f"the provider paused the turn more than {MOST_PAUSES} times")
-        content = [block.as_json() for block in self._content if block.index is not None or not block.open]
+        whole = [block.as_json() for block in self._content if block.index is not None or not block.open]
+        self._earlier += [block for block in whole if block.get("text") != ""]
         self._spent = self._reply.usage
         self._begin()
-        container = (self._container or {}).get("id")
-        return self._resume([block for block in content if block.get("text") != ""], container)
+        fields = {"container": self._container["id"]} if self._container is not None else {}
+        return Again([{"role": "assistant", "content": self._earlier}] if self._earlier else [], fields)
 
     def _take(self, event: _Event, data: bytes) -> None:
         match event:

@@ -12,7 +12,9 @@ import msgspec
 
 from swink.errors import StreamError
 from swink.hosted import CodeExecution, HostedTool, ProviderTool, WebSearch
-from swink.messages import AssistantMessage, ModelSpec
+from swink.messages import ModelSpec
+from swink.providers.adapter import Ask
+from swink.providers.bedrock.history import History
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
@@ -25,7 +27,7 @@ from swink.providers.claude import (
     sampling,
     without_thinking,
 )
-from swink.providers.convert import input_schema, valid_name
+from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.stream import LlmContext, StreamOptions
@@ -34,18 +36,13 @@ _CACHING_CLAUDE = re.compile(r"claude-3-5-(haiku|sonnet-20241022)")
 _CACHING_NOVA = re.compile(r"nova-(2-)?(micro|lite|pro|premier)")
 
 
-def request_body(
-    model: ModelSpec,
-    context: LlmContext,
-    turns: list[Any],
-    options: StreamOptions,
-    notices: Notices,
-) -> dict[str, Any]:
+def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
     """The JSON body for one reply; `turns` are the history, converted."""
+    model, context, options, notices = ask.model, ask.context, ask.options, ask.notices
     body: dict[str, Any] = {"messages": turns}
     if context.system_prompt.strip():
         body["system"] = [{"text": context.system_prompt}]
-    if tools := _tool_config(model, context, options.tool_choice):
+    if tools := _tool_config(ask):
         body["toolConfig"] = tools
     limits, additional = _limits_and_thinking(model, context, options, notices)
     if limits:
@@ -122,18 +119,14 @@ def _thinking(
     return refuse(model, notices, f"no way is known to ask {model.model_id} for it")
 
 
-def _tool_config(model: ModelSpec, context: LlmContext, choice: str | None) -> dict[str, Any]:
+def _tool_config(ask: Ask) -> dict[str, Any]:
     """The tools; those of the history are named even when none is offered, because Bedrock insists on it."""
+    model, context, choice = ask.model, ask.context, ask.options.tool_choice
     offered = () if choice == "none" else context.tools
     specs = [_tool_spec(tool.name, tool.description, input_schema(tool)) for tool in offered]
     specs += _hosted(context.hosted, model) if choice != "none" else []
     if not specs:
-        called = {
-            valid_name(call.name): None
-            for message in context.messages
-            if isinstance(message, AssistantMessage)
-            for call in message.tool_calls
-        }
+        called = ask.conversation.called if isinstance(ask.conversation, History) else ()
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         specs = [_tool_spec(name, "No longer available.", schema) for name in called]
         return {"tools": specs} if specs else {}

@@ -70,11 +70,9 @@ class History:
         self._ids = CallIds(r"[a-zA-Z0-9_.:-]{1,64}", 30, "tooluse_")
         self._turns = Turns({"text": "(continued)"})
         self._names: set[str] = set()
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        """The turns so far; only the last one still changes."""
-        return self._turns.items
+        self.items: list[Any] = self._turns.items
+        self.called: dict[str, None] = {}
+        """The names of the tools that were called."""
 
     def add(self, message: LlmMessage) -> None:
         """Convert one message more."""
@@ -112,6 +110,7 @@ class History:
                     )
                 case ToolCall(id, name, arguments):
                     call = {"toolUseId": self._ids.call(id, own=mine), "name": name, "input": arguments}
+                    self.called[name] = None
                     blocks.append({"toolUse": call})
                 case Thinking(_, str() as data, True) if mine:
                     blocks.append({"reasoningContent": {"redactedContent": data}})
