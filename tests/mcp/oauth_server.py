@@ -26,6 +26,7 @@ class OAuthServer:
         self.asked: list[str] = []
         """The paths asked for, and the grants given."""
         self.authorised: list[dict[str, str]] = []
+        self.mute = ""
         self.slow = asyncio.Event()
         self.slow.set()
         self._visits: set[asyncio.Task[None]] = set()
@@ -67,7 +68,7 @@ class OAuthServer:
             lines = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
             writer.write(f"HTTP/1.1 {status} x\r\n{lines}content-length: {len(data)}\r\n\r\n".encode() + data)
             await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             self._visits.discard(visit)
@@ -75,6 +76,8 @@ class OAuthServer:
 
     async def _answer(self, method: str, target: Any, headers: dict[str, str], body: bytes) -> Answer:
         self.asked.append(target.path)
+        if target.path == self.mute:
+            await asyncio.sleep(600)
         query = {name: values[0] for name, values in parse_qs(target.query or body.decode("latin-1")).items()}
         match target.path:
             case "/mcp":

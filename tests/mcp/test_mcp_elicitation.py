@@ -27,28 +27,38 @@ async def said(tool: str, on_elicit: Any, **options: Any) -> Any:
     return result.text if result.is_error else json.loads(result.text)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (GIVEN, {"action": "accept", "content": {"name": "Ada", "age": 30, "color": "b", "news": False}}),
-        ({**GIVEN, "age": 7, "sizes": ["S"]}, {"action": "accept", "content": {"name": "Ada", "age": 7, "color": "b", "news": False, "sizes": ["S"]}}),
-        (False, {"action": "decline"}),
-        (None, {"action": "cancel"}),
-        (True, {"action": "cancel"}),  # the name has no default
-        ({**GIVEN, "age": 200}, {"action": "cancel"}),
-        ({**GIVEN, "other": 1}, {"action": "cancel"}),
-        ("nonsense", {"action": "cancel"}),
-        (ValueError("a bug"), {"action": "cancel"}),
-    ],
-)  # fmt: skip
-async def test_the_answer_reaches_the_server_with_its_defaults_and_only_if_it_fits(given: Any, expected: Any):
+ANSWERS: list[tuple[Any, Any]] = [
+    (GIVEN, {"action": "accept", "content": {"name": "Ada", "age": 30, "color": "b", "news": False}}),
+    (
+        {**GIVEN, "age": 7, "sizes": ["S"]},
+        {
+            "action": "accept",
+            "content": {"name": "Ada", "age": 7, "color": "b", "news": False, "sizes": ["S"]},
+        },
+    ),
+    (False, {"action": "decline"}),
+    (None, {"action": "cancel"}),
+    (True, {"action": "cancel"}),  # the name has no default
+    ({**GIVEN, "age": 200}, {"action": "cancel"}),
+    ({**GIVEN, "other": 1}, {"action": "cancel"}),
+    ("nonsense", {"action": "cancel"}),
+    (ValueError("a bug"), {"action": "cancel"}),
+]
+
+
+async def test_the_answer_reaches_the_server_with_its_defaults_and_only_if_it_fits():
+    given: Any = None
+
     def on_elicit(asked: ElicitForm) -> Any:
         assert (asked.server, asked.message, asked.fields[0].title) == ("bare", "Who are you?", "Your name")
         if isinstance(given, Exception):
             raise given
         return given
 
-    assert await said("form", on_elicit) == expected
+    async with McpServers([bare("asking")], on_elicit=on_elicit) as servers:
+        for given, expected in ANSWERS:
+            (result,) = await results(servers, call("bare_form"))
+            assert json.loads(result.text) == expected, given
 
 
 async def test_a_page_is_opened_only_with_a_yes_and_only_if_a_browser_should():
@@ -58,11 +68,17 @@ async def test_a_page_is_opened_only_with_a_yes_and_only_if_a_browser_should():
         asked.append(one)
         return True
 
-    assert await said("page", on_elicit) == {"action": "accept"}
+    async with McpServers([bare("asking")], on_elicit=on_elicit) as servers:
+        page, script, nested, capable = [
+            json.loads((await results(servers, call(f"bare_{name}")))[0].text)
+            for name in ("page", "script", "nested", "capabilities")
+        ]
+    assert page == {"action": "accept"}
+    assert capable["elicitation"] == {"form": {}, "url": {}}
     assert asked == [ElicitUrl("bare", "Pay here.", "https://pay.example/?id=7")]
     assert asked[0].host == "pay.example"
-    assert "only https:// and http://" in (await said("script", on_elicit))["message"]
-    assert "neither text" in (await said("nested", on_elicit))["message"]
+    assert "only https:// and http://" in script["message"]
+    assert "neither text" in nested["message"]
     assert len(asked) == 1
 
 
@@ -74,8 +90,6 @@ async def test_where_nobody_can_answer_servers_are_told_so():
     assert "elicitation" not in json.loads(capable.text)
     assert "not supported" in json.loads(asked.text)["message"]
     assert "nobody can be asked" in needed.text
-    capable = await said("capabilities", lambda asked: None)
-    assert capable["elicitation"] == {"form": {}, "url": {}}
 
 
 async def test_a_call_that_needs_a_page_first_says_so():

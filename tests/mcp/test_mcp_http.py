@@ -113,7 +113,7 @@ async def test_headers_go_with_every_request_and_a_refusal_is_reported():
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(McpError, match="cannot be reached"):
+        with pytest.raises(McpError, match="'web' refuses the Authorization header"):
             async with McpServers(
                 [web(f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer abc"})]
             ):

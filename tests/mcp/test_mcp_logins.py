@@ -256,6 +256,8 @@ async def test_the_listener_takes_the_right_state_only():
         assert (found.code, found.issuer) == ("c", "me")
         assert "c" not in repr(found).removeprefix("Redirect")
         port = listener.port
+        _, idle = await asyncio.open_connection("127.0.0.1", port)
+    idle.close()
     with pytest.raises(OSError):
         await _visit(port, "GET / HTTP/1.1\r\n\r\n")
 
@@ -338,6 +340,42 @@ async def test_a_call_that_ends_takes_its_login_with_it(caplog: pytest.LogCaptur
             await asyncio.sleep(0.05)
             assert not [one for one in asyncio.all_tasks() if one.get_name() == "swink-mcp-ask"]
     assert leftovers() == []
+
+
+async def test_closing_does_not_wait_for_a_login():
+    async with OAuthServer() as server:
+        await log_in(server)
+        shown = asyncio.Event()
+        async with McpServers([web(server)], on_login=lambda name, url: shown.set()) as servers:
+            server.tokens.clear()
+            server.refreshable.clear()
+            task = asyncio.create_task(results(servers, call("web_who")))
+            await shown.wait()
+        assert (await task)[0].is_error
+    assert leftovers() == []
+    assert not [one for one in asyncio.all_tasks() if one.get_name() == "swink-mcp-ask"]
+
+
+async def test_an_authorisation_server_that_says_nothing_is_given_up():
+    async with OAuthServer() as server:
+        server.mute = "/register"
+        assert "127.0.0.1 does not answer" in await failure(server, connect_timeout=1.5)
+
+
+async def test_the_words_of_an_authorisation_server_are_shown_without_secrets():
+    async with OAuthServer() as server:
+        server.odd["token"] = (400, {}, b"\x1b[2J no: s3cret-of-client")
+        text = await failure(server)
+    assert "[redacted]" in text
+    assert "s3cret" not in text
+    assert "\x1b" not in text
+
+
+async def test_an_error_of_the_server_is_told_by_its_number():
+    async with OAuthServer() as server:
+        server.odd["refusal"] = (502, {"content-type": "text/html"}, b"<html>")
+        with pytest.raises(McpError, match="it answers HTTP 502"):
+            await log_in(server)
 
 
 async def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture):

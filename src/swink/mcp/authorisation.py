@@ -23,6 +23,7 @@ from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer
+from swink.redact import redact_text
 
 log = logging.getLogger("swink.mcp")
 
@@ -36,6 +37,7 @@ _TIMES = 2
 _PATIENCE = 300.0
 """Seconds that somebody has for a login."""
 _MOST_BYTES = 1 << 20
+_MOST_TEXT = 500
 
 
 class Authorisation:
@@ -83,12 +85,20 @@ class Authorisation:
     async def _deliver(self, request: Any, login: Login, deliver: Deliver) -> Any:
         if login.tokens is not None:
             request.headers["Authorization"] = f"Bearer {login.tokens['access_token']}"
-        else:
-            request.headers.pop("Authorization", None)
         return await deliver(request)
+
+    async def name_status(self, request: Any, response: Any) -> Any:
+        """The response; of an error without an explanation the SDK would not tell which it is."""
+        kind, status = response.headers.get("content-type", ""), response.status_code
+        if request.method != "POST" or status < 500 or "json" in kind:
+            return response
+        await response.aclose()
+        return self._sdk.oauth.refusal(request, status, f"it answers HTTP {status}")
 
     async def _ready(self, request: Any) -> Login:
         """The login, renewed if it has expired."""
+        if self._login is not None and not self._login.is_expired:
+            return self._login  # without waiting for somebody who is logging in
         async with self._alone:
             if self._login is None:
                 self._login = Login() if self._why_not() else await self._logins.read()
@@ -120,6 +130,8 @@ class Authorisation:
 
     def _why_not(self) -> str:
         """Why no token may go to this server."""
+        if not self._server.logs_in:
+            return "refuses the Authorization header that its settings have"
         parts = urlsplit(self._server.url)
         if parts.scheme == "https" or is_loopback(parts.hostname or "") or self._server.allow_http:
             return ""
@@ -135,9 +147,7 @@ class Authorisation:
 
     async def _renew(self, refused: Login, request: Any) -> bool:
         """Whether there is a better token, without asking anybody: another program may have renewed it."""
-        stored = Login() if self._fresh else await self._logins.read()
-        if stored.tokens is not None and stored.tokens != refused.tokens and not stored.is_expired:
-            self._login = stored
+        if await self._find_newer(refused):
             return True
         if not (refused.tokens or {}).get("refresh_token") or self._client_of(refused) is None:
             return False
@@ -147,11 +157,19 @@ class Authorisation:
             async with asyncio.timeout(self._server.connect_timeout):
                 await self._drive(provider, request, None)
         except (*self._sdk.failures, LoginFailed):
-            return False
+            return await self._find_newer(refused)
         renewed = self._sdk.oauth.login_of(provider)
         if renewed.tokens is None or renewed.tokens == refused.tokens:
-            return False
+            return await self._find_newer(refused)
         await self._keep(replace(renewed, wanted=refused.wanted))
+        return True
+
+    async def _find_newer(self, refused: Login) -> bool:
+        """Whether another program has stored a better login."""
+        stored = Login() if self._fresh else await self._logins.read()
+        if stored.tokens is None or stored.tokens == refused.tokens or stored.is_expired:
+            return False
+        self._login = stored
         return True
 
     async def _ask(self, request: Any, response: Any) -> None:
@@ -178,9 +196,16 @@ class Authorisation:
             except TimeoutError:
                 raise LoginFailed(f"needs a login, and nobody logged in within {_PATIENCE:g} s") from None
             except self._sdk.failures as error:
-                text = str(first_error(error)) or type(first_error(error)).__name__
-                raise LoginFailed(f"cannot be logged in to: {text[:500]}") from error
+                text = self._describe(first_error(error), provider)
+                # Its own words may hold a code.
+                raise LoginFailed(f"cannot be logged in to: {text}") from None
             await self._keep(self._sdk.oauth.login_of(provider))
+
+    def _describe(self, error: BaseException, provider: Any) -> str:
+        """What went wrong; a reply of the authorisation server may be quoted in it."""
+        text = "".join(letter if letter.isprintable() else " " for letter in str(error)[:_MOST_TEXT])
+        known = self._sdk.oauth.login_of(provider)
+        return redact_text(text, *self._server.secrets, *known.secrets) or type(error).__name__
 
     async def _port(self, known: Login) -> int:
         """The port to come back to: the one that the client was registered with, if it is free."""
@@ -216,9 +241,9 @@ class Authorisation:
 
     async def _drive(self, provider: Any, request: Any, refused: Any) -> None:
         """Run the SDK's protocol up to where it would send the request itself, which is done by `send`."""
-        limits = self._sdk.httpx.Timeout(self._server.connect_timeout)
+        patience = self._server.connect_timeout
         flow = provider.async_auth_flow(request)
-        async with self._sdk.httpx.AsyncClient(timeout=limits) as http:
+        async with self._sdk.http(patience, patience, {}) as http:
             try:
                 outgoing = await anext(flow)
                 while True:
@@ -285,7 +310,12 @@ class AuthorisedClient:
 
     async def send(self, request: Any, **options: Any) -> Any:
         """Send a request, and log in if the server wants it."""
-        return await self._authorisation.send(request, lambda request: self._http.send(request, **options))
+
+        async def deliver(request: Any) -> Any:
+            response = await self._http.send(request, **options)
+            return await self._authorisation.name_status(request, response)
+
+        return await self._authorisation.send(request, deliver)
 
 
 def _is_refused(response: Any) -> bool:

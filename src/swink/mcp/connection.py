@@ -55,7 +55,7 @@ class Connection:
         self._limits = Limits()
         self._asker = None if on_elicit is None else Asker(server.name, on_elicit, sdk, self._limits)
         self._login: Authorisation | None = None
-        if isinstance(server, HttpServer) and server.logs_in:
+        if isinstance(server, HttpServer):
             self._login = Authorisation(server, sdk, self._limits, on_login, fresh=fresh_login)
         self._loop = asyncio.get_running_loop()
         self._session: McpSession | None = None
@@ -262,9 +262,8 @@ class McpSession:
         server, sdk = self._server, self._sdk
         if isinstance(server, HttpServer):
             # Calls have the server's `timeout`; the HTTP client must not cut off a slow tool before that.
-            limits = sdk.httpx.Timeout(server.connect_timeout, read=None)
             http = await stack.enter_async_context(
-                sdk.httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
+                sdk.http(server.connect_timeout, None, dict(server.headers))
             )
             client = http if self._login is None else AuthorisedClient(http, self._login)
             return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
@@ -284,7 +283,8 @@ class McpSession:
             return
         said = self._stderr.last_lines if self._stderr is not None else ""
         if self._login is not None and self._login.failure:
-            self.opened.set_exception(McpError(f"MCP server {name!r} {self._login.failure}"))
+            text = redact_text(self._login.failure, *self._server.secrets)
+            self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))
             return
         what = (
             f"no answer within {self._server.connect_timeout:g} s"

@@ -108,6 +108,8 @@ class Listener:
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever that was, it was not the browser that is waited for
+        except asyncio.CancelledError:
+            pass  # the listener is closed; Python 3.11 reports a visit that ends so as an error
         finally:
             self._visits.discard(visit)
             writer.close()

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+from functools import cache
 from types import ModuleType
 from typing import Any, cast
 
@@ -22,6 +23,9 @@ class Sdk:
         anyio = _module("anyio")
         self.httpx: Any = _module("httpx2")
         self.oauth = OAuth()
+        self._certificates: Any = (
+            self.httpx.create_ssl_context()
+        )  # once, and not on the event loop: it is slow
         self.Client: Any = mcp.Client
         self.McpFailure: type[Exception] = mcp.MCPError
         self._parameters: Any = mcp.StdioServerParameters
@@ -47,6 +51,11 @@ class Sdk:
             ExceptionGroup,
             *self.oauth.failures,
         )
+
+    def http(self, connect_timeout: float, read_timeout: float | None, headers: dict[str, str]) -> Any:
+        """An HTTP client."""
+        limits = self.httpx.Timeout(connect_timeout, read=read_timeout)
+        return self.httpx.AsyncClient(headers=headers, timeout=limits, verify=self._certificates)
 
     def parameters(self, command: str, args: list[str], env: dict[str, str], cwd: str | None) -> Any:
         """How to start a stdio server; bytes of its that are no UTF-8 arrive as lone surrogates."""
@@ -81,11 +90,16 @@ class Sdk:
 async def load_sdk() -> Sdk:
     """The SDK, imported in a thread so that the event loop is not blocked."""
     try:
-        return await in_thread(Sdk)
+        return await in_thread(_load)
     except ImportError as error:
         raise McpError(
             f"MCP servers need the SDK ({error}); install it with: {install_command('mcp')}"
         ) from error
+
+
+@cache
+def _load() -> Sdk:
+    return Sdk()
 
 
 def first_error(error: BaseException) -> BaseException:
