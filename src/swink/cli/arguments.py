@@ -313,11 +313,16 @@ def _add_servers(commands: Any) -> None:
 
 
 def _add_doctor(commands: Any) -> None:
-    _command(
+    doctor = _command(
         commands,
         "doctor",
         "swink.cli.doctor:doctor_command",
         "check this installation and say what to do about what is wrong",
+    )
+    doctor.add_argument(
+        "--speed",
+        action="store_true",
+        help="also measure the local models: tokens a second by number of threads",
     )
 
 

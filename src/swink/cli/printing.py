@@ -15,12 +15,15 @@ from swink.assistant.calls import format_call
 from swink.assistant.oneline import shorten, strip_controls
 from swink.cli.explain import strip_advice
 from swink.cli.jsonline import encode_line
-from swink.cli.terminal import add_style, say
+from swink.cli.terminal import add_style, say, say_in_passing
 from swink.config import AgentResult
-from swink.events import AgentEvent, MessageEnd, MessageUpdate
+from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
 from swink.messages import AssistantMessage, Cost, StopReason, Usage, text_of
 from swink.stream import TextDelta, ThinkingDelta
 from swink.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
+
+_LONG_PROMPT = 128
+"""Tokens from which on it takes a while to read."""
 
 
 class Printer(Protocol):
@@ -49,6 +52,9 @@ class TextPrinter:
     def show(self, event: AgentEvent) -> None:
         """Take the next event."""
         match event:
+            case CustomEvent(name="prompt_progress", data={"done": int() as done, "total": int() as total}):
+                reading = done < total and total >= _LONG_PROMPT
+                say_in_passing(f"swink: reading the prompt: {done} of {total} tokens" if reading else "")
             case MessageUpdate(delta=TextDelta(text=text)):
                 self._write(text)
             case MessageUpdate(delta=ThinkingDelta(text=text)):
@@ -66,6 +72,7 @@ class TextPrinter:
 
     def end(self, result: AgentResult) -> None:
         """The run is over."""
+        say_in_passing("")
         self._close_line()
 
     def _print(self, block: Block) -> None:

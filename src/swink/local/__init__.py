@@ -15,9 +15,20 @@ from swink.local.progress import bar, megabytes, say_on_stderr
 from swink.local.pull import pull
 from swink.local.runtime import Settings, require_runtime, thread_count
 from swink.local.states import Downloading, Failed, Loading, Ready, State, Unloaded
-from swink.local.weights import DEFAULT_MODEL, KNOWN, KnownModel, ModelFile, cache_dir, locate, models, remove
+from swink.local.weights import (
+    BRIGHTER_MODEL,
+    DEFAULT_MODEL,
+    KNOWN,
+    KnownModel,
+    ModelFile,
+    cache_dir,
+    locate,
+    models,
+    remove,
+)
 
 __all__ = [
+    "BRIGHTER_MODEL",
     "DEFAULT_MODEL",
     "KNOWN",
     "Downloading",

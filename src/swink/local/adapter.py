@@ -116,9 +116,9 @@ class LocalStreamFn:
         if context.hosted:
             named = ", ".join(type(tool).__name__ for tool in context.hosted)
             raise StreamError(f"a local model has no hosted tools, such as {named}", model=str(model))
-        wanted = wanted_reply(context, options, head)
-        request = _request(model, context, options, wanted, head)
         known = KNOWN.get(model.model_id)
+        wanted = wanted_reply(context, options, head, native=known is None or known.native_tools)
+        request = _request(model, context, options, wanted, head)
         limits = known.limits if known else Limits()
         exchange = Exchange(local, options, options.session_id or id(self))
         yield Start()

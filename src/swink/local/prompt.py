@@ -80,13 +80,15 @@ class Output(Struct, frozen=True):
 Wanted = ForcedCall | Choice | Answer | Native | Output
 
 
-def wanted_reply(context: LlmContext, options: StreamOptions, head: GgufHead = GgufHead()) -> Wanted:
-    """Which kind of reply to ask for."""
+def wanted_reply(
+    context: LlmContext, options: StreamOptions, head: GgufHead = GgufHead(), *, native: bool = True
+) -> Wanted:
+    """Which kind of reply to ask for; without `native`, tools are never left to the chat template."""
     if context.output is not None:
         if context.tools and options.tool_choice != "none":
             raise StreamError("a local model takes tools or an output schema, not both in one request")
         return Output(context.output.schema)
-    native = head.knows_tools
+    native = native and head.knows_tools
     tools, choice = tuple(context.tools), options.tool_choice
     calls = _calls_of_this_turn(context.messages)
     repeating = len(calls) > 1 and calls[-1] == calls[-2]

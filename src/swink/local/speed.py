@@ -1,8 +1,9 @@
-"""The speed of a local model on this machine: `python -m swink.local.speed [model]`."""
+"""The speed of a local model on this machine: `python -m swink.local.speed [model] [threads ...]`."""
 
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
-from swink.local.runtime import Settings, thread_count
+from swink.local.runtime import Settings, physical_cores, thread_count
 from swink.local.weights import DEFAULT_MODEL
 
 _PROMPT = "The quick brown fox jumps over the lazy dog. " * 6
@@ -34,7 +35,22 @@ class Measurement(Struct, frozen=True):
         )
 
 
-async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = None) -> Measurement:
+async def measure_threads(
+    model_id: str = DEFAULT_MODEL, counts: Sequence[int] = (), tokens: int = 16
+) -> list[Measurement]:
+    """One measurement per number of threads: 1, all cores but one, all cores, unless others are given."""
+    counts = counts or sorted({1, thread_count(), physical_cores()})
+    measured: list[Measurement] = []
+    for count in counts:
+        settings = Settings(context=512, threads=count, parallel=1)
+        measured.append(await measure(model_id, settings, tokens))
+        local_model(model_id, settings).unload()
+    return measured
+
+
+async def measure(
+    model_id: str = DEFAULT_MODEL, settings: Settings | None = None, tokens: int = 32
+) -> Measurement:
     """Load the model, let it read and write a little, and abort it once."""
     settings = settings or Settings()
     model = local_model(model_id, settings)
@@ -42,7 +58,7 @@ async def measure(model_id: str = DEFAULT_MODEL, settings: Settings | None = Non
     await model.ready(say_on_stderr())
     load = time.perf_counter() - began
     timings: dict[str, float] = {}
-    async with aclosing(model.generate(_request(32), "measure")) as chunks:
+    async with aclosing(model.generate(_request(tokens), "measure")) as chunks:
         async for chunk in chunks:
             timings = chunk.get("timings", timings)
     abort = await _measure_abort(model)
@@ -91,4 +107,6 @@ def _resident_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(measure(sys.argv[1] if len(sys.argv) > 1 else DEFAULT_MODEL)))
+    chosen, *numbers = sys.argv[1:] or [DEFAULT_MODEL]
+    for measurement in asyncio.run(measure_threads(chosen, [int(number) for number in numbers], 32)):
+        print(measurement, flush=True)

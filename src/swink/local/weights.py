@@ -53,6 +53,8 @@ class KnownModel(Struct, frozen=True):
     sampling: dict[str, float]
     system_prompt: str
     """The system prompt if the caller gives none."""
+    native_tools: bool = True
+    """Whether it calls tools well in the way of its chat template, if that has one."""
     calls_above: float | None = None
     """The logarithm of the probability from which on it is made to call; None lets the model choose."""
     limits: Limits = Limits()
