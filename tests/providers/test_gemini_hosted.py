@@ -25,6 +25,7 @@ from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
+    Capabilities,
     Document,
     Extension,
     Image,
@@ -414,6 +415,21 @@ async def test_the_output_is_held_to_a_schema_while_the_model_thinks():
         "responseJsonSchema": schema,
         "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "HIGH"},
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "knows", "tools", "native"),
+    [
+        ("gemini-2.5-flash", True, (), True),
+        ("gemini-2.5-flash", True, [WEATHER], False),
+        ("gemini-3-pro-preview", True, [WEATHER], True),
+        ("gemini-2.5-flash-image", False, (), False),
+        ("gemini-9", None, (), False),
+    ],
+)
+def test_native_output_where_the_catalog_knows_it(model: str, knows: bool | None, tools: Any, native: bool):
+    spec = ModelSpec("gemini", model, capabilities=Capabilities(json_schema=knows))
+    assert GeminiStreamFn(api_key="k").native_output(spec, LlmContext("", [], tools)) is native
 
 
 async def test_the_options_that_google_has():

@@ -15,9 +15,12 @@ from ollama._client import _parse_host
 from validators import check_ollama
 
 from swink.errors import MisuseError, NetworkError
+from swink.hosted import WebSearch
 from swink.messages import (
     AssistantMessage,
+    Audio,
     Base64Source,
+    Document,
     Image,
     ModelSpec,
     Text,
@@ -29,7 +32,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.ollama import OllamaStreamFn, parse_host
-from swink.stream import Done, Error, Start, StreamOptions, Timeout
+from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions, Timeout
 
 MODEL = ModelSpec("ollama", "qwen3:8b")
 FIXTURES = {path.stem: path.read_bytes() for path in own_fixtures("ollama")}
@@ -96,6 +99,21 @@ async def test_ids_of_the_servers_are_kept():
     assert [call.id for call in (await replay(FIXTURES["calls-with-ids"])).calls] == ["call_a", "call_b"]
 
 
+async def test_a_call_goes_back_with_the_id_that_the_server_gave_it():
+    for name, ids in (("calls-with-ids", ["call_a", "call_b"]), ("calls", [None] * 3)):
+        got = await replay(FIXTURES[name])
+        results = [ToolResultMessage(call.id, call.name, "18 °C") for call in got.calls]
+        for model in (MODEL, ModelSpec("ollama", "another")):
+            [_, said, *answers] = (await sent_for([UserMessage("Hi"), got.message, *results], model=model))[
+                "messages"
+            ]
+            assert [call.get("id") for call in said["tool_calls"]] == ids
+            assert [answer.get("tool_call_id") for answer in answers] == ids
+    foreign = AssistantMessage([ToolCall("toolu_1", "now")], "anthropic", "claude")
+    sent = await sent_for([UserMessage("Hi"), foreign, ToolResultMessage("toolu_1", "now", "noon")])
+    assert "toolu_1" not in json.dumps(sent)
+
+
 async def test_two_calls_of_one_name_stay_two():
     got = await replay(FIXTURES["calls"])
     assert [call.name for call in got.calls] == ["weather", "weather", "now"]
@@ -111,20 +129,20 @@ HISTORY = [
         [
             Thinking("Let me see."),
             Text("Looking."),
-            ToolCall("call_1", "weather", {"city": "Oslo"}),
-            ToolCall("call_2", "now"),
+            ToolCall("swink-1", "weather", {"city": "Oslo"}),
+            ToolCall("swink-2", "now"),
         ],
         "ollama",
         MODEL.model_id,
         "tool_use",
     ),
     ToolResultMessage(
-        "call_1",
+        "swink-1",
         "weather",
         [Text("18 °C"), Image(Base64Source("eW8=", "image/jpeg"))],
         details={"private": 1},
     ),
-    ToolResultMessage("call_2", "now", "clock is broken", True),
+    ToolResultMessage("swink-2", "now", "clock is broken", True),
     AssistantMessage([Thinking("t", "s"), Text("Done.")], "anthropic", "claude"),
     AssistantMessage([Thinking("cut off")], "ollama", MODEL.model_id, "aborted"),
     UserMessage("Thanks"),
@@ -250,6 +268,43 @@ async def test_an_image_on_the_web_is_a_clear_error():
 )
 async def test_thinking_levels(name, level, think):
     assert (await sent_for("Hi", model=ModelSpec("ollama", name, level)))["think"] == think
+
+
+async def test_documents_of_text_are_text_and_any_other_is_a_clear_error():
+    told = [Document.from_bytes(b"one page", title="a.txt"), Text("Sum it up.")]
+    sent = await sent_for([UserMessage(told)])
+    assert sent["messages"][0]["content"] == "a.txt:\none page\nSum it up."
+    for block in (
+        Document(Base64Source("JVBERg==", "application/pdf")),
+        Audio(Base64Source("bGE=", "audio/wav")),
+    ):
+        refused = await sent_for([UserMessage([block])])
+        assert refused.kind == "stream"
+        assert "ollama takes" in refused.message
+
+
+async def test_the_output_is_held_to_a_schema():
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    context = LlmContext("", [UserMessage("Hi")], output=OutputSchema("answer", schema))
+    model = ModelSpec("ollama", MODEL.model_id, "low")
+    assert [event async for event in OllamaStreamFn()(model, context, StreamOptions(http=memory))]
+    assert (memory.sent["format"], memory.sent["think"]) == (schema, True)
+    fn = OllamaStreamFn()
+    assert fn.native_output(MODEL, LlmContext("", []))
+    assert not fn.native_output(MODEL, LlmContext("", [], [WEATHER]))  # then it could not call it
+    assert not fn.native_output(ModelSpec("ollama", "gpt-oss:120b-cloud"), LlmContext("", []))
+
+
+async def test_hosted_tools_are_refused_by_name():
+    context = LlmContext("", [UserMessage("Hi")], hosted=[WebSearch()])
+    events = [event async for event in OllamaStreamFn()(MODEL, context, StreamOptions())]
+    assert "WebSearch" in events[-1].message
+
+
+async def test_the_options_that_ollama_has():
+    options = (await sent_for("Hi", top_p=0.9, stop=("END",), seed=7))["options"]
+    assert options == {"top_p": 0.9, "stop": ["END"], "seed": 7, "num_ctx": 8192}
 
 
 async def test_tool_choice_is_honoured_where_it_can_be(caplog):
@@ -518,7 +573,7 @@ async def test_any_division_of_the_bytes_gives_the_same_events(name, cuts):
 
 def shape(events):
     """Events without the ids that were made up."""
-    return re.sub(r"call_[0-9a-f]{20}", "call_", repr(events))
+    return re.sub(r"swink-[0-9a-f]{20}", "swink-", repr(events))
 
 
 # Conversations from elsewhere, and cancellation

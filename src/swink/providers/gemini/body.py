@@ -1,12 +1,11 @@
 """The body of a request to Gemini, all but its contents."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from swink.messages import ModelSpec
 from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, refuse
-from swink.providers.exchange import merge_objects
 from swink.providers.gemini.conversation import gemini_version, is_third
 from swink.providers.gemini.hosted import Place, check_combination, hosted_tools
 from swink.providers.notices import Notices
@@ -24,7 +23,7 @@ def request_body(
     notices: Notices,
     place: Place = "gemini",
 ) -> dict[str, Any]:
-    """The JSON body for one reply; `extra` is merged in object by object, its tools stand beside ours."""
+    """The JSON body for one reply."""
     body: dict[str, Any] = {"contents": contents}
     if context.system_prompt.strip():
         body["systemInstruction"] = {"parts": [{"text": context.system_prompt}]}
@@ -37,27 +36,15 @@ def request_body(
         if context.hosted:
             check_combination(context.hosted, place, model)
             settings["includeServerSideToolInvocations"] = True
+    if tools:
+        body["tools"] = tools
     if settings:
         body["toolConfig"] = settings
     if config := _generation_config(model, context, options, notices):
         body["generationConfig"] = config
     if options.service_tier is not None:
         body["serviceTier"] = options.service_tier
-    return _with_extra(body, tools, options.extra, notices)
-
-
-def _with_extra(
-    body: dict[str, Any], tools: list[dict[str, Any]], extra: Mapping[str, Any], notices: Notices
-) -> dict[str, Any]:
-    more: Any = extra.get("tools", ())
-    if not isinstance(more, list | tuple):
-        notices.report("extra.tools", "it is no list of tools")
-        more = ()
-    merged = merge_objects(extra, body)
-    merged.pop("tools", None)
-    if both := [*tools, *cast("Sequence[Any]", more)]:
-        merged["tools"] = both
-    return merged
+    return body
 
 
 def _generation_config(

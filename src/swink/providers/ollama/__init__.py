@@ -1,4 +1,4 @@
-"""Ollama"s chat API."""
+"""Ollama's chat API."""
 
 from swink.providers.ollama.adapter import OllamaStreamFn, parse_host
 

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.errors import ContextWindowOverflow, ModelError, StreamError
+from swink.errors import StreamError
 from swink.messages import Usage
 from swink.providers.exchange import cut_short, decode_json, encode_body, malformed
 from swink.providers.failure import failure, parse_error
-from swink.providers.http import Response
+from swink.providers.ollama.conversation import OWN_ID
 from swink.providers.sse import LineParser
 from swink.stream import BlockWriter, StreamOptions
 
@@ -85,7 +85,7 @@ class OllamaDecoder:
         except msgspec.ValidationError as error:
             raise malformed(data, error) from error
         if line.error is not None:
-            raise _failure(parse_error(data)[0], None)
+            raise failure(parse_error(data)[0])
         message = line.message
         if message.thinking:
             self._reply.think(message.thinking)
@@ -100,7 +100,7 @@ class OllamaDecoder:
 
     def _call(self, call: _Call) -> None:
         self._calls += 1
-        index = self._reply.begin_call(call.id or f"call_{uuid.uuid4().hex[:20]}", call.function.name)
+        index = self._reply.begin_call(call.id or OWN_ID + uuid.uuid4().hex[:20], call.function.name)
         arguments = call.function.arguments or {}
         self._reply.add(
             index, arguments if isinstance(arguments, str) else encode_body(arguments, {}).decode()
@@ -132,17 +132,3 @@ class OllamaDecoder:
                 )
             case reason:
                 raise StreamError(f"unknown done reason {reason!r}")
-
-
-def explain(response: Response, body: bytes) -> ModelError:
-    """The error of an answer from an Ollama server."""
-    message, _ = parse_error(body)
-    error = _failure(f"HTTP {response.status}: {message or 'no details'}", response.status)
-    error.retry_after = failure("", headers=response.headers).retry_after
-    return error
-
-
-def _failure(message: str, status: int | None) -> ModelError:
-    if "exceed" in message and "context length" in message:
-        return ContextWindowOverflow(message)
-    return failure(message, status=status)

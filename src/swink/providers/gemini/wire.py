@@ -1,0 +1,52 @@
+"""Gemini's protocol, as the Gemini API and Vertex AI speak it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from swink.errors import ModelError
+from swink.messages import ModelSpec
+from swink.providers.adapter import Ask, Wire
+from swink.providers.gemini.body import request_body
+from swink.providers.gemini.conversation import Contents, is_third
+from swink.providers.gemini.endings import explain
+from swink.providers.gemini.hosted import Place
+from swink.providers.gemini.stream import GeminiDecoder
+from swink.providers.http import Response
+from swink.providers.notices import ALL_OPTIONS
+from swink.stream import BlockWriter
+
+
+class GenerateContent(Wire):
+    """`streamGenerateContent`, at the Gemini API or on Vertex AI, which has fewer hosted tools."""
+
+    honours = ALL_OPTIONS - {"session_id", "cache", "verbosity", "parallel_tool_calls"}
+
+    def __init__(self, place: Place = "gemini") -> None:
+        self._place: Place = place
+
+    def conversation(self, model: ModelSpec) -> Contents:
+        """An empty conversation."""
+        return Contents(model)
+
+    def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
+        """The JSON body for one reply."""
+        return request_body(ask.model, ask.context, messages, ask.options, ask.notices, self._place)
+
+    def decoder(self, reply: BlockWriter, ask: Ask) -> GeminiDecoder:
+        """What reads the answer."""
+        return GeminiDecoder(
+            reply,
+            ask.options,
+            [tool.name for tool in ask.context.tools],
+            grounded=bool(ask.context.hosted or ask.options.extra.get("tools")),
+            by_query=is_third(ask.model.model_id),
+        )
+
+    def explain(self, response: Response, body: bytes) -> ModelError:
+        """The error of an answer of 4xx or 5xx."""
+        return explain(response, body)
+
+    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
+        """Before Gemini 3 a schema and functions exclude each other."""
+        can = model.capabilities is not None and model.capabilities.json_schema is True
+        return can and (not has_tools or is_third(model.model_id))
