@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,7 @@ async def test_a_conversation_goes_on_with_any_provider(source: Adapter, target:
     part = calls_and_results(target.name, await sent(target, history[: at + 1], fn=fn))
     body = await sent(target, history, fn=fn)
     # What an adapter keeps of a conversation changes nothing, and a longer history only adds.
-    assert body == await sent(target, history)
+    assert timeless(body) == timeless(await sent(target, history))
     calls, results = calls_and_results(target.name, body)
     assert (calls[: len(part[0])], results[: len(part[1])]) == part
     made = [
@@ -263,6 +264,12 @@ async def test_what_a_provider_made_goes_back_to_it_alone(source: Adapter, targe
         assert all(holds(sent_body, value) for values in fields for value in values)
     if target.name == source.name:
         assert not [data for data in own if not holds(sent_body, data)]
+
+
+def timeless(body: dict[str, Any]) -> dict[str, Any]:
+    """A body without the times of messages, which a result that is made up gets anew."""
+    text = re.sub(r'"timestamp": [\d.]+', '"timestamp": 0', json.dumps(body))
+    return json.loads(text)
 
 
 def holds(value: Any, part: Any) -> bool:

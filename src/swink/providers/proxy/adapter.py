@@ -1,23 +1,23 @@
 """ProxyStreamFn: a model behind a swink proxy, which holds the provider's key so that the client need not."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from swink.errors import StreamError
-from swink.hosts import checked_headers
-from swink.messages import FileSource, Media, ModelSpec
+from swink.messages import FileSource, LlmMessage, Media, ModelSpec
+from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.efforts import refuse
 from swink.providers.endpoint import provider_endpoint
-from swink.providers.exchange import cut_short, decode_json, exchange, malformed
-from swink.providers.http import Request, shared_client
-from swink.providers.notices import ALL_OPTIONS, Notices
+from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.proxy.wire import (
     REVISION,
     VERSION,
     decode_reply,
-    encode_request,
+    encode_message,
     newer_than_revision_0,
+    request_body,
     version_of,
 )
 from swink.providers.sse import SseParser
@@ -28,7 +28,6 @@ from swink.stream import (
     Delta,
     Done,
     Error,
-    LlmContext,
     PromptProgress,
     Start,
     StreamOptions,
@@ -46,14 +45,15 @@ from swink.stream import (
 )
 
 
-class ProxyStreamFn:
+class ProxyStreamFn(Adapter):
     """Asks the model that a swink proxy fronts: `POST {base_url}/v1/stream` with a bearer token.
 
     The model is named as the proxy knows it, "anthropic:claude-sonnet-4-6", with or without "proxy:" before
     it. `version=1` speaks the old protocol, which has no tools.
     """
 
-    honours = ALL_OPTIONS
+    provider = "proxy"
+    path = "/v1/stream"
 
     def __init__(
         self,
@@ -64,57 +64,58 @@ class ProxyStreamFn:
         headers: Mapping[str, str] | None = None,
         allow_http: bool = False,
     ) -> None:
-        self._endpoint = provider_endpoint("proxy", base_url, api_key, allow_http=allow_http)
-        self._version = version
-        self._headers = checked_headers(headers or {})
-        self._http = shared_client()
-        self.base_url = self._endpoint.base_url
-        self._notices = Notices("proxy", self.honours)
+        endpoint = provider_endpoint("proxy", base_url, api_key, allow_http=allow_http)
+        self._set_up(endpoint, _ProxyWire(version), headers)
         self.timeout = Timeout()
-
-    def __repr__(self) -> str:
-        return f"ProxyStreamFn(base_url={self._endpoint.base_url!r})"
-
-    def __call__(
-        self, model: ModelSpec, context: LlmContext, options: StreamOptions
-    ) -> AsyncIterator[AssistantMessageEvent]:
-        """Ask for one reply."""
-        self._notices.check(options)
-        if self._version == 1:
-            missing = newer_than_revision_0(context, options)
-            for name in ["tools", *missing] if context.tools else missing:
-                self._notices.report(name, "version 1 of the proxy protocol has none")
-        if self._version == 1 and (model.thinking_level != "off" or model.thinking_budgets):
-            refuse(model, self._notices, "version 1 of the proxy protocol has none")
-
-        async def request() -> Request:
-            await self._endpoint.prepare_key(options.api_key)
-            body = await encode_request(model, context, options, self._version)
-            headers = self._endpoint.check_headers(
-                self._endpoint.bearer_headers(options), self._headers, options.headers
-            )
-            return Request(f"{self._endpoint.base_url}/v1/stream", headers, body)
-
-        def decoder(reply: BlockWriter) -> _Decoder:
-            return _Decoder(reply, options, lambda: self._report_newer(context, options))
-
-        return exchange(request, decoder, options, self.timeout, client=self._http)
-
-    def _report_newer(self, context: LlmContext, options: StreamOptions) -> None:
-        for name in newer_than_revision_0(context, options) if self._version > 1 else ():
-            self._notices.report(name, "this proxy server is older than that; update it")
-
-    def check_key(self, options: StreamOptions) -> None:
-        """Raise `MissingKey` if a request with these options would have no key to send."""
-        self._endpoint.check_key(options.api_key)
+        self._version = version
 
     def asker(self) -> str:
         """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(self._version, sorted(self._headers.items()))
 
-    async def aclose(self) -> None:
-        """Close the connections of this event loop."""
-        await self._http.aclose()
+
+class _ProxyWire(Wire):
+    """The harness's own protocol."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    def conversation(self, model: ModelSpec) -> "_Passed":
+        """The messages as they are."""
+        return _Passed()
+
+    def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
+        """The request; what version 1 has no words for is reported."""
+        if self.version == 1:
+            missing = newer_than_revision_0(ask.context, ask.options)
+            for name in ["tools", *missing] if ask.context.tools else missing:
+                ask.notices.report(name, "version 1 of the proxy protocol has none")
+            if ask.model.thinking_level != "off" or ask.model.thinking_budgets:
+                refuse(ask.model, ask.notices, "version 1 of the proxy protocol has none")
+        return request_body(ask.model, ask.context, messages, ask.options, self.version)
+
+    def extra(self, ask: Ask) -> Mapping[str, Any]:
+        """Nothing: the options carry it to the provider."""
+        return {}
+
+    def decoder(self, reply: BlockWriter, ask: Ask) -> "_Decoder":
+        """What reads the events."""
+
+        def report() -> None:
+            for name in newer_than_revision_0(ask.context, ask.options) if self.version > 1 else ():
+                ask.notices.report(name, "this proxy server is older than that; update it")
+
+        return _Decoder(reply, ask.options, report)
+
+
+class _Passed:
+    """A history as it is passed on."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def add(self, message: LlmMessage) -> None:
+        self.items.append(encode_message(message))
 
 
 class _Decoder:

@@ -15,6 +15,7 @@ instead of a kind.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -39,8 +40,6 @@ from swink.messages import (
     UrlSource,
     Usage,
 )
-from swink.providers.convert import load_file
-from swink.providers.exchange import encode_body
 from swink.stream import (
     UNREPORTED,
     AssistantMessageEvent,
@@ -108,10 +107,14 @@ class WireRequest(Struct, frozen=True):
     output: OutputSchema | None = None
 
 
-async def encode_request(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, version: int = VERSION
-) -> bytes:
-    """The body that asks for a reply: messages without details and cost, files read in."""
+def request_body(
+    model: ModelSpec,
+    context: LlmContext,
+    messages: Sequence[Any],
+    options: StreamOptions,
+    version: int = VERSION,
+) -> dict[str, Any]:
+    """The body that asks for a reply."""
     provider, model_id = upstream_of(model.provider, model.model_id)
     named: dict[str, Any] = {
         "provider": provider,
@@ -125,19 +128,19 @@ async def encode_request(
         "revision": REVISION,
         "model": named,
         "system": context.system_prompt,
-        "messages": [await _encode_message(message) for message in context.messages],
+        "messages": messages,
         "tools": [WireTool(tool.name, tool.description, tool.parameters_schema) for tool in context.tools],
         "options": _encode_options(options),
     }
     if version == 1:
         body["model"] = model_id if provider == PROVIDER else f"{provider}:{model_id}"
         del body["version"], body["revision"], body["tools"]
-        return encode_body(body, {})
+        return body
     if context.hosted:
         body["hosted"] = list(context.hosted)
     if context.output is not None:
         body["output"] = context.output
-    return encode_body(body, {})
+    return body
 
 
 def newer_than_revision_0(context: LlmContext, options: StreamOptions) -> list[str]:
@@ -145,6 +148,19 @@ def newer_than_revision_0(context: LlmContext, options: StreamOptions) -> list[s
     asked = {"hosted": bool(context.hosted), "output": context.output is not None}
     asked |= {name: getattr(options, name) != getattr(_DEFAULTS, name) for name in _NEWER_OPTIONS}
     return [name for name, is_asked in asked.items() if is_asked]
+
+
+def encode_message(message: LlmMessage) -> dict[str, Any]:
+    """A message without what is nobody else's: details and cost."""
+    data: dict[str, Any] = msgspec.to_builtins(
+        msgspec.structs.replace(message, details=None) if isinstance(message, ToolResultMessage) else message,
+        enc_hook=plain,
+    )
+    if isinstance(message, AssistantMessage):
+        data["provider"], data["model"] = upstream_of(message.provider, message.model)
+    data.pop("details", None)
+    data.pop("cost", None)
+    return data
 
 
 def decode_request(body: bytes) -> WireRequest:
@@ -283,19 +299,6 @@ def _refuse_references(value: Any) -> None:
                 _refuse_references(item)
         case _:
             pass
-
-
-async def _encode_message(message: LlmMessage) -> dict[str, Any]:
-    content = tuple([await load_file(block) for block in message.content])
-    sent = msgspec.structs.replace(message, content=content)
-    if isinstance(sent, ToolResultMessage):
-        sent = msgspec.structs.replace(sent, details=None)
-    data: dict[str, Any] = msgspec.to_builtins(sent, enc_hook=plain)
-    if isinstance(message, AssistantMessage):
-        data["provider"], data["model"] = upstream_of(message.provider, message.model)
-    data.pop("details", None)
-    data.pop("cost", None)
-    return data
 
 
 def _all_fields(value: Usage | Cost) -> dict[str, Any]:
