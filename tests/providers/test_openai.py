@@ -24,6 +24,7 @@ from loopback import (
     sse,
 )
 
+from swink import Agent
 from swink.errors import MisuseError, StreamError
 from swink.hosted import CodeExecution, Location, ProviderTool, WebSearch
 from swink.keys.accounts import ACCOUNTS
@@ -851,6 +852,28 @@ async def test_deepseek_gets_the_reasoning_of_every_turn_with_calls_back_in_all_
     assert body["thinking"] == {"type": "enabled"}
 
 
+@pytest.mark.parametrize(
+    ("preset", "chunks", "field", "value"),
+    [
+        ("vllm", [{"reasoning": "Hm."}, {"content": "4"}], "reasoning_content", "Hm."),
+        ("groq", [{"reasoning": "Hm."}, {"content": "4"}], "reasoning", "Hm."),
+        ("minimax", [{"content": "<think>\nHm.\n</think>\n\n4"}], "content", "<think>\nHm.\n</think>\n\n4"),
+        ("lmstudio", [{"content": "<think>Hm.</think>4"}], "content", "4"),
+    ],
+)
+async def test_thinking_goes_back_as_the_server_takes_it(preset: str, chunks: Any, field: str, value: str):
+    fn, model = OpenAIStreamFn(preset=preset, api_key="k"), ModelSpec(preset, "m")
+    body = sse(*[chunk(delta) for delta in chunks], chunk(finish="stop"), "[DONE]")
+    reply = await read(fn, model, options=StreamOptions(http=MemoryClient(body)))
+    assert reply.message.content == (Thinking(reply.message.thinking), Text("4"))
+    again = await sent([UserMessage("x"), reply.message, UserMessage("y")], fn=fn, model=model)
+    assert again["messages"][1][field] == value
+    other = await sent(
+        [UserMessage("x"), reply.message, UserMessage("y")], fn=fn, model=ModelSpec(preset, "n")
+    )
+    assert other["messages"][1] == {"role": "assistant", "content": "4"}
+
+
 @pytest.mark.parametrize("id", ["functions.add:0", "call_" + "x" * 80, "ид"])
 async def test_an_id_goes_back_as_it_came_to_the_provider_that_made_it(id: str):
     made = await replay(call(0, id, "add", "{}"), chunk(finish="tool_calls"))
@@ -1170,6 +1193,19 @@ async def test_a_thinker_that_cannot_be_forced_is_asked_and_that_is_said(caplog:
     forced = await sent("x", fn=fn, model=plain, tools=[WEATHER], tool_choice="weather")
     assert forced["tool_choice"]["function"] == {"name": "weather"}
     assert forced["thinking"] == {"type": "disabled"}
+
+
+async def test_structured_output_works_where_a_call_cannot_be_forced(server: LoopbackServer):
+    fn = OpenAIStreamFn(preset="deepseek", base_url=server.url, api_key="k")
+    server.reply(sse(chunk({"reasoning_content": "Hm."}), chunk({"content": "It is 42."}, "stop"), "[DONE]"))
+    made = call(0, "c1", "final_output", '{"value": 42}')
+    server.reply(sse(chunk({"reasoning_content": "Again."}), made, chunk(finish="tool_calls"), "[DONE]"))
+    result = await Agent(REASONED, stream_fn=fn).run("How many?", output=int)
+    assert result.value == 42
+    first, second = (json.loads(request.body) for request in server.requests)
+    assert "tool_choice" not in first
+    assert first["thinking"] == {"type": "enabled"}
+    assert second["messages"][1] == {"role": "assistant", "content": "It is 42.", "reasoning_content": "Hm."}
 
 
 @pytest.mark.parametrize(

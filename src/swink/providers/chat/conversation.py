@@ -89,9 +89,12 @@ class ChatConversation:
         """Give a turn the thinking that the server wants back."""
         thoughts = [block for block in message.content if type(block) is Thinking] if own else []
         match self._dialect.replay:
-            case "reasoning_content" if thoughts or self._has_called:
-                # Where a question was answered with calls, a turn without the field is refused.
-                turn["reasoning_content"] = "".join(block.text for block in thoughts)
+            case "reasoning_content" | "reasoning" as field if thoughts or (
+                self._has_called and self._dialect.misses_thinking
+            ):
+                turn[field] = "".join(block.text for block in thoughts)
+            case "tags" if said := "".join(block.text for block in thoughts).strip("\n"):
+                turn["content"] = f"<think>\n{said}\n</think>\n\n{turn['content'] or ''}"
             case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
                 turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
             case "parts" if thoughts:

@@ -16,8 +16,10 @@ class Dialect(Struct, frozen=True):
     sends_limit: bool = True
     """Whether the model's own limit is sent by default: not to servers that count it against the window."""
     thinking: Style = "plain"
-    replay: Literal["", "reasoning_content", "reasoning_details", "parts"] = ""
+    replay: Literal["", "reasoning_content", "reasoning", "reasoning_details", "parts", "tags"] = ""
     """How thinking goes back to the model that wrote it."""
+    misses_thinking: bool = False
+    """Whether turns of a question that was answered with calls are refused without it, be it empty."""
     think_tags: bool = True
     """Whether a reply may begin with thinking in tags, as open models write it."""
     session_field: str = ""

@@ -49,7 +49,11 @@ PRESETS: dict[str, Dialect] = {
     for dialect in (
         OPENAI,
         Dialect(
-            "groq", limit_field="max_completion_tokens", thinking="groq", lacks=frozenset(("verbosity",))
+            "groq",
+            limit_field="max_completion_tokens",
+            thinking="groq",
+            replay="reasoning",
+            lacks=frozenset(("verbosity",)),
         ),
         Dialect("together", thinking="together", schemas="alone"),
         Dialect(
@@ -65,26 +69,50 @@ PRESETS: dict[str, Dialect] = {
             lacks=frozenset(),
         ),
         Dialect(
-            "deepseek", thinking="deepseek", replay="reasoning_content", forces_thinkers=False, lacks=_BARE
+            "deepseek",
+            thinking="deepseek",
+            replay="reasoning_content",
+            misses_thinking=True,
+            forces_thinkers=False,
+            lacks=_BARE,
         ),
         Dialect(
-            "moonshot", thinking="moonshot", replay="reasoning_content", forces_thinkers=False, lacks=_BARE
+            "moonshot",
+            thinking="moonshot",
+            replay="reasoning_content",
+            misses_thinking=True,
+            forces_thinkers=False,
+            lacks=_BARE,
         ),
         Dialect("zai", thinking="zai", replay="reasoning_content", forces_thinkers=False, lacks=_BARE),
         Dialect(
             "perplexity", thinking="perplexity", documents="file_url", schemas="alone", lacks=_BARE | {"stop"}
         ),
-        Dialect("fireworks", schemas="alone"),
+        Dialect("fireworks", replay="reasoning_content", schemas="alone"),
         Dialect("cerebras", limit_field="max_completion_tokens", thinking="gpt-oss", schemas="beside tools"),
         Dialect("deepinfra", schemas="alone"),
         Dialect("huggingface", schemas="alone", routes=True),
         Dialect("nvidia", schemas="alone"),
-        Dialect("minimax", lacks=_BARE),
+        Dialect("minimax", replay="tags", lacks=_BARE),
         Dialect("qwen", thinking="plain", schemas="alone"),
         Dialect("vercel", sends_limit=False, routes=True, documents="file", schemas="alone"),
-        Dialect("vllm", sends_limit=False, audio="object", schemas="alone"),
-        Dialect("llamacpp", sends_limit=False, thinking="template", audio="object", schemas="alone"),
+        Dialect("vllm", sends_limit=False, replay="reasoning_content", audio="object", schemas="alone"),
+        Dialect(
+            "llamacpp",
+            sends_limit=False,
+            thinking="template",
+            replay="reasoning_content",
+            audio="object",
+            schemas="alone",
+        ),
         Dialect("lmstudio", sends_limit=False, schemas="alone"),
-        Dialect("sglang", sends_limit=False, thinking="template", audio="object", schemas="alone"),
+        Dialect(
+            "sglang",
+            sends_limit=False,
+            thinking="template",
+            replay="reasoning_content",
+            audio="object",
+            schemas="alone",
+        ),
     )
 }
