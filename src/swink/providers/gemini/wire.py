@@ -13,7 +13,7 @@ from swink.providers.gemini.hosted import Place
 from swink.providers.gemini.stream import GeminiDecoder
 from swink.providers.http import Response
 from swink.providers.notices import ALL_OPTIONS
-from swink.stream import BlockWriter
+from swink.stream import BlockWriter, LlmContext
 
 
 class GenerateContent(Wire):
@@ -46,7 +46,7 @@ class GenerateContent(Wire):
         """The error of an answer of 4xx or 5xx."""
         return explain(response, body)
 
-    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
-        """Before Gemini 3 a schema and functions exclude each other."""
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        """Before Gemini 3 a schema and tools exclude each other."""
         can = model.capabilities is not None and model.capabilities.json_schema is True
-        return can and (not has_tools or is_third(model.model_id))
+        return can and (is_third(model.model_id) or not (context.tools or context.hosted))

@@ -17,7 +17,7 @@ from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama.conversation import OllamaConversation
 from swink.providers.ollama.stream import OllamaDecoder
-from swink.stream import BlockWriter, StreamOptions
+from swink.stream import BlockWriter, LlmContext, StreamOptions
 
 LEAST_CONTEXT = 8192
 ANSWER = 4096
@@ -72,10 +72,10 @@ class OllamaChat(Wire):
         """What reads the answer; it knows about how long the prompt was."""
         return OllamaDecoder(reply, ask.options, _estimate(ask))
 
-    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Servers hold any model to a schema, but then it can call no tool; those of ollama.com do not."""
         is_known_not_to = model.capabilities is not None and model.capabilities.json_schema is False
-        return not has_tools and not is_known_not_to and not model.model_id.endswith("-cloud")
+        return not context.tools and not is_known_not_to and not model.model_id.endswith("-cloud")
 
 
 def context_size(estimate: int, options: StreamOptions, model: ModelSpec) -> int:
