@@ -24,8 +24,6 @@ from swink.providers.azure.identity import Identity, TokenProvider
 from swink.providers.chat import presets
 from swink.providers.chat.wire import Chat
 from swink.providers.endpoint import provider_endpoint, segment
-from swink.providers.responses.dialect import AZURE
-from swink.providers.responses.wire import Responses
 from swink.stream import StreamOptions
 
 
@@ -105,6 +103,10 @@ class AzureResponsesStreamFn(AzureStreamFn):
     provider = "azure-responses"
 
     def _wire(self) -> Wire:
+        # Chat completions alone, which most deployments are asked for, cost no other adapter's import.
+        from swink.providers.responses.dialect import AZURE
+        from swink.providers.responses.wire import Responses
+
         # OPENAI_API_VERSION is the version of chat completions: not all of them have responses.
         if "/openai/deployments/" in urlsplit(self.base_url).path:
             raise MisuseError("responses have no address of one deployment: base_url is that of the resource")

@@ -10,7 +10,7 @@ from swink.providers.responses.body import request_body
 from swink.providers.responses.dialect import Dialect
 from swink.providers.responses.history import History
 from swink.providers.responses.stream import ResponsesDecoder
-from swink.stream import BlockWriter
+from swink.stream import BlockWriter, LlmContext
 
 
 class Responses(Wire):
@@ -32,6 +32,6 @@ class Responses(Wire):
         """What reads the events."""
         return ResponsesDecoder(reply, ask.options)
 
-    def native_output(self, model: ModelSpec, has_tools: bool) -> bool:
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether the model is known to follow a schema, which it does beside tools too."""
         return model.capabilities is not None and bool(model.capabilities.json_schema)
