@@ -352,6 +352,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the user's list is, in a home of its own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     catalog.forget()
+    copies._report.cache_clear()
     yield tmp_path / "swink" / "models.json"
     catalog.forget()
 

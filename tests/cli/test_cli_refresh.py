@@ -10,7 +10,7 @@ from command_line import call
 from tests.counts import MORE
 
 from swink import catalog
-from swink.cli.refresh import UpdateFailed, check, convert_wheel, save
+from swink.cli.refresh import UpdateFailed, convert_wheel, parse, save
 from swink.modeldata.copies import BUILT_IN, read
 from swink.modeldata.source import MEMBER, PACKAGE, DataError
 
@@ -90,11 +90,11 @@ def test_a_wheel_that_is_broken_or_another_is_named(tmp_path: Path):
 
 def test_a_list_that_has_lost_its_models_is_not_used():
     made = BUILT_IN.read_bytes()
-    assert check(made).source.startswith("genai-prices ")
+    assert parse(made).source.startswith("genai-prices ")
     start = made.index(b'"x-ai":[') + len(b'"x-ai":[')
     lost = made[:start] + made[made.index(b"\n]", start) :]
     with pytest.raises(UpdateFailed, match="0 models of x-ai where there were"):
-        check(lost)
+        parse(lost)
 
 
 def test_a_list_that_cannot_be_stored_leaves_nothing_behind(tmp_path: Path):

