@@ -19,12 +19,15 @@ from swink.messages import (
     Extension,
     Image,
     LlmMessage,
+    ModelSpec,
     Text,
     Thinking,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
+from swink.providers.conversations import LARGEST, OPEN, TOGETHER
+from swink.providers.openai import OpenAIStreamFn
 from swink.stream import StreamOptions
 
 KEPT = list(ADAPTERS.values())
@@ -65,9 +68,10 @@ def pieces(adapter: Adapter) -> st.SearchStrategy[list[LlmMessage]]:
     return asked | replies(adapter)
 
 
-async def sent(fn: Any, adapter: Adapter, messages: Any) -> Any:
+async def sent(fn: Any, adapter: Adapter, messages: Any, model: ModelSpec | None = None) -> Any:
     client = MemoryClient(b"")
-    await read(fn, adapter.model, messages, system="S", tools=[WEATHER], options=StreamOptions(http=client))
+    options = StreamOptions(http=client)
+    await read(fn, model or adapter.model, messages, system="S", tools=[WEATHER], options=options)
     return client.sent
 
 
@@ -92,3 +96,66 @@ def test_a_conversation_that_is_kept_is_sent_as_a_new_one(adapter: Adapter, data
             assert await sent(kept, adapter, messages) == await sent(new, adapter, messages)
 
     asyncio.run(compare())
+
+
+LONG = TOGETHER + OPEN
+"""Turns of three messages each, so that several pieces are joined."""
+PICTURE = Image(Base64Source("QUJD" * (LARGEST // 4), "image/png"))
+
+adapters = pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
+
+
+def turns(model: ModelSpec, count: int) -> list[LlmMessage]:
+    history: list[LlmMessage] = []
+    for number in range(count):
+        id = f"call{number:05}"
+        question: list[Any] = [Text(f"Question {number}"), *([PICTURE] if number == 9 else [])]
+        call = ToolCall(id, "weather", {"city": f"City {number}"})
+        history += [
+            UserMessage(question, timestamp=1.0),
+            AssistantMessage([Text("Hm."), call], model.provider, model.model_id, "tool_use", timestamp=1.0),
+            ToolResultMessage(id, "weather", "18 °C", timestamp=1.0),
+        ]
+    return history
+
+
+def fresh(adapter: Adapter) -> Any:
+    return adapter.make("https://provider.example", KEY)
+
+
+@adapters
+async def test_a_long_conversation_that_is_kept_is_sent_as_a_new_one(adapter: Adapter):
+    history, fn = History(), fresh(adapter)
+    for at, message in enumerate(turns(adapter.model, LONG)):
+        history.append(message)
+        if at % 3 == 2 and at % 60 < 9:
+            body = await sent(fn, adapter, history.snapshot())
+            assert body == await sent(fresh(adapter), adapter, list(history.items)), at
+
+
+@adapters
+async def test_requests_at_once_branches_and_a_cancelled_one_do_not_disturb_each_other(adapter: Adapter):
+    whole, fn = turns(adapter.model, 8), fresh(adapter)
+    other: list[LlmMessage] = [*whole[:9], UserMessage("Something else", timestamp=1.0)]
+    await sent(fn, adapter, whole[:9])
+    asking = asyncio.ensure_future(sent(fn, adapter, whole))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    bodies = await asyncio.gather(*(sent(fn, adapter, asked) for asked in (whole, other, whole)))
+    wanted = [await sent(fresh(adapter), adapter, asked) for asked in (whole, other, whole)]
+    assert list(bodies) == wanted
+
+
+async def test_a_message_far_back_gets_its_cache_mark_whether_it_is_kept_or_not():
+    model, adapter = ModelSpec("openrouter", "anthropic/claude-sonnet-4.5"), ADAPTERS["openai"]
+    asked = turns(model, LONG)
+    history = History()
+    for message in asked[:4] + [message for message in asked[4:] if message.role != "user"]:
+        history.append(message)
+    fn = OpenAIStreamFn(preset="openrouter", api_key="k")
+    for _ in range(2):
+        body = await sent(fn, adapter, history.snapshot(), model)
+        marked = [at for at, message in enumerate(body["messages"]) if "cache_control" in str(message)]
+        assert marked == [0, 1, 4]
+    assert body == await sent(OpenAIStreamFn(preset="openrouter", api_key="k"), adapter, history.items, model)

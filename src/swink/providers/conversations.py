@@ -1,9 +1,11 @@
 """Conversations in a provider's words, kept from request to request: a request costs what is new in it.
 
-A history only grows, so that each message is converted once. What can change no more is kept as JSON.
+A history only grows, so that each message is converted once. What can change no more is kept as JSON, in
+pieces: one `Raw` may hold several items with commas between them.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from operator import is_
 from typing import Any, Protocol
 
@@ -18,8 +20,12 @@ OPEN = 4
 """How many items at the end may still change, or be marked."""
 MOST = 8
 """How many conversations an adapter keeps."""
+TOGETHER = 64
+"""How many items become one piece of JSON."""
 LARGEST = 64 * 1024
 """Bytes of an item that is kept as JSON; the bytes of images are not kept twice."""
+
+_GONE = Raw(b"")
 
 
 class Conversation(Protocol):
@@ -39,7 +45,7 @@ class Conversation(Protocol):
 class _Kept:
     """A conversation, the messages that are in it, and how many of its items are JSON already."""
 
-    __slots__ = ("conversation", "history", "model", "seen", "settled")
+    __slots__ = ("conversation", "history", "joined", "model", "seen", "settled", "whole")
 
     def __init__(self, model: ModelSpec, conversation: Conversation) -> None:
         self.model = model.provider, model.model_id
@@ -47,6 +53,8 @@ class _Kept:
         self.history: object = None
         self.seen: list[LlmMessage] = []
         self.settled = 0
+        self.joined = 0
+        self.whole: list[Any] = []
 
     def begins(self, messages: Sequence[LlmMessage]) -> bool:
         """Whether the messages begin with those that are in the conversation."""
@@ -64,7 +72,18 @@ class _Kept:
             if len(data) <= LARGEST:
                 items[self.settled] = Raw(data)
             self.settled += 1
-        return list(items)
+        while self.settled - self.joined >= TOGETHER:
+            self._join(items)
+        return [*self.whole, *items[self.joined :]]
+
+    def _join(self, items: list[Any]) -> None:
+        """Make one piece of JSON of the next items: a thousand pieces cost more than their bytes."""
+        end = self.joined + TOGETHER
+        for is_json, group in groupby(items[self.joined : end], lambda item: type(item) is Raw):
+            found = list(group)
+            self.whole += [Raw(b",".join(map(bytes, found)))] if is_json else found
+        items[self.joined : end] = [_GONE] * TOGETHER
+        self.joined = end
 
 
 class Conversations:

@@ -35,23 +35,25 @@ def request_body(ask: Ask, messages: Sequence[Any], dialect: Dialect) -> dict[st
 def _mark_for_cache(messages: list[Any], mark: dict[str, str]) -> None:
     """Cache breakpoints for Claude behind OpenRouter: on the system prompt and the last two user messages."""
     places: list[int] = []
-    for at in range(len(messages) - 1, -1, -1):
-        # A message that is JSON already is looked at as such: opening hundreds would cost more than it saves.
+    at = len(messages)
+    while at and len(places) < 2:
+        at -= 1
         message = messages[at]
-        role = message["role"] if type(message) is not Raw else ""
-        is_user = role == "user" or (not role and bytes(memoryview(message)[:14]) == b'{"role":"user"')
-        if is_user:
+        if type(message) is Raw:
+            # What is JSON already is opened only where there is something to mark: it may be hundreds.
+            if b'{"role":"user"' in (data := bytes(message)):
+                messages[at : at + 1] = opened = msgspec.json.decode(b"[" + data + b"]")
+                places = [place + len(opened) - 1 for place in places]
+                at += len(opened)
+        elif message["role"] == "user":
             places.append(at)
-            if len(places) == 2:
-                break
     if type(messages[0]) is not Raw and messages[0]["role"] == "system":
         places.append(0)
     for at in places:
         message = messages[at]
-        opened: Any = msgspec.json.decode(message) if type(message) is Raw else message
-        content: Any = opened["content"]
+        content: Any = message["content"]
         parts: list[dict[str, Any]] = (
             [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         )
         marked = [*parts[:-1], {**parts[-1], "cache_control": mark}]
-        messages[at] = {**opened, "content": marked}
+        messages[at] = {**message, "content": marked}
