@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Place
+from command_line import Call, Place, Provider, Screen
 from tests.counts import MORE
 
 if find_spec("mcp") is None:
@@ -92,3 +92,50 @@ def test_ctrl_c_gives_up_a_login(place: Place, wanting: str):
     assert process.wait(30) == 130, seen
     process.communicate()
     assert not (place.config / "keys.json").exists()
+
+
+def configure_shop(place: Place) -> None:
+    place.config.mkdir(parents=True, exist_ok=True)
+    bare = json.dumps([str(SERVER / "bare_server.py"), "asking"])
+    (place.config / "config.toml").write_text(
+        f'[mcp.shop]\ncommand = "{sys.executable}"\nargs = {bare}\nrequires_approval = false\n'
+    )
+
+
+@more
+def test_a_run_has_the_tools_of_its_servers_from_the_start_and_nobody_answers_what_they_ask(
+    place: Place, provider: Provider
+):
+    configure_shop(place)
+    place.environ.pop("SSL_CERT_FILE", None)
+    provider.replies = [[Call("shop_form")], ["done"]]
+    done = place.swink("run", "--coding", "--approve", "off", "go", env=provider.env)
+    assert done.code == 0, done
+    assert "not supported" in json.dumps(provider.requests[-1]), done
+
+
+@more
+def test_the_plain_chat_asks_what_a_server_asks(place: Place, provider: Provider):
+    configure_shop(place)
+    place.environ.pop("SSL_CERT_FILE", None)
+    provider.replies = [[Call("shop_form")], ["All done."]]
+    screen = Screen(place, "--plain", "--approve", "off", "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("go\n")
+    for shown, typed in (
+        ("the MCP server shop asks", "Ada"),
+        ("age", "1"),
+        ("color", "Blue"),
+        ("news", "no"),
+        ("sizes", "1,2"),
+        ("Send this to the MCP server shop?", "1"),
+    ):
+        screen.wait_for(shown)
+        screen.wait_for("leave it unanswered: ")
+        screen.type(f"{typed}\n")
+    screen.wait_for("All done.")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    said = provider.requests[-1]["messages"][-1]["content"]
+    assert '"name": "Ada", "age": 30, "color": "b", "news": false, "sizes": ["S", "M"]' in said

@@ -102,6 +102,7 @@ class Servers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing: dict[str, asyncio.Event] = {}
         self._running: dict[str, Server] = {}
+        self._settled: dict[str, asyncio.Event] = {}
         self._opened: dict[str, McpServers] = {}
         self._logging_in: set[str] = set()
 
@@ -131,9 +132,15 @@ class Servers:
             elif name not in self._running:
                 self._states[name] = ServerState(name, source, "starting")
                 self._running[name], self._closing[name] = server, asyncio.Event()
+                self._settled[name] = asyncio.Event()
                 self._tasks[name] = asyncio.create_task(self._serve(server), name=f"swink-mcp-{name}")
         for notice in configured.notices:
             self._notify(notice)
+
+    async def settle(self) -> None:
+        """Return when every server is ready or has failed: a run that begins earlier is without its tools."""
+        for settled in list(self._settled.values()):
+            await settled.wait()
 
     async def restart(self, name: str) -> None:
         """Stop a server and start it anew."""
@@ -158,7 +165,7 @@ class Servers:
 
         on_elicit = None if self.fill_in is None else partial(answer, fill_in=self.fill_in)
         name = server.name
-        on_login = self._show_login if name in self._logging_in else None
+        on_login, settled = self._show_login if name in self._logging_in else None, self._settled[name]
         self._logging_in.discard(name)
         try:
             async with McpServers([server], on_elicit=on_elicit, on_login=on_login) as opened:
@@ -167,6 +174,7 @@ class Servers:
                 self.owners.update({tool.name: name for tool in opened.tools})
                 names = tuple(tool.name for tool in opened.tools)
                 self._states[name] = replace(self._states[name], state="ready", tools=names)
+                settled.set()
                 for problem in opened.problems:
                     self._notify(redact_text(problem))
                 await self._closing[name].wait()
@@ -175,6 +183,7 @@ class Servers:
             self._states[name] = replace(self._states[name], state="failed", error=text)
             self._notify(f"{text} (/mcp shows all servers)")
         finally:
+            settled.set()
             self._opened.pop(name, None)
             for tool in self._tools.pop(name, ()):
                 self.owners.pop(tool.name, None)

@@ -52,7 +52,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     prompt = read_prompt(arguments.prompt)
     keeper = keeper_of_run(arguments)
-    workshop = open_workshop() if arguments.coding else None
+    workshop = _open_workshop() if arguments.coding else None
     if keeper is None:
         agent = make_agent(arguments, workshop=workshop)
         return run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
@@ -69,6 +69,12 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     return code if code or keeper.is_complete else 1
 
 
+def _open_workshop() -> "Workshop":
+    from swink.assistant.settings import load_settings  # most runs have no workshop
+
+    return open_workshop(load_settings())
+
+
 async def _answer_in(
     workshop: "Workshop | None", agent: Agent, prompt: str | None, printer: Printer, deadline: float | None
 ) -> int:
@@ -77,6 +83,7 @@ async def _answer_in(
         return await answer(agent, prompt, printer, deadline)
     try:
         await workshop.open()
+        await workshop.servers.settle()
         return await answer(agent, prompt, printer, deadline)
     finally:
         for notice in workshop.take_notices():

@@ -108,7 +108,7 @@ class Chat:
         """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
         startup.last_words = self._leave_at_once
         try:
-            self._runner.run(self._workshop.open())
+            self._runner.run(self._open())
             if self._snapshots is not None:
                 self._runner.run(self._snapshots.recover())
             self._tell()
@@ -122,6 +122,13 @@ class Chat:
                     self._runner.run(self._agent.aclose())  # saves what changed since the last reply
                 say(f"to go on: swink --resume {self._keeper.short_id()}")
             self._tell()
+
+    async def _open(self) -> None:
+        """Open the workshop; its servers start now, since nothing goes on while a line is awaited."""
+        await self._workshop.open()
+        if any(state.state == "starting" for state in self._workshop.servers.states):
+            say("starting the MCP servers", "dim")
+        await self._workshop.servers.settle()
 
     def _take_lines(self, interrupted: bool) -> int:
         while True:

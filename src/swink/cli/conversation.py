@@ -61,7 +61,8 @@ def make_agent(
         from swink.cli.asking import Terminal
 
         place = "." if workshop is None else workshop.directory
-        approver = permissions = Terminal().permissions(word, place)
+        owners = None if workshop is None else workshop.servers.owners
+        approver = permissions = Terminal().permissions(word, place, owners)
         mode = "enabled" if permissions.has_denials else mode
     if workshop is not None:
         return workshop.make_agent(
