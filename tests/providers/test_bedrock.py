@@ -28,6 +28,7 @@ from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
+    Capabilities,
     Citation,
     Document,
     Extension,
@@ -43,7 +44,7 @@ from swink.messages import (
 )
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.bedrock.sigv4 import Credentials
-from swink.stream import Done, Error, OutputSchema, Start, StreamOptions
+from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions
 
 CLAUDE = ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
 NOVA = ModelSpec("bedrock", "us.amazon.nova-2-lite-v1:0")
@@ -1037,6 +1038,36 @@ async def test_the_cache_lives_as_long_as_it_is_asked_to(caplog):
     assert caplog.records == []
     assert (await sent_for("Hi", system="S", cache="1h", model=NOVA))["system"][1] == POINT
     assert "option 'cache'" in caplog.text
+
+
+async def test_headers_that_are_given_are_sent_and_signed():
+    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
+    fn = BedrockStreamFn(region="us-east-1", credentials=KEYS, headers={"X-Amzn-Bedrock-Trace": "ENABLED"})
+    await read(fn, CLAUDE, options=StreamOptions(http=memory, headers={"x-team": "tides"}))
+    headers = memory.requests[0].headers
+    assert (headers["x-amzn-bedrock-trace"], headers["x-team"]) == ("ENABLED", "tides")
+    signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    assert {"content-type", "host", "x-amz-date", "x-amzn-bedrock-trace", "x-team"} <= {*signed}
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "native"),
+    [
+        (CLAUDE.model_id, {"type": "object", "properties": {"n": {"type": "integer"}}}, True),
+        (CLAUDE.model_id, {"type": "object", "additionalProperties": {"type": "integer"}}, False),
+        (LLAMA.model_id, {"type": "object", "additionalProperties": {"type": "integer"}}, True),
+    ],
+)
+def test_a_schema_is_left_to_the_model_where_it_can_hold_it(model, schema, native):
+    context = LlmContext("", [UserMessage("Hi")], output=OutputSchema("x", schema))
+    able = ModelSpec("bedrock", model, capabilities=Capabilities(json_schema=True))
+    assert adapter().native_output(able, context) is native
+    for spec, asked in (
+        (ModelSpec("bedrock", model), context),
+        (ModelSpec("bedrock", model, capabilities=Capabilities(json_schema=None)), context),
+        (able, replace(context, hosted=[WebSearch()])),
+    ):
+        assert not adapter().native_output(spec, asked)
 
 
 async def test_a_region_is_asked_for_only_where_it_is_needed():
