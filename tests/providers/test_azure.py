@@ -20,7 +20,7 @@ from loopback import (
 
 from swink.errors import AuthError, MisuseError, NetworkError
 from swink.messages import ModelSpec, Text, Usage
-from swink.providers.azure import AzureStreamFn
+from swink.providers.azure import AzureResponsesStreamFn, AzureStreamFn
 from swink.providers.azure.entra import ClientCredentials
 from swink.providers.http import Request, client_for
 from swink.stream import Done, Error, StreamOptions, Timeout
@@ -183,22 +183,26 @@ def token_answer(server: LoopbackServer, token: str = "tok-1", seconds: Any = 36
     server.reply(msgspec.json.encode({"token_type": "Bearer", "expires_in": seconds, "access_token": token}))
 
 
-async def test_a_token_is_fetched_with_client_credentials_and_sent_as_bearer(server: LoopbackServer):
+async def test_a_token_is_fetched_with_client_credentials_and_serves_chat_and_responses(
+    server: LoopbackServer,
+):
     token_answer(server)
     server.reply(BODIES["text"])
-    fn = AzureStreamFn(
-        base_url=server.url,
-        credentials=ClientCredentials("tenant", "client", "hush-hush", authority=server.url),
-    )
+    server.reply(next(path for path in own_fixtures("responses") if path.stem == "text").read_bytes())
+    credentials = ClientCredentials("tenant", "client", "hush-hush", authority=server.url)
+    fn = AzureStreamFn(base_url=server.url, credentials=credentials)
     await read(fn, MODEL)
-    await read(fn, MODEL)
+    responses = AzureResponsesStreamFn(base_url=server.url, credentials=credentials)
+    result = await read(responses, ModelSpec("azure-responses", "my-deployment"))
+    assert isinstance(result.terminal, Done)
     fetch, *asks = server.requests
     assert fetch.path == "/tenant/oauth2/v2.0/token"
     assert b"grant_type=client_credentials" in fetch.body
     assert b"scope=https%3A%2F%2Fcognitiveservices.azure.com%2F.default" in fetch.body
     assert [request.headers["authorization"] for request in asks] == ["Bearer tok-1"] * 2
+    assert [request.path for request in asks] == ["/openai/v1/chat/completions", "/openai/v1/responses"]
     assert "api-key" not in asks[0].headers
-    assert "hush" not in repr(fn)
+    assert "hush" not in repr(fn) + repr(responses)
 
 
 async def test_credentials_come_from_the_environment(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch):

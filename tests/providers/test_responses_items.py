@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from loopback import MemoryClient, check_types, own_fixtures, read, sse
 from tests.counts import tried
 
+from swink.codec import decode_messages, encode_messages
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -146,6 +147,14 @@ def without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_none(item) for name, item in value.items() if item is not None}
     return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+async def test_a_conversation_that_was_saved_and_read_again_goes_back_the_same():
+    fn = ResponsesStreamFn(api_key="key")
+    reply = (await read(fn, MODEL, options=StreamOptions(http=MemoryClient(HOSTED)))).message
+    (saved,) = decode_messages(encode_messages([reply]))
+    assert saved == reply
+    assert resent(saved) == resent(reply)
 
 
 async def test_hosted_tools_are_blocks_with_a_line_for_people_and_citations_are_of_the_text():
