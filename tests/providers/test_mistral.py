@@ -125,7 +125,7 @@ async def test_the_signature_of_a_thinking_part_is_kept():
         }
     )
     result = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
-    assert result.message.content == (Thinking("Hm.", "sig"),)
+    assert result.message.content[0] == Thinking("Hm.", "sig")
 
 
 @pytest.mark.parametrize(
@@ -214,6 +214,22 @@ async def test_a_whole_conversation_is_sent_exactly_so():
         "tool_choice": "required",
         "prompt_cache_key": "s1",
     }
+
+
+async def test_references_and_thinking_go_back_in_their_places():
+    content = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "text", "text": "Oslo"},
+        {"type": "reference", "reference_ids": [0]},
+        {"type": "text", "text": "."},
+    ]
+    pieces = [
+        {"choices": [{"index": 0, "delta": {"content": [part]}, "finish_reason": None}]} for part in content
+    ]
+    body = sse(*pieces, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, "[DONE]")
+    reply = await read(FN, MODEL, options=StreamOptions(http=MemoryClient(body)))
+    again = await sent([UserMessage("x"), reply.message, UserMessage("y")])
+    assert again["messages"][1]["content"] == content
 
 
 async def test_documents_and_sound_are_parts():

@@ -822,6 +822,7 @@ async def test_an_option_that_a_server_lacks_is_reported_by_name(caplog: pytest.
     assert "session_id" in FN.honours
 
 
+TAGGED = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
 REASONED = ModelSpec("deepseek", "deepseek-v4-pro", "high")
 DEEPSEEK = OpenAIStreamFn(preset="deepseek", api_key="k")
 
@@ -872,6 +873,25 @@ async def test_thinking_goes_back_as_the_server_takes_it(preset: str, chunks: An
         [UserMessage("x"), reply.message, UserMessage("y")], fn=fn, model=ModelSpec(preset, "n")
     )
     assert other["messages"][1] == {"role": "assistant", "content": "4"}
+
+
+async def test_what_google_says_beside_a_call_goes_back_with_it():
+    beside = {"google": {"thought_signature": "c2ln"}}
+    made = call(0, "a", "weather", "{}")
+    made["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = beside
+    reply = await replay(made, chunk(finish="tool_calls"))
+    history = [UserMessage("x"), reply.message, ToolResultMessage("a", "weather", "18")]
+    assert (await sent(history, fn=TAGGED))["messages"][1]["tool_calls"][0]["extra_content"] == beside
+    other = await sent(history, fn=TAGGED, model=ModelSpec("openai", "another"))
+    assert "extra_content" not in json.dumps(other)
+
+
+async def test_an_error_in_minimaxs_words_is_an_error():
+    result = await replay({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}})
+    assert isinstance(result.terminal, Error)
+    assert result.terminal.kind == "auth"
+    whole = await replay(chunk({"content": "x"}, base_resp={"status_code": 0, "status_msg": ""}))
+    assert whole.message.text == "x"
 
 
 @pytest.mark.parametrize("id", ["functions.add:0", "call_" + "x" * 80, "ид"])
@@ -962,9 +982,6 @@ async def test_reasoning_details_are_kept_per_type_and_index_and_go_back_as_they
         second,
     ]
     assert [made["id"] for made in turn["tool_calls"]] == [first["id"], second["id"]]
-
-
-TAGGED = OpenAIStreamFn(base_url="http://127.0.0.1:9/v1")
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,10 @@ _CODES: dict[str, ErrorKind] = {
     "cyber_policy": "content_filtered",
     "moderation_blocked": "content_filtered",
     "data_inspection_failed": "content_filtered",
+    "datainspectionfailed": "content_filtered",
     "model_not_found": "model_retired",
     "model_not_available": "model_retired",
+    "model_not_supported": "model_retired",
     "model_decommissioned": "model_retired",
     "deploymentnotfound": "model_retired",
     "invalid_model": "model_retired",
@@ -63,7 +65,13 @@ _CODES: dict[str, ErrorKind] = {
     "overloaded": "network",
 }
 _BILLING_CODES = frozenset(
-    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "exceeded_current_quota_error"}
+    {
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "exceeded_current_quota_error",
+        "arrearage",
+    }
 )
 _BILLING = (
     "credit balance is too low",
@@ -71,6 +79,7 @@ _BILLING = (
     "insufficient quota",
     "insufficient credits",
     "insufficient balance",
+    "reached your specified api usage limits",
 )
 _FILTERED = (
     "content management policy",
@@ -89,7 +98,7 @@ _BAD_KEY = ("api key not valid", "invalid api key", "incorrect api key", "api_ke
 _PLAIN = frozenset({"invalid_request_error", "invalid_argument", "bad_request", "badrequesterror"})
 _GONE = re.compile(
     r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired"
-    r"|end of life|shut ?down)"
+    r"|end of (?:its )?life|shut ?down|as legacy)"
     r"|(?:invalid|unknown|unsupported|no such) model|^model: |not found the model|not a valid model"
     r"|no endpoints found for|model identifier is invalid",
     re.I | re.S,

@@ -23,6 +23,8 @@ class CallDelta(Struct):
     index: int | None = None
     id: str | None = None
     function: Function | None = None
+    extra_content: Any = None
+    """What Google's compatible API wants back with a call: its thought signature."""
 
 
 class _Call:
@@ -70,6 +72,8 @@ class Calls:
             call.index = self._reply.begin_call(call.id, call.name)
             if call.arguments:
                 self._reply.add(call.index, "".join(call.arguments))
+        if delta.extra_content is not None and call.index is not None:
+            self._reply.sign(msgspec.json.encode(delta.extra_content).decode(), call.index)
 
     def check(self) -> None:
         """A call without a name cannot be made."""

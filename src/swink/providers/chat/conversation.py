@@ -63,7 +63,7 @@ class ChatConversation:
         kept = own or (message.provider == self._model.provider and not self._dialect.routes)
         text = "".join([block.text for block in message.content if type(block) is Text])
         calls = [
-            _call(block, self._ids.call(block.id, own=kept))
+            _call(block, self._ids.call(block.id, own=kept), own=own)
             for block in message.content
             if type(block) is ToolCall
         ]
@@ -96,11 +96,19 @@ class ChatConversation:
             case "tags" if said := "".join(block.text for block in thoughts).strip("\n"):
                 turn["content"] = f"<think>\n{said}\n</think>\n\n{turn['content'] or ''}"
             case "reasoning_details" if signed := [block.signature for block in thoughts if block.signature]:
-                turn["reasoning_details"] = _details(signed[-1])  # each holds those before it
-            case "parts" if thoughts:
-                turn["content"] = [_thinking_part(block) for block in thoughts if block.text] + parts_of(
-                    message.content, self._dialect
-                )
+                turn["reasoning_details"] = _decoded(signed[-1], list)  # each holds those before it
+            case "reasoning_details" if thoughts:
+                turn["reasoning"] = "".join(block.text for block in thoughts)
+            case "parts" if own and any(type(block) in (Thinking, Extension) for block in message.content):
+                turn["content"] = [
+                    part
+                    for block in message.content
+                    for part in (
+                        [_thinking_part(block)]
+                        if type(block) is Thinking and block.text
+                        else parts_of([block], self._dialect)
+                    )
+                ]
             case _:
                 pass
 
@@ -121,12 +129,19 @@ class ChatConversation:
         return {"role": "tool", "tool_call_id": id, "content": "\n".join(texts) or NO_OUTPUT}
 
 
-def _call(call: ToolCall, id: str) -> dict[str, Any]:
+def _call(call: ToolCall, id: str, *, own: bool) -> dict[str, Any]:
     try:
         arguments = _encode(call.arguments).decode()
     except (UnicodeEncodeError, TypeError, NotImplementedError):
         arguments = encode_body(call.arguments, {}).decode()
-    return {"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    made: dict[str, Any] = {
+        "id": id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+    if own and call.signature and (beside := _decoded(call.signature, dict)):
+        made["extra_content"] = beside
+    return made
 
 
 _encode = msgspec.json.Encoder().encode
@@ -137,20 +152,24 @@ def _thinking_part(block: Thinking) -> dict[str, Any]:
     return {**part, "signature": block.signature} if block.signature else part
 
 
-def _details(signature: str) -> list[Any]:
+def _decoded(signature: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """What a signature holds; nothing, where it is not one that was made here."""
     try:
-        return msgspec.json.decode(signature, type=list[Any])
+        return msgspec.json.decode(signature, type=kind)
     except (msgspec.DecodeError, UnicodeError):
-        return []
+        return kind()
 
 
 def _annotations(message: AssistantMessage) -> list[Any]:
     """What a router has read of files, so that it need not read them again."""
-    return [
-        block.data["annotation"]
-        for block in message.content
-        if type(block) is Extension and block.type_name == message.provider and "annotation" in block.data
-    ]
+    found: list[Any] = []
+    for block in message.content:
+        match block:
+            case Extension(name, {"annotation": note}) if name == message.provider:
+                found.append(note)
+            case _:
+                pass
+    return found
 
 
 def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:

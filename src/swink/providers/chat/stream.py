@@ -61,6 +61,7 @@ class _Chunk(Struct):
     x_groq: dict[str, Any] | None = None
     citations: Any = None
     search_results: Any = None
+    base_resp: Any = None
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
@@ -132,6 +133,11 @@ class ChatDecoder:
         if chunk.error is not None or chunk.object == "error":
             self._fail(data)
             return
+        match chunk.base_resp:
+            case {"status_code": int() as code, "status_msg": str() as message} if code:
+                raise failure(message, code=str(code))  # MiniMax's, in an answer of 200
+            case _:
+                pass
         for result in chunk.prompt_filter_results or ():
             match result:
                 case {"content_filter_results": {**results}}:
@@ -202,8 +208,10 @@ class ChatDecoder:
                                 pass
                     if signature := part.get("signature"):
                         self._reply.sign(str(signature))
+                case {"type": str() as kind}:  # references and the like, which go back in their place
+                    self._reply.add_block(Extension(self._provider, part, kind))
                 case _:
-                    pass  # references and other decoration
+                    pass
 
     def _read(self, tags: ReplyParser, content: str, *, final: bool = False) -> None:
         """Text that may begin with thinking in tags."""
