@@ -27,6 +27,7 @@ PROVIDERS: Mapping[str, str] = {
     "mistral": "swink.providers.mistral:MistralStreamFn",
     "ollama": "swink.providers.ollama:OllamaStreamFn",
     "gemini": "swink.providers.gemini:GeminiStreamFn",
+    "vertex": "swink.providers.vertex:VertexStreamFn",
     "bedrock": "swink.providers.bedrock:BedrockStreamFn",
     "proxy": "swink.providers.proxy:ProxyStreamFn",
     "local": "swink.local:LocalStreamFn",

@@ -62,7 +62,7 @@ def test_the_presets_are_those_of_the_code():
     }
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-used")
     scope: dict[str, object] = {}
@@ -73,10 +73,10 @@ def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("number", "says"),
     [
-        (2, "0.039125 of which for tools 0.02"),
-        (3, "Hello?"),
-        (4, "18 degrees in Oslo \nthe contract is kept"),
-        (5, "Hello!\n42\n42"),
+        (3, "0.039125 of which for tools 0.02"),
+        (4, "Hello?"),
+        (5, "18 degrees in Oslo \nthe contract is kept"),
+        (6, "Hello!\n42\n42"),
     ],
 )
 def test_the_programs_of_the_page_run(number: int, says: str, tmp_path: Path):

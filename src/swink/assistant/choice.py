@@ -85,8 +85,8 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
             return [text]
     by_id = {name.partition(":")[2]: name for name in reversed(names)}
     close = get_close_matches(text.lower(), names, n=count, cutoff=0.7)
-    close += [by_id[found] for found in get_close_matches(model_id or provider, by_id, n=count, cutoff=0.7)]
-    near = list(dict.fromkeys([*exact, *close]))
+    like = [by_id[found] for found in get_close_matches(model_id or provider, by_id, n=count, cutoff=0.7)]
+    near = list(dict.fromkeys([*exact, *close, *like] if colon else [*exact, *like, *close]))
     if text in near:
         near.sort(key=lambda name: name != text)
     return near[:count]

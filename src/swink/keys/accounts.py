@@ -105,6 +105,7 @@ ACCOUNTS: Mapping[str, ProviderAccount] = {
             url_variable="AZURE_OPENAI_ENDPOINT",
             shares="azure",
         ),
+        ProviderAccount("vertex", ("GOOGLE_VERTEX_API_KEY",), url_variable="GOOGLE_VERTEX_BASE_URL"),
         ProviderAccount("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
         ProviderAccount("ollama", ("OLLAMA_API_KEY",), url_variable="OLLAMA_HOST"),
         ProviderAccount("vllm", ("VLLM_API_KEY",), "http://127.0.0.1:8000/v1"),

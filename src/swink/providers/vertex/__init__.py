@@ -1,1 +1,5 @@
 """Gemini and Claude on Google's Vertex AI."""
+
+from swink.providers.vertex.adapter import VertexStreamFn
+
+__all__ = ["VertexStreamFn"]

@@ -4,6 +4,7 @@ GOOGLE_APPLICATION_CREDENTIALS, what `gcloud auth application-default login` lef
 the machine; or credentials that the caller has. Finding and renewing them blocks, so both happen in a thread.
 """
 
+import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +13,6 @@ from threading import Lock
 from typing import Any
 
 from swink.errors import AuthError, MissingKey, ModelError, NetworkError
-from swink.extras import install_command
 from swink.providers.echoes import shown
 from swink.providers.tokens import EARLY_SECONDS, Token, TokenCache
 from swink.threads import in_thread
@@ -46,6 +46,13 @@ class GoogleIdentity:
         """The project that is billed, where the credentials name one."""
         return getattr(self._credentials, "quota_project_id", None) or ""
 
+    @property
+    def name(self) -> str:
+        """What tells one identity from another; empty for that of this machine."""
+        names = ("service_account_email", "client_id")
+        found = [value for name in names if (value := getattr(self._credentials, name, None))]
+        return str(found[0]) if found else os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+
     def _find(self) -> Any:
         with self._lock:
             if self._credentials is None:
@@ -76,6 +83,8 @@ def google_auth() -> Any:
     try:
         return import_module("google.auth")
     except ImportError as error:
+        from swink.extras import install_command  # it takes 20 ms to import
+
         raise MissingKey(
             "vertex needs google-auth, unless api_key= is given; "
             f"install it with: {install_command('vertex')}"
