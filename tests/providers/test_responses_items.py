@@ -74,6 +74,10 @@ WAITING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"type": "apply_patch_call", "id": "ap_1", "call_id": "c1", "operation": {"type": "delete_file", "path": "a"}, "status": "completed"},
         {"type": "apply_patch_call_output", "call_id": "c1"},
     ),
+    "tool search": (
+        {"type": "tool_search_call", "id": "ts_1", "call_id": "c1", "arguments": {}, "execution": "client", "status": "completed"},
+        {"type": "tool_search_output", "call_id": "c1"},
+    ),
     "approval": (
         {"type": "mcp_approval_request", "id": "mcpr_1", "arguments": "{}", "name": "locate", "server_label": "maps"},
         {"type": "mcp_approval_response", "approval_request_id": "mcpr_1"},

@@ -171,6 +171,7 @@ async def test_options_are_sent_where_they_exist_and_reported_where_not(caplog: 
     }.items()  # fmt: skip
     assert client.requests[-1].headers["x-team"] == "blue"
     assert "parallel_tool_calls" not in (await asked(parallel_tool_calls=True)).sent
+    assert len((await asked(session_id="s" * 65)).sent["prompt_cache_key"]) == 64, "more is refused"
     with caplog.at_level(logging.WARNING, "swink.providers"):
         await asked(stop=("END",), seed=7, top_p=0.5)
         await asked(GROK, service_tier="flex", verbosity="low", cache=False)

@@ -184,6 +184,15 @@ def _fits(shape: re.Pattern[str], id: str) -> bool:
     return shape.fullmatch(id) is not None
 
 
+def cache_key(session_id: str) -> str:
+    """The key under which a session's prompts are cached; OpenAI refuses more than 64 characters."""
+    return (
+        session_id
+        if len(session_id) <= 64
+        else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
+    )
+
+
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
     """A tool's schema with the `type` and `properties` that providers insist on, as a new object."""
     return {"type": "object", "properties": {}, **tool.parameters_schema}

@@ -9,7 +9,7 @@ from typing import Any
 from swink.messages import ModelSpec
 from swink.providers.chat.dialect import Dialect
 from swink.providers.chat.hosted import hosted_fields
-from swink.providers.convert import input_schema
+from swink.providers.convert import cache_key, input_schema
 from swink.providers.efforts import chat_thinking, is_reasoning_model
 from swink.providers.notices import Notices
 from swink.providers.strict import allows_strict
@@ -53,7 +53,7 @@ def body_fields(
             fields["tools"] = tools
         fields |= hosted
     if dialect.session_field and options.session_id:
-        fields[dialect.session_field] = options.session_id
+        fields[dialect.session_field] = cache_key(options.session_id)
     return fields
 
 

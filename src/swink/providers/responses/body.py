@@ -7,7 +7,7 @@ from typing import Any
 from swink.hosted import HostedTool, WebSearch
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask
-from swink.providers.convert import input_schema
+from swink.providers.convert import cache_key, input_schema
 from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.providers.responses.dialect import Dialect
@@ -44,7 +44,7 @@ def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, 
     if options.service_tier and "service_tier" not in dialect.unhonoured:
         body["service_tier"] = options.service_tier
     if options.session_id:
-        body["prompt_cache_key"] = options.session_id
+        body["prompt_cache_key"] = cache_key(options.session_id)
     return body | _cache(model, options, dialect, notices)
 
 

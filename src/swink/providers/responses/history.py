@@ -201,6 +201,8 @@ def _refusal(item: Mapping[str, Any]) -> dict[str, Any] | None:
             return {"type": "shell_call_output", "call_id": id, "output": output}
         case {"type": "local_shell_call", "call_id": id}:
             return {"type": "local_shell_call_output", "id": id, "output": _UNANSWERED}
+        case {"type": "tool_search_call", "execution": "client", "call_id": id}:
+            return {"type": "tool_search_output", "call_id": id, "execution": "client", "tools": []}
         case {"type": "mcp_approval_request", "id": id}:
             return {"type": "mcp_approval_response", "approval_request_id": id, "approve": False}
         case _:
