@@ -33,7 +33,11 @@ def usage_of(usage: dict[str, Any]) -> Usage:
         or count(usage, "num_search_queries")
         or count(usage, "num_sources_used")
     )
-    extra = {"reasoning": reasoning, "web_search": searches}
+    sound = {
+        "input_audio": count(details, "audio_tokens"),
+        "output_audio": count(usage.get("completion_tokens_details"), "audio_tokens"),
+    }
+    extra = {"reasoning": reasoning, **sound, "web_search": searches}
     return Usage(
         prompt - cached - written,
         completion,
