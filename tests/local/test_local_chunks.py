@@ -6,7 +6,16 @@ from typing import Any
 from swink.local.calls import CallParser
 from swink.local.chunks import ChunkDecoder
 from swink.messages import AssistantMessage, ModelSpec
-from swink.stream import Done, Error, PromptProgress, Start, TextEnd, ThinkingStart, accumulate
+from swink.stream import (
+    Done,
+    Error,
+    PromptProgress,
+    Start,
+    TextEnd,
+    ThinkingDelta,
+    ThinkingStart,
+    accumulate,
+)
 
 SPEC = ModelSpec("local", "test")
 
@@ -70,3 +79,62 @@ async def test_thinking_text_and_calls_are_blocks_in_order_without_blank_text():
     assert events[1] == ThinkingStart(0)
     assert [type(block).__name__ for block in message.content] == ["Thinking", "Text", "ToolCall", "ToolCall"]
     assert message.stop_reason == "tool_use"
+
+
+SENTENCE = "I have to look at the file again."
+
+
+async def test_thinking_that_goes_round_in_circles_ends_the_reply_and_is_shown_once():
+    decoder = ChunkDecoder()
+    taken = 0
+    events: list[Any] = [Start()]
+    for part in [chunk(reasoning_content=f"{SENTENCE}\n")] * 200:
+        events += decoder.take(part)
+        taken += 1
+        if decoder.stuck:
+            break
+    assert (decoder.stuck, taken < 20) == ("thinking", True)
+    events += decoder.finish()
+    assert isinstance(events[-1], Done)
+    assert events[-1].usage.output == taken
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == f"{SENTENCE}\n"
+
+
+async def test_arguments_that_go_round_in_circles_leave_an_incomplete_call():
+    native = {"index": 0, "id": "1", "function": {"name": "write", "arguments": '{"text":"'}}
+    rest = {"index": 0, "function": {"arguments": f"{SENTENCE} "}}
+    for decoder, chunks in (
+        (
+            ChunkDecoder(CallParser()),
+            [chunk(content='{"tool":"write","arguments":{"text":"'), *[chunk(content=f"{SENTENCE} ")] * 60],
+        ),
+        (ChunkDecoder(), [chunk(tool_calls=[native]), *[chunk(tool_calls=[rest])] * 60]),
+    ):
+        message, events = await decoded(decoder, *chunks)
+        assert decoder.stuck == "arguments"
+        assert isinstance(events[-1], Done)
+        assert events[-1].stop_reason == "length"
+        assert message.tool_calls[0].partial_json is not None
+
+
+async def test_a_repetition_that_ends_by_itself_is_shown_whole():
+    text = f"{SENTENCE}\n" * 4
+    message, _ = await decoded(ChunkDecoder(), *[chunk(content=char) for char in text], chunk("stop"))
+    assert message.text == text
+
+
+async def test_words_or_a_call_the_first_character_decides():
+    words = ChunkDecoder(CallParser(), or_words=True)
+    message, _ = await decoded(words, chunk(content=" "), chunk(content='No {"tool"'), chunk("stop"))
+    assert (message.text, message.tool_calls, words.is_call) == ('No {"tool"', (), False)
+    call = ChunkDecoder(CallParser(), or_words=True)
+    message, _ = await decoded(
+        call, chunk(content="\n"), chunk(content='{"tool":"a","arguments":{}}'), chunk("stop")
+    )
+    assert ([each.name for each in message.tool_calls], message.text, call.is_call) == (["a"], "", True)
+
+
+async def test_a_grammar_that_llama_cpp_did_not_take_is_an_error():
+    _, events = await decoded(ChunkDecoder(CallParser()), chunk(content="Hello there."), chunk("stop"))
+    assert isinstance(events[-1], Error)
+    assert "makes no grammar" in events[-1].message

@@ -19,12 +19,15 @@ from swink.local.prompt import (
     Choice,
     ForcedCall,
     Native,
+    Output,
     chat_messages,
     native_tools,
     wanted_reply,
 )
 from swink.messages import (
     AssistantMessage,
+    Audio,
+    Document,
     Image,
     LlmMessage,
     Text,
@@ -33,7 +36,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.stream import LlmContext, StreamOptions
+from swink.stream import LlmContext, OutputSchema, StreamOptions
 
 TOOLS = [WEATHER, CALCULATE]
 NATIVE = GgufHead(chat_template="{{ tools }}")
@@ -210,6 +213,26 @@ def test_an_image_from_the_user_is_an_error_and_one_from_a_tool_is_mentioned():
         chat_messages(context(UserMessage((Text("look"), picture))), Answer(), StreamOptions())
     history = [*rounds(OSLO)[:-1], ToolResultMessage("1", "weather", (picture,))]
     assert NO_IMAGE in chat_messages(context(*history), Answer(), StreamOptions())[-1]["content"]
+
+
+def test_text_documents_are_read_and_other_media_are_refused():
+    notes = Document.from_bytes(b"Buy milk.", title="notes.txt")
+    shown = chat_messages(context(UserMessage((Text("Sum up."), notes))), Answer(), StreamOptions())
+    assert shown[-1]["content"] == "Sum up.\n\nnotes.txt:\nBuy milk."
+    history = [*rounds(OSLO)[:-1], ToolResultMessage("1", "weather", (notes,))]
+    assert "Buy milk." in chat_messages(context(*history), Answer(), StreamOptions())[-1]["content"]
+    for block in (Document.from_bytes(b"%PDF-1.7"), Audio.from_url("https://x/x.mp3")):
+        with pytest.raises(StreamError, match="takes no"):
+            chat_messages(context(UserMessage((block,))), Answer(), StreamOptions())
+
+
+def test_an_output_schema_is_described():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    asked = LlmContext("S", [UserMessage("?")], output=OutputSchema("n", schema))
+    wanted = wanted_reply(asked, StreamOptions())
+    assert wanted == Output(schema)
+    shown = chat_messages(asked, wanted, StreamOptions())
+    assert shown[0]["content"] == "S\n\nReply with JSON of this form: {n: integer}"
 
 
 def test_tools_are_described_in_few_words():

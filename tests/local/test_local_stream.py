@@ -1,12 +1,15 @@
 """The stream function with the real model: words as they come, a cache between turns, errors as any provider's."""
 
+import json
 import logging
 
 import pytest
 from msgspec.structs import replace
 from talking import SMOL, WEATHER, Spec, ask, events_of
+from tests.counts import MORE
 
 from swink.errors import StreamError
+from swink.hosted import WebSearch
 from swink.local import LocalStreamFn
 from swink.local.runtime import physical_cores
 from swink.messages import (
@@ -19,7 +22,17 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.stream import Done, Error, PromptProgress, Start, StreamFn, TextDelta
+from swink.stream import (
+    Done,
+    Error,
+    LlmContext,
+    OutputSchema,
+    PromptProgress,
+    Start,
+    StreamFn,
+    StreamOptions,
+    TextDelta,
+)
 
 TOOL_TEMPLATE = """{% if tools %}{{ '<|im_start|>system\\nTool: ' + tools[0]['function']['name'] + '<|im_end|>\\n' }}{% endif %}\
 {% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message['tool_calls'] %}{% for call in message['tool_calls'] %}\
@@ -165,3 +178,69 @@ def test_it_is_a_stream_function_that_waits_long_for_words():
     function: StreamFn = LocalStreamFn()
     assert (LocalStreamFn.timeout.idle, LocalStreamFn.timeout.first) == (600, 600)
     assert callable(function)
+
+
+async def test_a_sentence_over_and_over_is_said_once_and_the_reply_ends_with_a_warning(
+    model: LocalStreamFn, caplog: pytest.LogCaptureFixture
+):
+    sentence = "Fix the tests of the parser.\n"
+    loop = 'root ::= ("Fix the tests of the parser.\\n")+'
+    with caplog.at_level(logging.WARNING):
+        message, done = await ask(model, "A commit message:", max_tokens=240, extra={"grammar": loop})
+    assert (message.text, done.stop_reason) == (sentence, "stop")
+    assert 60 < done.usage.output < 240  # what was held back and dropped counts as well
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{SMOL}: the model kept repeating itself, so its text was cut short"
+    ]
+
+
+@pytest.mark.more
+@pytest.mark.skipif(not MORE, reason="a long reply")
+async def test_a_loop_within_a_sentence_is_left_by_other_sampling(model: LocalStreamFn):
+    loop = 'root ::= "It is " ("the dog and the cat and the mouse and ")+'
+    message, done = await ask(model, "Who is it?", max_tokens=300, extra={"grammar": loop})
+    assert isinstance(done, Done)
+    assert message.text.count("the dog and the cat") < 6
+    assert done.usage.total < 400
+
+
+async def test_an_answer_fits_its_schema_without_a_tool(model: LocalStreamFn):
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    context = LlmContext(
+        "", [UserMessage("Which city is the capital of France?")], output=OutputSchema("city", schema)
+    )
+    assert model.native_output(SMOL, context)
+    events = [event async for event in model(SMOL, context, StreamOptions(max_tokens=20))]
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert json.loads(text)["city"].startswith("Paris")
+    assert not model.native_output(SMOL, LlmContext("", context.messages, [WEATHER]))
+    with pytest.raises(StreamError, match="not both"):
+        _ = [event async for event in model(SMOL, replace(context, tools=[WEATHER]), StreamOptions())]
+
+
+async def test_a_text_at_which_to_stop_is_honoured_and_options_without_meaning_are_named(
+    model: LocalStreamFn, caplog: pytest.LogCaptureFixture
+):
+    own = LocalStreamFn(context=2048, threads=physical_cores())
+    with caplog.at_level(logging.WARNING):
+        message, done = await ask(
+            own,
+            "What is the capital of France?",
+            max_tokens=30,
+            stop=("Paris",),
+            top_p=0.9,
+            seed=3,
+            verbosity="low",
+            parallel_tool_calls=True,
+        )
+    assert (done.stop_reason, "Paris" in message.text) == ("stop", False)
+    assert [record.getMessage().split("'")[1] for record in caplog.records] == [
+        "verbosity",
+        "parallel_tool_calls",
+    ]
+
+
+async def test_hosted_tools_are_refused_by_name(model: LocalStreamFn):
+    context = LlmContext("", [UserMessage("?")], hosted=[WebSearch()])
+    with pytest.raises(StreamError, match="WebSearch"):
+        _ = [event async for event in model(SMOL, context, StreamOptions())]

@@ -120,7 +120,7 @@ class LocalStreamFn:
         wanted = wanted_reply(context, options, head, native=known is None or known.native_tools)
         request = _request(model, context, options, wanted, head)
         limits = known.limits if known else Limits()
-        exchange = Exchange(local, options, options.session_id or id(self))
+        exchange = Exchange(local, options, options.session_id or id(self), head.end_token)
         yield Start()
         yield UsageUpdate(UNREPORTED, Cost())  # it is free, however far it comes
         match wanted:

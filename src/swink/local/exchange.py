@@ -27,20 +27,27 @@ logger = logging.getLogger("swink.local")
 VARIED = {"temperature": 0.7, "top_p": 0.95}
 _UNSTUCK: dict[str, Any] = {
     **VARIED,
+    "seed": 1,
     "dry_multiplier": 2.0,
     "dry_allowed_length": 3,
-    "dry_sequence_breakers": [],
+    "dry_sequence_breakers": ["\x00"],  # none, but an empty list is refused
     "repeat_penalty": 1.1,
     "repeat_last_n": 128,
 }
 """Sampling under which a model leaves a loop; for ordinary text it would be too wild."""
 
+_END = 8.0
+"""How much likelier the end of the reply is made then."""
+
 
 class Exchange:
     """The requests that one reply takes."""
 
-    def __init__(self, model: LocalModel, options: StreamOptions, key: Hashable) -> None:
+    def __init__(
+        self, model: LocalModel, options: StreamOptions, key: Hashable, end_token: int | None = None
+    ) -> None:
         self._model = model
+        self._end_token = end_token
         self._raw = options.on_raw_payload
         self._key = key
 
@@ -49,12 +56,12 @@ class Exchange:
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
         """The events of a reply as they arrive.
 
-        Text that has become a loop is continued once with other sampling; any other loop, or the second, ends
-        the reply.
+        Text that has become a loop in the middle of a sentence is continued once with other sampling; any
+        other loop, or the second, ends the reply.
         """
         async for event in self._generated(request, reply):
             yield event
-        if reply.stuck == "text" and (again := _unstuck(request, reply)) is not None:
+        if reply.stuck == "text" and (again := self._unstuck(request, reply)) is not None:
             reply.go_on()
             async for event in self._generated(again, reply):
                 yield event
@@ -138,6 +145,23 @@ class Exchange:
             usage=spent,
         )
 
+    def _unstuck(self, request: Mapping[str, Any], reply: ChunkDecoder) -> dict[str, Any] | None:
+        """The request that continues what was said, and soon ends; None if nothing may follow.
+
+        After a whole sentence or line nothing has to: the model has said all it had to say.
+        """
+        left = request["max_tokens"] - reply.written
+        if left < 1 or "tools" in request or reply.said.endswith(("\n", ". ", "! ", "? ")):
+            return None
+        messages = request["messages"]
+        if reply.said:
+            messages = [*messages, {"role": "assistant", "content": reply.said}]
+        again = {**request, **_UNSTUCK, "messages": messages, "max_tokens": left}
+        if self._end_token is not None:
+            again["logit_bias"] = [[self._end_token, _END]]
+        again.pop("grammar", None)  # it says how a reply begins
+        return again
+
     async def _generated(
         self, request: Mapping[str, Any], reply: "ChunkDecoder | FirstToken"
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
@@ -149,19 +173,6 @@ class Exchange:
                     yield event
                 if reply.stuck:
                     return
-
-
-def _unstuck(request: Mapping[str, Any], reply: ChunkDecoder) -> dict[str, Any] | None:
-    """The request that continues what was said; None if nothing may follow."""
-    left = request["max_tokens"] - reply.written
-    if left < 1 or "tools" in request:
-        return None
-    messages = request["messages"]
-    if reply.said:
-        messages = [*messages, {"role": "assistant", "content": reply.said}]
-    again = {**request, **_UNSTUCK, "messages": messages, "max_tokens": left}
-    again.pop("grammar", None)  # it says how a reply begins
-    return again
 
 
 def _violations(reply: ChunkDecoder, shapes: Mapping[str, Shape]) -> list[str]:

@@ -24,6 +24,8 @@ class GgufHead(Struct, frozen=True):
     pooling: int | None = None
     control_tokens: tuple[str, ...] = ()
     """The texts that the tokenizer takes for marks of the chat, wherever they stand."""
+    end_token: int | None = None
+    """The number of the token that ends a reply."""
 
     @property
     def knows_tools(self) -> bool:
@@ -56,6 +58,7 @@ def read_head(path: Path) -> GgufHead:
                     template,
                     _number(data, f"{architecture}.pooling_type"),
                     _control_tokens(data, template),
+                    _number(data, "tokenizer.ggml.eos_token_id", _LATE),
                 )
     except FileNotFoundError:
         raise LoadFailed(f"{path} does not exist") from None
@@ -84,8 +87,8 @@ def _text(data: mmap.mmap, key: str) -> str:
             return ""
 
 
-def _number(data: mmap.mmap, key: str) -> int | None:
-    match _find(data, key, _EARLY):
+def _number(data: mmap.mmap, key: str, end: int = _EARLY) -> int | None:
+    match _find(data, key, end):
         case (4 | 5, at):
             return int(struct.unpack_from("<i", data, at)[0])
         case (10 | 11, at):

@@ -108,6 +108,8 @@ KNOWN: Mapping[str, KnownModel] = {
             context_window=32_768,
             sampling={"temperature": 0.2, "top_p": 0.8, "dry_multiplier": 0.8, "dry_allowed_length": 4},
             system_prompt="You are a helpful assistant.",
+            # In the way of its template it writes calls as blocks of code, which are no calls.
+            native_tools=False,
             parts=22,
         ),
     )
