@@ -1,6 +1,6 @@
 """Every adapter in one table, for the tests that ask the same of all of them.
 
-An `Adapter` knows how to make its stream function for a URL and a key, and how its provider says the same two things:
+An `AdapterCase` knows how to make its stream function for a URL and a key, and how its provider says the same two things:
 `text`, a reply of "Hello, world" in two deltas, and `calls`, two calls of `weather`, for Oslo and Bergen.
 """
 
@@ -14,7 +14,7 @@ from loopback import sse
 
 from swink.messages import ModelSpec, Usage
 from swink.providers.anthropic import AnthropicStreamFn
-from swink.providers.azure import AzureStreamFn
+from swink.providers.azure import AzureResponsesStreamFn, AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.gemini import GeminiStreamFn
 from swink.providers.mistral import MistralStreamFn
@@ -22,7 +22,7 @@ from swink.providers.ollama import OllamaStreamFn
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxy.wire import encode_reply
-from swink.providers.responses import ResponsesStreamFn
+from swink.providers.responses import ResponsesStreamFn, XAIResponsesStreamFn
 from swink.providers.xai import XAIStreamFn
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 
@@ -33,11 +33,11 @@ PIECES = ("Hello, ", "world")
 CITIES = ("Oslo", "Bergen")
 
 
-class Adapter(msgspec.Struct, frozen=True):
+class AdapterCase(msgspec.Struct, frozen=True):
     """One adapter; each of `text` and `calls` is a body, one item per event."""
 
     name: str
-    make: Callable[[str, str], Any]
+    make: Callable[..., Any]
     model: ModelSpec
     text: list[bytes]
     calls: list[bytes]
@@ -267,58 +267,58 @@ PROXY_CALLS = [
 ]
 
 _ALL = (
-    Adapter(
+    AdapterCase(
         "anthropic",
-        lambda url, key: AnthropicStreamFn(base_url=url, api_key=key),
+        lambda url, key, **more: AnthropicStreamFn(base_url=url, api_key=key, **more),
         ModelSpec("anthropic", "claude-sonnet-4-5"),
         CLAUDE_TEXT,
         CLAUDE_CALLS,
         "x-api-key",
         ping=sse({"type": "ping"}, names=True),
     ),
-    Adapter(
+    AdapterCase(
         "openai",
-        lambda url, key: OpenAIStreamFn(base_url=f"{url}/v1", api_key=key),
+        lambda url, key, **more: OpenAIStreamFn(base_url=f"{url}/v1", api_key=key, **more),
         ModelSpec("openai", "gpt-4.1"),
         CHAT_TEXT,
         CHAT_CALLS,
         "authorization",
     ),
-    Adapter(
+    AdapterCase(
         "openai-responses",
-        lambda url, key: ResponsesStreamFn(base_url=f"{url}/v1", api_key=key),
+        lambda url, key, **more: ResponsesStreamFn(base_url=f"{url}/v1", api_key=key, **more),
         ModelSpec("openai-responses", "gpt-5"),
         RESPONSES_TEXT,
         RESPONSES_CALLS,
         "authorization",
     ),
-    Adapter(
+    AdapterCase(
         "azure",
-        lambda url, key: AzureStreamFn(base_url=url, api_key=key, api_version="2024-10-21"),
+        lambda url, key, **more: AzureStreamFn(base_url=url, api_key=key, api_version="2024-10-21", **more),
         ModelSpec("azure", "gpt-4.1"),
         CHAT_TEXT,
         CHAT_CALLS,
         "api-key",
     ),
-    Adapter(
+    AdapterCase(
         "xai",
-        lambda url, key: XAIStreamFn(base_url=f"{url}/v1", api_key=key),
+        lambda url, key, **more: XAIStreamFn(base_url=f"{url}/v1", api_key=key, **more),
         ModelSpec("xai", "grok-4"),
         CHAT_TEXT,
         CHAT_CALLS,
         "authorization",
     ),
-    Adapter(
+    AdapterCase(
         "mistral",
-        lambda url, key: MistralStreamFn(base_url=url, api_key=key),
+        lambda url, key, **more: MistralStreamFn(base_url=url, api_key=key, **more),
         ModelSpec("mistral", "mistral-large-latest"),
         CHAT_TEXT,
         CHAT_CALLS,
         "authorization",
     ),
-    Adapter(
+    AdapterCase(
         "ollama",
-        lambda url, key: OllamaStreamFn(base_url=url, api_key=key),
+        lambda url, key, **more: OllamaStreamFn(base_url=url, api_key=key, **more),
         ModelSpec("ollama", "qwen3:8b"),
         OLLAMA_TEXT,
         OLLAMA_CALLS,
@@ -326,17 +326,17 @@ _ALL = (
         ping=b"\n",
         media_type="application/x-ndjson",
     ),
-    Adapter(
+    AdapterCase(
         "gemini",
-        lambda url, key: GeminiStreamFn(base_url=url, api_key=key),
+        lambda url, key, **more: GeminiStreamFn(base_url=url, api_key=key, **more),
         ModelSpec("gemini", "gemini-2.5-flash"),
         GEMINI_TEXT,
         GEMINI_CALLS,
         "x-goog-api-key",
     ),
-    Adapter(
+    AdapterCase(
         "bedrock",
-        lambda url, key: BedrockStreamFn(base_url=url, api_key=key, region="us-east-1"),
+        lambda url, key, **more: BedrockStreamFn(base_url=url, api_key=key, region="us-east-1", **more),
         ModelSpec("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
         CONVERSE_TEXT,
         CONVERSE_CALLS,
@@ -344,13 +344,34 @@ _ALL = (
         ping=event_frame("initial-response", {}),
         media_type="application/vnd.amazon.eventstream",
     ),
-    Adapter(
+    AdapterCase(
         "proxy",
-        lambda url, key: ProxyStreamFn(base_url=url, api_key=key),
+        lambda url, key, **more: ProxyStreamFn(base_url=url, api_key=key, **more),
         ModelSpec("proxy", "anthropic:claude-sonnet-4-5"),
         PROXY_TEXT,
         PROXY_CALLS,
         "authorization",
     ),
 )
-ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
+ADAPTERS: dict[str, AdapterCase] = {adapter.name: adapter for adapter in _ALL}
+"""One of every protocol and provider."""
+_VARIANTS = (
+    AdapterCase(
+        "azure-responses",
+        lambda url, key, **more: AzureResponsesStreamFn(base_url=url, api_key=key, **more),
+        ModelSpec("azure-responses", "gpt-5"),
+        RESPONSES_TEXT,
+        RESPONSES_CALLS,
+        "api-key",
+    ),
+    AdapterCase(
+        "xai-responses",
+        lambda url, key, **more: XAIResponsesStreamFn(base_url=f"{url}/v1", api_key=key, **more),
+        ModelSpec("xai-responses", "grok-4"),
+        RESPONSES_TEXT,
+        RESPONSES_CALLS,
+        "authorization",
+    ),
+)
+EVERY: dict[str, AdapterCase] = ADAPTERS | {adapter.name: adapter for adapter in _VARIANTS}
+"""Those, and providers that share a protocol of theirs."""

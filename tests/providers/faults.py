@@ -13,7 +13,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from adapters import Adapter
+from adapters import AdapterCase
 
 Talk = Callable[["Connection"], Awaitable[None]]
 
@@ -164,12 +164,12 @@ def answering(status: int, body: bytes = b"", media_type: str = "application/jso
     return talk
 
 
-def replying(adapter: Adapter) -> Talk:
+def replying(adapter: AdapterCase) -> Talk:
     """What a healthy provider says."""
     return answering(200, b"".join(adapter.text), adapter.media_type)
 
 
-def pinging(adapter: Adapter) -> Talk:
+def pinging(adapter: AdapterCase) -> Talk:
     """Signs of life for ever, and never any content."""
 
     async def talk(connection: Connection) -> None:
@@ -181,7 +181,7 @@ def pinging(adapter: Adapter) -> Talk:
     return talk
 
 
-def stalling(adapter: Adapter) -> Talk:
+def stalling(adapter: AdapterCase) -> Talk:
     """Some content, half an event, and then nothing more."""
 
     async def talk(connection: Connection) -> None:
@@ -203,7 +203,7 @@ def stalling_in_a_refusal(connection: Connection) -> Awaitable[None]:
     return talk()
 
 
-def resetting(adapter: Adapter) -> Talk:
+def resetting(adapter: AdapterCase) -> Talk:
     """Some content, and then a reset."""
 
     async def talk(connection: Connection) -> None:
@@ -215,7 +215,7 @@ def resetting(adapter: Adapter) -> Talk:
     return talk
 
 
-def hanging_up(adapter: Adapter, at: int, how: str) -> Talk:
+def hanging_up(adapter: AdapterCase, at: int, how: str) -> Talk:
     """A healthy provider that drops the connection at one of its requests, counted from 0, instead of answering."""
     requests = 0
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer, read
 
 from swink.providers.azure import AzureStreamFn
@@ -14,7 +14,9 @@ from swink.wrappers import cached, fallback, rate_limited
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_an_answer_is_for_the_key_that_asked(adapter: Adapter, server: LoopbackServer, tmp_path: Path):
+async def test_an_answer_is_for_the_key_that_asked(
+    adapter: AdapterCase, server: LoopbackServer, tmp_path: Path
+):
     for _ in range(2):
         server.reply(b"".join(adapter.text), headers={"content-type": adapter.media_type})
     for key in (KEY, "zq-of-another-8a1d", KEY, "zq-of-another-8a1d"):

@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials as BotoCredentials
 from frames import encode_frame, event_frame, exception_frame, framed_events
-from histories import IDS, Stalling, cancel_while_waiting, foreign_history
+from histories import IDS, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, cut_places, own_fixtures, read, recorded
@@ -884,20 +884,6 @@ async def test_unknown_events_are_ignored():
     assert got.message.text == "Grüße aus Zürich 🦊"
 
 
-async def test_the_raw_payload_is_shown():
-    seen = []
-    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
-    await read(adapter(), CLAUDE, options=StreamOptions(http=memory, on_raw_payload=seen.append))
-    assert [next(iter(event)) for event in seen] == [
-        "messageStart",
-        "contentBlockDelta",
-        "contentBlockDelta",
-        "contentBlockStop",
-        "messageStop",
-        "metadata",
-    ]
-
-
 # Bytes
 
 
@@ -958,13 +944,6 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
             "user",
         ]
         assert "Let me see." not in json.dumps(sent)
-
-
-@pytest.mark.parametrize("status", [200, 500])
-async def test_cancelling_gives_the_connection_back(status):
-    stalling = Stalling(status, FIXTURES["text"][:200])
-    options = StreamOptions(http=stalling)
-    await cancel_while_waiting(read(adapter(), CLAUDE, options=options), stalling)
 
 
 # Documents, hosted tools, structured output, options

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer
 
 from swink import Agent, tool
@@ -27,7 +27,7 @@ async def weather(city: str) -> str:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=repr)
-async def test_each_request_of_a_long_run_begins_with_the_one_before(adapter: Adapter):
+async def test_each_request_of_a_long_run_begins_with_the_one_before(adapter: AdapterCase):
     async with LoopbackServer() as server:
         headers = {"content-type": adapter.media_type}
         for events in [adapter.calls] * 5 + [adapter.text, adapter.calls, adapter.text]:

@@ -4,7 +4,7 @@ import io
 import re
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import MemoryClient, read
 
 from swink.errors import MisuseError
@@ -47,7 +47,7 @@ async def sent_by(fn, model, **options):
 
 @pytest.mark.parametrize("url", ELSEWHERE)
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_a_key_is_not_sent_in_clear_text_to_another_machine(adapter: Adapter, url: str):
+async def test_a_key_is_not_sent_in_clear_text_to_another_machine(adapter: AdapterCase, url: str):
     requests, end = await sent_by(adapter.make(url, KEY), adapter.model)
     assert requests == []
     assert isinstance(end, Error)
@@ -58,7 +58,7 @@ async def test_a_key_is_not_sent_in_clear_text_to_another_machine(adapter: Adapt
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_a_key_in_the_options_is_not_sent_in_clear_text_either(adapter: Adapter):
+async def test_a_key_in_the_options_is_not_sent_in_clear_text_either(adapter: AdapterCase):
     requests, end = await sent_by(adapter.make(ELSEWHERE[0], ""), adapter.model, api_key=KEY)
     assert requests == []
     assert "in clear text" in end.message
@@ -66,13 +66,13 @@ async def test_a_key_in_the_options_is_not_sent_in_clear_text_either(adapter: Ad
 
 @pytest.mark.parametrize("url", HERE)
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_a_key_is_sent_to_this_machine(adapter: Adapter, url: str):
+async def test_a_key_is_sent_to_this_machine(adapter: AdapterCase, url: str):
     requests, _ = await sent_by(adapter.make(url, KEY), adapter.model)
     assert KEY in requests[0].headers[adapter.key_header]
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_a_server_of_the_private_network_is_asked_without_a_key(adapter: Adapter):
+async def test_a_server_of_the_private_network_is_asked_without_a_key(adapter: AdapterCase):
     requests, _ = await sent_by(adapter.make(ELSEWHERE[0], ""), adapter.model)
     assert adapter.key_header not in requests[0].headers
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import EVERY, KEY, AdapterCase
 from faults import Connection, FaultServer, Talk, answering
 
 from swink.errors import AuthError
@@ -31,7 +31,7 @@ from swink.testing import TEXT_PROMPT, TOOL_PROMPT, check_stream_fn, stream_prob
 # --- every adapter -------------------------------------------------------------------------------------------------------
 
 
-def prompted(adapter: Adapter) -> Talk:
+def prompted(adapter: AdapterCase) -> Talk:
     """A provider that calls the tool when it is asked to, and says hello otherwise."""
 
     async def talk(connection: Connection) -> None:
@@ -44,8 +44,8 @@ def prompted(adapter: Adapter) -> Talk:
     return talk
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
-async def test_every_adapter_keeps_the_contract(adapter: Adapter):
+@pytest.mark.parametrize("adapter", EVERY.values(), ids=EVERY)
+async def test_every_adapter_keeps_the_contract(adapter: AdapterCase):
     refusal = answering(401, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode())
     async with FaultServer(prompted(adapter)) as server, FaultServer(refusal) as refusing:
         fn, failing = adapter.make(server.url, KEY), adapter.make(refusing.url, KEY)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, EVERY, KEY, AdapterCase
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, read
@@ -37,7 +37,7 @@ media = st.sampled_from(
 )
 
 
-def replies(adapter: Adapter) -> st.SearchStrategy[list[LlmMessage]]:
+def replies(adapter: AdapterCase) -> st.SearchStrategy[list[LlmMessage]]:
     """A reply of this model or another, with what comes after it."""
 
     def made(own: bool, blocks: list[Any], calls: int, stop: str) -> list[LlmMessage]:
@@ -58,7 +58,7 @@ def replies(adapter: Adapter) -> st.SearchStrategy[list[LlmMessage]]:
     return st.builds(made, st.booleans(), st.lists(blocks, min_size=1, max_size=3), st.integers(0, 2), stops)
 
 
-def pieces(adapter: Adapter) -> st.SearchStrategy[list[LlmMessage]]:
+def pieces(adapter: AdapterCase) -> st.SearchStrategy[list[LlmMessage]]:
     asked = st.builds(lambda text: [UserMessage(text)], words.filter(str.strip))
     if adapter.name not in ("mistral", "ollama", "xai"):
         shown = st.builds(
@@ -68,7 +68,7 @@ def pieces(adapter: Adapter) -> st.SearchStrategy[list[LlmMessage]]:
     return asked | replies(adapter)
 
 
-async def sent(fn: Any, adapter: Adapter, messages: Any, model: ModelSpec | None = None) -> Any:
+async def sent(fn: Any, adapter: AdapterCase, messages: Any, model: ModelSpec | None = None) -> Any:
     client = MemoryClient(b"")
     options = StreamOptions(http=client)
     await read(fn, model or adapter.model, messages, system="S", tools=[WEATHER], options=options)
@@ -78,7 +78,7 @@ async def sent(fn: Any, adapter: Adapter, messages: Any, model: ModelSpec | None
 @pytest.mark.parametrize("adapter", KEPT, ids=repr)
 @tried(2, 60)
 @given(st.data())
-def test_a_conversation_that_is_kept_is_sent_as_a_new_one(adapter: Adapter, data: st.DataObject):
+def test_a_conversation_that_is_kept_is_sent_as_a_new_one(adapter: AdapterCase, data: st.DataObject):
     kept = adapter.make("https://p.example", KEY)
     parts = data.draw(st.lists(pieces(adapter), min_size=3, max_size=6))
     back = data.draw(st.integers(0, len(parts) - 1))
@@ -102,7 +102,7 @@ LONG = TOGETHER + OPEN
 """Turns of three messages each, so that several pieces are joined."""
 PICTURE = Image(Base64Source("QUJD" * (LARGEST // 4), "image/png"))
 
-adapters = pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
+adapters = pytest.mark.parametrize("adapter", EVERY.values(), ids=EVERY)
 
 
 def turns(model: ModelSpec, count: int) -> list[LlmMessage]:
@@ -119,12 +119,12 @@ def turns(model: ModelSpec, count: int) -> list[LlmMessage]:
     return history
 
 
-def fresh(adapter: Adapter) -> Any:
+def fresh(adapter: AdapterCase) -> Any:
     return adapter.make("https://provider.example", KEY)
 
 
 @adapters
-async def test_a_long_conversation_that_is_kept_is_sent_as_a_new_one(adapter: Adapter):
+async def test_a_long_conversation_that_is_kept_is_sent_as_a_new_one(adapter: AdapterCase):
     history, fn = History(), fresh(adapter)
     for at, message in enumerate(turns(adapter.model, LONG)):
         history.append(message)
@@ -134,7 +134,7 @@ async def test_a_long_conversation_that_is_kept_is_sent_as_a_new_one(adapter: Ad
 
 
 @adapters
-async def test_requests_at_once_branches_and_a_cancelled_one_do_not_disturb_each_other(adapter: Adapter):
+async def test_requests_at_once_branches_and_a_cancelled_one_do_not_disturb_each_other(adapter: AdapterCase):
     whole, fn = turns(adapter.model, 8), fresh(adapter)
     other: list[LlmMessage] = [*whole[:9], UserMessage("Something else", timestamp=1.0)]
     await sent(fn, adapter, whole[:9])

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from faults import Connection, FaultServer, Talk, answering, silent
 from frames import event_frame
 from loopback import sse
@@ -66,7 +66,7 @@ UNREPORTED: dict[str, bytes] = {"openai": chat(None), "xai": chat(None)}
 CUTS = ("abort", "watchdog", "dropped", "ended")
 
 
-def cutting(adapter: Adapter, body: bytes, cut: str) -> Talk:
+def cutting(adapter: AdapterCase, body: bytes, cut: str) -> Talk:
     """A provider that says this much, and then drops the connection, ends the body, or says nothing more."""
 
     async def talk(connection: Connection) -> None:
@@ -84,7 +84,7 @@ def cutting(adapter: Adapter, body: bytes, cut: str) -> Talk:
 
 @asynccontextmanager
 async def asking(
-    adapter: Adapter, talk: Talk, *, idle: float = 60.0, attempts: int = 1
+    adapter: AdapterCase, talk: Talk, *, idle: float = 60.0, attempts: int = 1
 ) -> AsyncIterator[tuple[Agent, FaultServer]]:
     async with FaultServer(talk) as server:
         fn = adapter.make(server.url, KEY)
@@ -100,7 +100,7 @@ async def asking(
         await fn.aclose()
 
 
-async def cut_off(adapter: Adapter, body: bytes, cut: str) -> AgentResult:
+async def cut_off(adapter: AdapterCase, body: bytes, cut: str) -> AgentResult:
     """The run of an agent whose model's reply is cut off after this much."""
     async with asking(adapter, cutting(adapter, body, cut), idle=0.3 if cut == "watchdog" else 60.0) as (
         agent,

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from hypothesis import example, given
 from hypothesis import strategies as st
 from loopback import MemoryClient, read, sse
@@ -53,7 +53,7 @@ def hidden(secret: str, error: Error) -> None:
 
 @pytest.mark.parametrize("spelling", [name for name in SPELLINGS if name != "lower url"])
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
-async def test_a_refusal_that_repeats_the_key_does_not_show_it(adapter: Adapter, spelling: str):
+async def test_a_refusal_that_repeats_the_key_does_not_show_it(adapter: AdapterCase, spelling: str):
     for key in (KEY, ODD_KEY):
         said = SPELLINGS[spelling](key)
         for body in (
@@ -69,7 +69,7 @@ async def test_a_refusal_that_repeats_the_key_does_not_show_it(adapter: Adapter,
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
-async def test_an_error_inside_the_stream_does_not_show_it_either(adapter: Adapter):
+async def test_an_error_inside_the_stream_does_not_show_it_either(adapter: AdapterCase):
     error = {"type": "error", "error": {"message": f"the key {ODD_KEY} is wrong", "code": "x"}}
     proxied = {"type": "error", "kind": "auth", "message": f"the key {ODD_KEY} is wrong"}
     body = sse(error) if adapter.name != "proxy" else sse({"type": "start", "version": 2}, proxied)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trustme
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from faults import Connection, FaultServer, Talk, answering
 
 from swink import Agent, ExponentialBackoff, ModelSpec
@@ -19,13 +19,13 @@ from swink.stream import StreamOptions, Timeout
 PAGE = b"<!DOCTYPE html><html><body><h1>Blocked</h1><p>Talk to the <b>proxy team</b></p></body></html>"
 
 
-def refusing(status: int, message: str = "it went wrong", **headers: str) -> Callable[[Adapter], Talk]:
+def refusing(status: int, message: str = "it went wrong", **headers: str) -> Callable[[AdapterCase], Talk]:
     return lambda adapter: answering(
         status, f'{{"error": {{"message": "{message}"}}}}'.encode(), "application/json", **headers
     )
 
 
-def cut_off(adapter: Adapter) -> Talk:
+def cut_off(adapter: AdapterCase) -> Talk:
     async def talk(connection: Connection) -> None:
         await connection.head(200, adapter.media_type)
         await connection.chunk(adapter.until_content())
@@ -34,17 +34,17 @@ def cut_off(adapter: Adapter) -> Talk:
     return talk
 
 
-def ended_early(adapter: Adapter) -> Talk:
+def ended_early(adapter: AdapterCase) -> Talk:
     return answering(200, adapter.until_content(), adapter.media_type)
 
 
-def garbled(adapter: Adapter) -> Talk:
+def garbled(adapter: AdapterCase) -> Talk:
     garbage = b"\x00\x00\x00\x10garbage-in-frame" if adapter.name == "bedrock" else b'data: {"choices": [\n\n'
     return answering(200, b'{"a": [\n' if adapter.name == "ollama" else garbage, adapter.media_type)
 
 
 # What the server does, the kind of the error, and a word of what the text says happened.
-FAILURES: dict[str, tuple[Callable[[Adapter], Talk], set[str], str]] = {
+FAILURES: dict[str, tuple[Callable[[AdapterCase], Talk], set[str], str]] = {
     "400": (refusing(400), {"stream"}, "400"),
     "401": (refusing(401), {"auth"}, "401"),
     "402": (refusing(402), {"auth"}, "402"),
@@ -99,7 +99,7 @@ def check(error: AgentError, model: ModelSpec) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
-async def test_an_error_names_its_model_says_what_to_do_and_has_its_cause(adapter: Adapter):
+async def test_an_error_names_its_model_says_what_to_do_and_has_its_cause(adapter: AdapterCase):
     for failure, (talk, kinds, said) in FAILURES.items():
         async with FaultServer(talk(adapter)) as server:
             fn = adapter.make(server.url, KEY)
@@ -118,7 +118,7 @@ def unknown_authority() -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
-async def test_an_error_below_http_does_too(adapter: Adapter, unknown_authority: ssl.SSLContext):
+async def test_an_error_below_http_does_too(adapter: AdapterCase, unknown_authority: ssl.SSLContext):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trustme
-from adapters import ADAPTERS, KEY, PIECES, Adapter
+from adapters import ADAPTERS, KEY, PIECES, AdapterCase
 from faults import (
     FaultServer,
     Talk,
@@ -43,7 +43,7 @@ each = pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
 
 @asynccontextmanager
 async def facing(
-    adapter: Adapter, talk: Talk, *, tls: ssl.SSLContext | None = None
+    adapter: AdapterCase, talk: Talk, *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[Any, FaultServer]]:
     """A stream function and the server it talks to. On the way out: its connections are closed, and no task is left."""
     before = asyncio.all_tasks()
@@ -60,13 +60,13 @@ async def facing(
     assert not left, left
 
 
-async def ask(fn: Any, adapter: Adapter, timeout: Timeout | None = None) -> Read:
+async def ask(fn: Any, adapter: AdapterCase, timeout: Timeout | None = None) -> Read:
     """One request, straight to the stream function, which has to end by itself."""
     async with asyncio.timeout(SOON):
         return await read(fn, adapter.model, options=StreamOptions(timeout=timeout))
 
 
-def agent_for(fn: Any, adapter: Adapter, timeout: Timeout | None = None) -> Agent:
+def agent_for(fn: Any, adapter: AdapterCase, timeout: Timeout | None = None) -> Agent:
     limits = timeout or Timeout(idle=SHORT, first=SHORT, connect=SOON)
     return Agent(
         adapter.model,
@@ -76,7 +76,7 @@ def agent_for(fn: Any, adapter: Adapter, timeout: Timeout | None = None) -> Agen
     )
 
 
-async def run(fn: Any, adapter: Adapter) -> AgentResult:
+async def run(fn: Any, adapter: AdapterCase) -> AgentResult:
     """One run of an agent, whose watchdog counts content."""
     async with asyncio.timeout(SOON):
         return await agent_for(fn, adapter).run("Hello")
@@ -91,7 +91,7 @@ def failed(result: Read, kind: str) -> Error:
 
 
 @each
-async def test_a_healthy_server_is_understood(adapter: Adapter):
+async def test_a_healthy_server_is_understood(adapter: AdapterCase):
     async with facing(adapter, replying(adapter)) as (fn, server):
         result = await run(fn, adapter)
     assert result.text == "".join(PIECES)
@@ -104,7 +104,7 @@ async def test_a_healthy_server_is_understood(adapter: Adapter):
 
 
 @each
-async def test_a_refused_connection_is_a_network_error(adapter: Adapter):
+async def test_a_refused_connection_is_a_network_error(adapter: AdapterCase):
     with socket.socket() as reserved:
         reserved.bind(
             ("127.0.0.1", 0)
@@ -124,7 +124,7 @@ def unknown_authority() -> ssl.SSLContext:
 
 @each
 async def test_a_certificate_that_nobody_vouches_for_is_a_network_error_and_no_key_is_sent(
-    adapter: Adapter, unknown_authority: ssl.SSLContext
+    adapter: AdapterCase, unknown_authority: ssl.SSLContext
 ):
     async with facing(adapter, replying(adapter), tls=unknown_authority) as (fn, server):
         error = failed(await ask(fn, adapter), "network")
@@ -133,7 +133,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_a_network_error_and_no_k
 
 
 @each
-async def test_a_server_that_does_not_speak_tls_is_a_network_error(adapter: Adapter):
+async def test_a_server_that_does_not_speak_tls_is_a_network_error(adapter: AdapterCase):
     async with FaultServer(silent) as server:
         fn = adapter.make(server.url.replace("http:", "https:"), KEY)
         # The server reads a handshake where it waits for a request, and never answers it.
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_speak_tls_is_a_network_error(adapter: Adap
 
 @each
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(adapter: Adapter, how: str):
+async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(adapter: AdapterCase, how: str):
     async with facing(adapter, hanging_up(adapter, 1, how)) as (fn, server):
         for _ in range(2):
             assert (await ask(fn, adapter)).message.text == "".join(PIECES)
@@ -153,7 +153,9 @@ async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(ad
 
 @each
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapter(adapter: Adapter, how: str):
+async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapter(
+    adapter: AdapterCase, how: str
+):
     async with facing(adapter, hanging_up(adapter, 0, how)) as (fn, server):
         failed(await ask(fn, adapter), "network")
     assert len(server.requests) == 1
@@ -163,7 +165,7 @@ async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapte
 
 
 @each
-async def test_headers_that_never_come_are_given_up(adapter: Adapter):
+async def test_headers_that_never_come_are_given_up(adapter: AdapterCase):
     async with facing(adapter, silent) as (fn, server):
         result = await run(fn, adapter)
         await server.all_closed()
@@ -172,7 +174,7 @@ async def test_headers_that_never_come_are_given_up(adapter: Adapter):
 
 
 @each
-async def test_pings_without_content_are_given_up(adapter: Adapter):
+async def test_pings_without_content_are_given_up(adapter: AdapterCase):
     async with facing(adapter, pinging(adapter)) as (fn, server):
         result = await run(fn, adapter)
         await server.all_closed()
@@ -181,7 +183,7 @@ async def test_pings_without_content_are_given_up(adapter: Adapter):
 
 
 @each
-async def test_a_stall_inside_an_event_is_given_up_and_what_arrived_is_kept(adapter: Adapter):
+async def test_a_stall_inside_an_event_is_given_up_and_what_arrived_is_kept(adapter: AdapterCase):
     async with facing(adapter, stalling(adapter)) as (fn, server):
         result = await run(fn, adapter)
         await server.all_closed()
@@ -190,7 +192,7 @@ async def test_a_stall_inside_an_event_is_given_up_and_what_arrived_is_kept(adap
 
 
 @each
-async def test_a_reset_is_a_network_error_and_what_arrived_is_kept(adapter: Adapter):
+async def test_a_reset_is_a_network_error_and_what_arrived_is_kept(adapter: AdapterCase):
     async with facing(adapter, resetting(adapter)) as (fn, _):
         result = await run(fn, adapter)
     assert result.error_kind == "network", result.error
@@ -208,7 +210,7 @@ HANGING = {
 
 @each
 @pytest.mark.parametrize("where", HANGING)
-async def test_an_abort_wins_at_once_and_drops_the_connection(adapter: Adapter, where: str):
+async def test_an_abort_wins_at_once_and_drops_the_connection(adapter: AdapterCase, where: str):
     async with facing(adapter, HANGING[where](adapter)) as (fn, server):
         agent = agent_for(fn, adapter, Timeout(idle=60, first=60))
         running = asyncio.ensure_future(agent.run("Hello"))
@@ -230,7 +232,7 @@ async def test_an_abort_wins_at_once_and_drops_the_connection(adapter: Adapter, 
 
 
 @each
-async def test_an_abort_wins_over_a_handshake_that_hangs(adapter: Adapter):
+async def test_an_abort_wins_over_a_handshake_that_hangs(adapter: AdapterCase):
     async with FaultServer(silent) as server:
         fn = adapter.make(server.url.replace("http:", "https:"), KEY)
         agent = agent_for(fn, adapter, Timeout(idle=60, first=60, connect=60))
@@ -262,7 +264,7 @@ THROTTLED = {
 
 @each
 @pytest.mark.parametrize("form", THROTTLED)
-async def test_throttling_says_how_long_to_wait(adapter: Adapter, form: str):
+async def test_throttling_says_how_long_to_wait(adapter: AdapterCase, form: str):
     headers, seconds = THROTTLED[form]
     async with facing(adapter, answering(429, b'{"error": {"message": "slow down"}}', **headers())) as (
         fn,
@@ -277,7 +279,7 @@ async def test_throttling_says_how_long_to_wait(adapter: Adapter, form: str):
 
 @each
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 529])
-async def test_trouble_on_the_other_side_is_a_network_error(adapter: Adapter, status: int):
+async def test_trouble_on_the_other_side_is_a_network_error(adapter: AdapterCase, status: int):
     async with facing(
         adapter, answering(status, b'{"error": {"message": "overloaded"}}', retry_after="3")
     ) as (fn, _):
@@ -290,7 +292,7 @@ async def test_trouble_on_the_other_side_is_a_network_error(adapter: Adapter, st
 
 @each
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_refused_key_is_an_auth_error_that_does_not_repeat_it(adapter: Adapter, status: int):
+async def test_a_refused_key_is_an_auth_error_that_does_not_repeat_it(adapter: AdapterCase, status: int):
     body = f'{{"error": {{"message": "Incorrect key provided: {KEY}. See \\"{KEY}\\""}}}}'.encode()
     async with facing(adapter, answering(status, body)) as (fn, server):
         error = failed(await ask(fn, adapter), "auth")
@@ -302,7 +304,7 @@ PAGE = b"<!DOCTYPE html><html><head><style>p {color: red}</style></head><body><h
 
 
 @each
-async def test_an_error_page_is_read_as_text(adapter: Adapter):
+async def test_an_error_page_is_read_as_text(adapter: AdapterCase):
     async with facing(adapter, answering(502, PAGE, "text/html")) as (fn, _):
         error = failed(await ask(fn, adapter), "network")
     assert "Bad gateway at the edge" in error.message
@@ -311,7 +313,7 @@ async def test_an_error_page_is_read_as_text(adapter: Adapter):
 
 
 @each
-async def test_a_page_instead_of_a_stream_says_that_the_url_is_wrong(adapter: Adapter):
+async def test_a_page_instead_of_a_stream_says_that_the_url_is_wrong(adapter: AdapterCase):
     async with facing(adapter, answering(200, PAGE, "text/html; charset=utf-8")) as (fn, _):
         error = failed(await ask(fn, adapter), "stream")
     assert "base_url" in error.message
@@ -320,7 +322,7 @@ async def test_a_page_instead_of_a_stream_says_that_the_url_is_wrong(adapter: Ad
 @each
 @pytest.mark.parametrize("media_type", ["application/json", "text/plain", "application/octet-stream", ""])
 async def test_an_answer_that_is_something_else_is_an_error_and_no_empty_reply(
-    adapter: Adapter, media_type: str
+    adapter: AdapterCase, media_type: str
 ):
     async with facing(
         adapter, answering(200, b'{"hello": ["world"], "padding": "0123456789abcdef"}', media_type)
@@ -332,14 +334,14 @@ async def test_an_answer_that_is_something_else_is_an_error_and_no_empty_reply(
 
 
 @each
-async def test_a_stream_under_another_name_is_still_read(adapter: Adapter):
+async def test_a_stream_under_another_name_is_still_read(adapter: AdapterCase):
     async with facing(adapter, answering(200, b"".join(adapter.text), "application/octet-stream")) as (fn, _):
         assert (await ask(fn, adapter)).message.text == "".join(PIECES)
 
 
 @each
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere(adapter: Adapter, status: int):
+async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere(adapter: AdapterCase, status: int):
     async with FaultServer(replying(adapter)) as other:
         elsewhere = f"http://localhost:{other.port}/?key={KEY}"
         async with facing(adapter, answering(status, b"", location=elsewhere)) as (fn, server):
@@ -363,7 +365,7 @@ def peak() -> int:
 
 
 @each
-async def test_a_line_without_an_end_is_given_up_long_before_it_ends(adapter: Adapter):
+async def test_a_line_without_an_end_is_given_up_long_before_it_ends(adapter: AdapterCase):
     holder: list[FaultServer] = []
     async with facing(adapter, flooding(holder, adapter.media_type)) as (fn, server):
         holder.append(server)
@@ -375,7 +377,7 @@ async def test_a_line_without_an_end_is_given_up_long_before_it_ends(adapter: Ad
 
 
 @each
-async def test_a_refusal_without_an_end_is_cut_short(adapter: Adapter):
+async def test_a_refusal_without_an_end_is_cut_short(adapter: AdapterCase):
     holder: list[FaultServer] = []
     async with facing(adapter, flooding(holder, "text/plain", status=500)) as (fn, server):
         holder.append(server)
@@ -387,7 +389,7 @@ async def test_a_refusal_without_an_end_is_cut_short(adapter: Adapter):
 
 @each
 @pytest.mark.parametrize("status", [200, 500])
-async def test_a_gzip_bomb_goes_off_nowhere(adapter: Adapter, status: int, packed: bytes):
+async def test_a_gzip_bomb_goes_off_nowhere(adapter: AdapterCase, status: int, packed: bytes):
     before = peak()
     async with facing(adapter, answering(status, packed, adapter.media_type, content_encoding="gzip")) as (
         fn,

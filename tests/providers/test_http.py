@@ -328,19 +328,6 @@ def test_time_limits_are_the_callers_or_the_adapters():
     assert timeout_for(StreamOptions(timeout=5), Timeout()) == Timeout(idle=5, first=5, connect=5)
 
 
-def test_importing_an_adapter_loads_neither_aiohttp_nor_another_adapter():
-    code = (
-        "import sys, swink.providers.{0}\n"
-        "names = 'anthropic openai responses azure xai mistral ollama gemini bedrock proxy'.split()\n"
-        "print([m for m in sys.modules if m.split('.')[0] == 'aiohttp' or m in ['swink.providers.' + n for n in names if n != '{0}']])"
-    )
-    for name in ("anthropic", "responses", "azure", "mistral"):
-        ran = subprocess.run(
-            [sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True
-        )
-        assert ran.stdout.strip() == "[]"
-
-
 # --- base URLs and keys ----------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer, MemoryClient, read
 
 from swink.catalog import PROVIDERS, stream_fn_for
@@ -134,7 +134,7 @@ async def test_a_local_server_needs_no_key(provider: str):
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
 async def test_no_key_is_needed_where_the_caller_says_so_nor_by_a_server_on_this_machine(
-    adapter: Adapter, server: LoopbackServer
+    adapter: AdapterCase, server: LoopbackServer
 ):
     for fn, options in (
         (adapter.make("https://elsewhere.example", ""), NONE),
@@ -146,7 +146,7 @@ async def test_no_key_is_needed_where_the_caller_says_so_nor_by_a_server_on_this
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_the_body_is_built_before_a_key_is_asked_for(adapter: Adapter):
+async def test_the_body_is_built_before_a_key_is_asked_for(adapter: AdapterCase):
     class Seen:
         name, description = "weather", "Current weather."
         reads = 0
@@ -166,7 +166,7 @@ async def test_the_body_is_built_before_a_key_is_asked_for(adapter: Adapter):
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
-async def test_a_stored_key_is_not_sent_to_another_host_and_the_error_says_what_to_pass(adapter: Adapter):
+async def test_a_stored_key_is_not_sent_to_another_host_and_the_error_says_what_to_pass(adapter: AdapterCase):
     store_key(ACCOUNTS[adapter.name].key_name, KEY)
     fn = adapter.make("https://elsewhere.example", None)  # pyright: ignore[reportArgumentType]
     with pytest.raises(MissingKey, match=r"elsewhere\.example.*pass api_key=") as raised:

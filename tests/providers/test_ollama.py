@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import ollama
 import pytest
-from histories import IDS, Stalling, cancel_while_waiting, foreign_history
+from histories import IDS, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, cut_places, own_fixtures, read
@@ -530,13 +530,6 @@ async def test_blank_lines_and_unknown_fields_are_ignored():
     assert got.terminal == Done("stop", Usage(26, 9))
 
 
-async def test_the_raw_payload_is_shown():
-    seen = []
-    memory = MemoryClient(FIXTURES["text"], headers=STREAM)
-    await read(OllamaStreamFn(), MODEL, options=StreamOptions(http=memory, on_raw_payload=seen.append))
-    assert [line["done"] for line in seen] == [False, False, True]
-
-
 # Bytes
 
 
@@ -585,10 +578,3 @@ async def test_a_conversation_of_any_other_provider_goes_on(provider):
     roles = [message["role"] for message in sent["messages"]]
     assert roles == ["user", "assistant", "tool", "tool", "user", "user", "assistant", "tool", "user"]
     assert "Let me see." not in json.dumps(sent)
-
-
-@pytest.mark.parametrize("status", [200, 500])
-async def test_cancelling_gives_the_connection_back(status):
-    stalling = Stalling(status, FIXTURES["text"][:200])
-    options = StreamOptions(http=stalling)
-    await cancel_while_waiting(read(OllamaStreamFn(), MODEL, options=options), stalling)

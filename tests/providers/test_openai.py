@@ -1389,7 +1389,3 @@ async def test_a_hosted_tool_that_a_server_lacks_is_refused_by_name(
 ):
     with pytest.raises(StreamError, match=words):
         await bodied("vllm" if provider == "mistral-like" else provider, model_id, tool)
-
-
-def test_the_adapter_shows_no_key():
-    assert repr(OpenAIStreamFn(api_key="sekret")) == "OpenAIStreamFn(base_url='https://api.openai.com/v1')"

@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import WEATHER, MemoryClient, read
 
 from swink.providers.notices import ALL_OPTIONS
@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def adapter_of(name: str) -> Adapter:
+def adapter_of(name: str) -> AdapterCase:
     return ADAPTERS.get(name, ADAPTERS["openai"])
 
 

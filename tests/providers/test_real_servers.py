@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
-from adapters import ADAPTERS, KEY, Adapter
+from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import Read, Tool, read
 from servers import LLAMA_KEY, Unavailable, aimock_server, llama_server
 
@@ -48,13 +48,13 @@ async def connections() -> AsyncIterator[None]:
     await ADAPTERS["openai"].make("http://127.0.0.1:1", KEY).aclose()
 
 
-def smollm(adapter: Adapter) -> ModelSpec:
+def smollm(adapter: AdapterCase) -> ModelSpec:
     return ModelSpec(adapter.model.provider, "smollm2")
 
 
 async def ask_llama(
     url: str,
-    adapter: Adapter,
+    adapter: AdapterCase,
     messages: Any = QUESTION,
     *,
     key: str = LLAMA_KEY,
@@ -85,7 +85,7 @@ async def test_llama_says_the_same_in_every_protocol(llama: str):
 
 @each_protocol
 @pytest.mark.usefixtures("connections")
-async def test_llama_streams_a_tool_call(llama: str, adapter: Adapter):
+async def test_llama_streams_a_tool_call(llama: str, adapter: AdapterCase):
     result = await ask_llama(llama, adapter, tools=[GET_WEATHER], tool_choice="required", max_tokens=40)
     assert isinstance(result.terminal, Done), result.terminal
     assert result.terminal.stop_reason == "tool_use"
@@ -97,7 +97,7 @@ async def test_llama_streams_a_tool_call(llama: str, adapter: Adapter):
 
 @each_protocol
 @pytest.mark.usefixtures("connections")
-async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter: Adapter):
+async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter: AdapterCase):
     call = ToolCall("call:" + "9" * 80, "get_weather", {"city": "Oslo"})
     history = [
         UserMessage(QUESTION),
@@ -112,7 +112,7 @@ async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter:
 
 @each_protocol
 @pytest.mark.usefixtures("connections")
-async def test_llama_stops_at_an_abort_and_answers_the_next_request(llama: str, adapter: Adapter):
+async def test_llama_stops_at_an_abort_and_answers_the_next_request(llama: str, adapter: AdapterCase):
     fn = adapter.make(llama, LLAMA_KEY)
     agent = Agent(smollm(adapter), stream_fn=fn, options=StreamOptions(temperature=0, max_tokens=400))
     async with asyncio.timeout(60):
@@ -130,7 +130,7 @@ async def test_llama_stops_at_an_abort_and_answers_the_next_request(llama: str, 
 
 @each_protocol
 @pytest.mark.usefixtures("connections")
-async def test_llamas_refusals_are_typed(llama: str, adapter: Adapter):
+async def test_llamas_refusals_are_typed(llama: str, adapter: AdapterCase):
     overflow = await ask_llama(llama, adapter, "word " * 2000, max_tokens=1)
     assert isinstance(overflow.terminal, Error)
     assert overflow.terminal.kind == "context_window_exceeded", overflow.terminal
@@ -186,13 +186,13 @@ def aimock() -> Iterator[str]:
     server.__exit__(None, None, None)
 
 
-async def ask_mock(url: str, adapter: Adapter, question: str) -> Read:
+async def ask_mock(url: str, adapter: AdapterCase, question: str) -> Read:
     return await read(adapter.make(url, KEY), adapter.model, question)
 
 
 @each_mocked
 @pytest.mark.usefixtures("connections")
-async def test_aimock_streams_text(aimock: str, adapter: Adapter):
+async def test_aimock_streams_text(aimock: str, adapter: AdapterCase):
     result = await ask_mock(aimock, adapter, "greet me")
     assert isinstance(result.terminal, Done), result.terminal
     assert result.message.text == GREETING
@@ -202,7 +202,7 @@ async def test_aimock_streams_text(aimock: str, adapter: Adapter):
 
 @each_mocked
 @pytest.mark.usefixtures("connections")
-async def test_an_agent_runs_tools_against_aimock(aimock: str, adapter: Adapter):
+async def test_an_agent_runs_tools_against_aimock(aimock: str, adapter: AdapterCase):
     asked: list[tuple[str, list[int]]] = []
 
     @tool
@@ -250,7 +250,9 @@ async def test_aimocks_reasoning_is_thinking(aimock: str, name: str):
     ("question", "kind", "says"),
     [("throttle me", "throttled", "slow down"), ("break down", "network", "it broke")],
 )
-async def test_aimocks_refusals_are_typed(aimock: str, adapter: Adapter, question: str, kind: str, says: str):
+async def test_aimocks_refusals_are_typed(
+    aimock: str, adapter: AdapterCase, question: str, kind: str, says: str
+):
     result = await ask_mock(aimock, adapter, question)
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == kind, result.terminal
@@ -259,7 +261,7 @@ async def test_aimocks_refusals_are_typed(aimock: str, adapter: Adapter, questio
 
 @each_mocked
 @pytest.mark.usefixtures("connections")
-async def test_a_stream_that_aimock_truncates_is_a_network_error(aimock: str, adapter: Adapter):
+async def test_a_stream_that_aimock_truncates_is_a_network_error(aimock: str, adapter: AdapterCase):
     result = await ask_mock(aimock, adapter, "truncate this")
     assert isinstance(result.terminal, Error)
     assert result.terminal.kind == "network", result.terminal
@@ -268,7 +270,7 @@ async def test_a_stream_that_aimock_truncates_is_a_network_error(aimock: str, ad
 
 @each_mocked
 @pytest.mark.usefixtures("connections")
-async def test_an_abort_ends_a_slow_stream_of_aimocks(aimock: str, adapter: Adapter):
+async def test_an_abort_ends_a_slow_stream_of_aimocks(aimock: str, adapter: AdapterCase):
     agent = Agent(adapter.model, stream_fn=adapter.make(aimock, KEY))
     async with asyncio.timeout(8):  # the whole reply takes ten seconds
         async with agent.stream("slowly") as run:

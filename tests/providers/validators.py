@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import botocore.session
-from adapters import Adapter
+from adapters import AdapterCase
 from botocore.validate import ParamValidator
 from loopback import check_types
 
@@ -35,6 +35,8 @@ ID_SHAPES = {
     "azure": r"[a-zA-Z0-9_-]{1,40}",
     "xai": r"[a-zA-Z0-9_-]{1,40}",
     "openai-responses": r"[a-zA-Z0-9_-]{1,64}",
+    "azure-responses": r"[a-zA-Z0-9_-]{1,64}",
+    "xai-responses": r"[a-zA-Z0-9_-]{1,64}",
     "mistral": r"[a-zA-Z0-9]{9}",
     "bedrock": r"[a-zA-Z0-9_-]{1,64}",
 }
@@ -178,14 +180,14 @@ def check_alternation(turns: list[dict[str, Any]], assistant: str) -> None:
     assert roles == (["user", assistant] * len(roles))[: len(roles)]
 
 
-def check_request(adapter: Adapter, body: dict[str, Any]) -> None:
+def check_request(adapter: AdapterCase, body: dict[str, Any]) -> None:
     """Everything that is known of what the target of an adapter accepts."""
     match adapter.name:
         case "anthropic":
             check_anthropic(body)
         case "openai" | "azure" | "xai":
             check_chat(body)
-        case "openai-responses":
+        case "openai-responses" | "azure-responses" | "xai-responses":
             check_responses(body)
         case "mistral":
             check_mistral(body)
@@ -297,6 +299,8 @@ _READERS: dict[str, Callable[..., None]] = {
     "xai": _read_chat,
     "mistral": _read_chat,
     "openai-responses": _read_responses,
+    "azure-responses": _read_responses,
+    "xai-responses": _read_responses,
     "ollama": _read_ollama,
     "gemini": _read_gemini,
     "bedrock": _read_bedrock,
