@@ -452,6 +452,18 @@ BODIES = {"anthropic": lambda usage: claude(usage, {"output_tokens": usage["outp
 THEIR_NAMES = {"openai-responses": "openai", "gemini": "google", "xai": "x-ai", "bedrock": "aws"}
 
 
+@pytest.mark.parametrize(
+    ("tier", "cost"),
+    [("default", 0.00625), (None, 0.00625), ("flex", 0.003125), ("priority", 0.0125), ("scale", None)],
+)
+async def test_a_service_tier_that_the_reply_names_has_its_own_price(tier: str | None, cost: float | None):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}
+    body = sse({"choices": [choice]}, {"choices": [], "usage": usage, "service_tier": tier}, "[DONE]")
+    result = await reply("openai", body, None, model_id="gpt-5")
+    assert (result.cost and result.cost.total) == cost
+
+
 async def test_what_the_wire_says_costs_what_it_costs_there():
     from genai_prices.data import providers
 

@@ -62,6 +62,7 @@ class _Chunk(Struct):
     citations: Any = None
     search_results: Any = None
     base_resp: Any = None
+    service_tier: Any = None
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
@@ -148,7 +149,7 @@ class ChatDecoder:
             if not choice.index:
                 self._choose(choice, chunk)
         if chunk.usage is not None:
-            self._count(chunk.usage)
+            self._count(chunk.usage, chunk.service_tier)
         elif chunk.x_groq is not None and isinstance(chunk.x_groq.get("usage"), dict):
             self._count(chunk.x_groq["usage"])
         if chunk.search_results or chunk.citations:  # repeated on every chunk
@@ -313,8 +314,8 @@ class ChatDecoder:
             case _:
                 raise StreamError(f"unknown finish reason {reason!r}")
 
-    def _count(self, usage: dict[str, Any]) -> None:
-        self._reply.report(usage_of(usage), cost_of(usage))
+    def _count(self, usage: dict[str, Any], tier: Any = None) -> None:
+        self._reply.report(usage_of(usage, tier), cost_of(usage))
 
 
 def _failed_generation(data: bytes) -> str | None:

@@ -2,12 +2,14 @@
 
 from typing import Any, cast
 
+from swink.catalog import SERVICE_TIER
 from swink.messages import Cost, Usage
 
 TICKS_PER_DOLLAR = 10**10
+_USUAL_TIERS = ("", "auto", "default", "standard", "on_demand")
 
 
-def usage_of(usage: dict[str, Any]) -> Usage:
+def usage_of(usage: dict[str, Any], tier: Any = None) -> Usage:
     """The usage of chat completions, where cached tokens are part of the prompt.
 
     Some servers leave the reasoning out of the completion and count it in the total alone.
@@ -38,6 +40,8 @@ def usage_of(usage: dict[str, Any]) -> Usage:
         "output_audio": count(usage.get("completion_tokens_details"), "audio_tokens"),
     }
     extra = {"reasoning": reasoning, **sound, "web_search": searches}
+    if isinstance(tier, str) and tier not in _USUAL_TIERS:
+        extra[f"{SERVICE_TIER}{tier}"] = 1
     return Usage(
         prompt - cached - written,
         completion,
