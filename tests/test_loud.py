@@ -388,7 +388,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A home without keys, and an environment without any of the variables that hold one."""
     for name in list(os.environ):
         if name.endswith(("_API_KEY", "_TOKEN", "_BASE_URL")) or name.startswith(
-            ("AWS_", "AZURE_", "OLLAMA_")
+            ("AWS_", "AZURE_", "OLLAMA_", "GOOGLE_", "CLOUDSDK_", "KUBERNETES_", "K_SERVICE", "GAE_")
         ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -397,6 +397,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SWINK_PROXY_URL", "https://proxy.example")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
 
 
 LOCAL = ("local", "ollama", "vllm", "llamacpp", "lmstudio", "sglang")

@@ -21,6 +21,10 @@ def _no_keys_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "no-gcloud"))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    for name in ("K_SERVICE", "CLOUD_RUN_JOB", "GAE_ENV", "GCE_METADATA_HOST", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -97,7 +97,9 @@ def keychain(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Keychain]:
 # A missing key
 
 
-@pytest.mark.parametrize("provider", [name for name in REMOTE if name != "vertex"])  # it may have credentials
+@pytest.mark.parametrize(
+    "provider", [name for name in REMOTE if name != "vertex"]
+)  # which has credentials too
 async def test_without_a_key_the_variable_and_the_command_are_named(provider: str):
     account = ACCOUNTS[provider]
     with pytest.raises(MissingKey) as raised:

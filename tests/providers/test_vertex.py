@@ -25,8 +25,6 @@ from swink.stream import LlmContext, Start, StreamOptions
 
 @pytest.fixture(autouse=True)
 def _no_google_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "no-gcloud"))
-    monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("PATH", str(tmp_path))  # nor is a gcloud on this machine asked for its project
     for name in (
         "CLOUD_ML_REGION",
@@ -165,6 +163,22 @@ async def test_a_token_server_that_cannot_be_reached_is_a_network_error(key_file
 async def test_without_credentials_the_error_says_what_to_do():
     with pytest.raises(MissingKey, match="gcloud auth application-default login"):
         await GoogleIdentity().token()
+
+
+async def test_credentials_are_missed_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    fn = VertexStreamFn(project="p")
+    with pytest.raises(MissingKey, match="swink keys set vertex"):
+        fn.check_key(StreamOptions())
+    (tmp_path / "no-gcloud").mkdir()
+    (tmp_path / "no-gcloud" / "application_default_credentials.json").write_text("{}", "utf-8")
+    fn.check_key(StreamOptions())  # what is in them is seen when they are used
+    got = await read(fn, GEMINI)
+    assert got.terminal.kind == "auth"
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "nothing"))
+    monkeypatch.setenv("K_SERVICE", "on-cloud-run")
+    fn.check_key(StreamOptions())
 
 
 async def test_credentials_of_the_callers_own_are_used_as_they_are():

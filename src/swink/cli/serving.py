@@ -168,6 +168,7 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
                 "bedrock",
                 "azure",
                 "azure-responses",
+                "vertex",
             )
         ):
             raise MisuseError(

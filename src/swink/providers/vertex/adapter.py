@@ -25,7 +25,7 @@ from swink.providers.exchange import Again
 from swink.providers.gemini.wire import GenerateContent
 from swink.providers.http import Request
 from swink.providers.notices import Notices
-from swink.providers.vertex.identity import GoogleIdentity, google_auth
+from swink.providers.vertex.identity import NONE_FOUND, GoogleIdentity, google_auth, may_be_found
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 
 CLAUDE_VERSION = "vertex-2023-10-16"
@@ -141,7 +141,7 @@ class VertexStreamFn(Adapter):
         return headers | ({"x-goog-user-project": payer} if (payer := self._google.quota_project) else {})
 
     def check_key(self, options: StreamOptions) -> None:
-        """Raise `MissingKey` if a request could not say who asks; credentials themselves are found later."""
+        """Raise `MissingKey` if a request could not say who asks; whether credentials work is seen later."""
         if self._takes_key(options):
             self._endpoint.check_key(options.api_key)
         else:
@@ -179,6 +179,8 @@ class VertexStreamFn(Adapter):
                 "pass credentials= or api_key="
             )
         google_auth()
+        if not may_be_found():
+            raise MissingKey(NONE_FOUND)
 
 
 def _publisher(name: str) -> str:

@@ -5,10 +5,12 @@ the machine; or credentials that the caller has. Finding and renewing them block
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -18,6 +20,15 @@ from swink.providers.tokens import EARLY_SECONDS, Token, TokenCache
 from swink.threads import in_thread
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+NONE_FOUND = (
+    "no Google credentials for vertex: run: gcloud auth application-default login, or set "
+    "GOOGLE_APPLICATION_CREDENTIALS, or pass credentials=; or use an API key: set GOOGLE_VERTEX_API_KEY, "
+    "or run: swink keys set vertex, or pass api_key="
+)
+_PLACES = ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST", "K_SERVICE", "CLOUD_RUN_JOB", "GAE_ENV")
+"""Variables that name credentials, or say that the program runs on Google Cloud."""
+_MACHINE = Path("/sys/class/dmi/id/product_name")
 
 
 class GoogleIdentity:
@@ -60,11 +71,7 @@ class GoogleIdentity:
                 try:
                     self._credentials, project = auth.default(scopes=[SCOPE])
                 except errors.DefaultCredentialsError as error:
-                    raise MissingKey(
-                        "no Google credentials for vertex: run: gcloud auth application-default login, "
-                        "or set GOOGLE_APPLICATION_CREDENTIALS, or pass credentials= or api_key= "
-                        f"({_said(error)})"
-                    ) from error
+                    raise MissingKey(f"{NONE_FOUND} ({_said(error)})") from error
                 self._project = project or ""
             self._project = self._project or getattr(self._credentials, "project_id", None) or ""
             return self._credentials
@@ -76,6 +83,20 @@ class GoogleIdentity:
             if not credentials.token or (left is not None and left < EARLY_SECONDS):
                 _renew(credentials)
             return Token(credentials.token, _seconds_left(credentials))
+
+
+def may_be_found() -> bool:
+    """Whether credentials may be on this machine, without asking anybody; a container may not know."""
+    if any(os.environ.get(name) for name in (*_PLACES, "KUBERNETES_SERVICE_HOST")) or sys.platform == "win32":
+        return True
+    folder = os.environ.get("CLOUDSDK_CONFIG") or Path.home() / ".config" / "gcloud"
+    if (Path(folder) / "application_default_credentials.json").exists():
+        return True
+    try:
+        is_google = _MACHINE.read_text("utf-8").startswith("Google")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return is_google and os.environ.get("NO_GCE_CHECK", "").lower() != "true"
 
 
 def google_auth() -> Any:
