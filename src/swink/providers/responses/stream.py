@@ -13,13 +13,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.catalog import SERVICE_TIER
 from swink.errors import ContentFiltered, StreamError
-from swink.messages import Base64Source, Citation, Cost, Extension, Image, Usage
-from swink.providers.chat.usage import TICKS_PER_DOLLAR, count
+from swink.messages import Base64Source, Citation, Extension, Image
 from swink.providers.exchange import cut_short, decode_json, decode_known
 from swink.providers.failure import describe_error, failure
 from swink.providers.responses.shown import shown
+from swink.providers.responses.usage import usage_of, use_of
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions, parse_arguments
 
@@ -27,13 +26,6 @@ ITEMS = "openai-responses"
 """The name of the extensions that hold output items, whichever server sent them."""
 
 _MEDIA_TYPES = {"svg": "image/svg+xml"}
-_USES = {
-    "web_search_call": "web_search",
-    "file_search_call": "file_search",
-    "code_interpreter_call": "code_execution",
-    "image_generation_call": "image_generation",
-    "mcp_call": "mcp",
-}
 
 
 class _Response(Struct):
@@ -241,10 +233,8 @@ class ResponsesDecoder:
             self._reply.add(index, text)
 
     def _keep(self, item: Mapping[str, Any]) -> None:
-        kind = _type_of(item)
-        action = _object(item.get("action")).get("type", "search")
-        if kind in _USES and (kind != "web_search_call" or action == "search"):
-            self._uses[_USES[kind]] = self._uses.get(_USES[kind], 0) + 1
+        if (use := use_of(item)) is not None:
+            self._uses[use] = self._uses.get(use, 0) + 1
         match item:
             case {"type": "image_generation_call", "result": str() as drawn} if drawn:
                 bare = {name: value for name, value in item.items() if name != "result"}
@@ -262,20 +252,9 @@ class ResponsesDecoder:
             self._finish_item(at, _object(item))
 
     def _report(self, response: _Response) -> None:
-        usage = response.usage or {}
-        uses = dict(self._uses)
-        if (searches := count(_object(response.tool_usage).get("web_search"), "num_requests")) or (
-            response.tool_usage is not None and "web_search" in uses
-        ):
-            uses["web_search"] = searches
-        for name, number in _object(usage.get("server_side_tool_usage_details")).items():
-            if isinstance(number, int) and number:
-                tool = name.removesuffix("_calls")
-                uses["code_execution" if tool == "code_interpreter" else tool] = number
-        tier = response.service_tier
-        if isinstance(tier, str) and tier not in ("auto", "default"):
-            uses[f"{SERVICE_TIER}{tier}"] = 1
-        self._reply.report(_usage(usage, uses), _cost(usage))
+        spent = response.usage or {}
+        usage = usage_of(spent, self._uses, response.tool_usage, response.service_tier)
+        self._reply.report(usage, cost_of(spent))
 
     def _finish(self, response: _Response) -> None:
         if response.usage is not None:
@@ -362,32 +341,3 @@ def _as_written(arguments: str) -> dict[str, str]:
     if parsed is None or not arguments or msgspec.json.encode(parsed) == arguments.encode():
         return {}
     return {"arguments": arguments}
-
-
-def _cost(usage: Mapping[str, Any]) -> Cost | None:
-    match usage:
-        case {"cost": int() | float() as cost} if cost:
-            return Cost(total=float(cost))
-        case {"cost_in_usd_ticks": int() as ticks} if ticks:
-            return Cost(total=ticks / TICKS_PER_DOLLAR)
-        case _:
-            return None
-
-
-def _usage(usage: Mapping[str, Any], uses: Mapping[str, int]) -> Usage:
-    details = usage.get("input_tokens_details")
-    whole, cached, written = (
-        count(usage, "input_tokens"),
-        count(details, "cached_tokens"),
-        count(details, "cache_write_tokens"),
-    )
-    reasoning = count(usage.get("output_tokens_details"), "reasoning_tokens")
-    extra = {"reasoning": reasoning, **uses}
-    return Usage(
-        max(whole - cached - written, 0),
-        count(usage, "output_tokens"),
-        cached,
-        written,
-        count(usage, "total_tokens"),
-        {name: number for name, number in extra.items() if number},
-    )
