@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from swink.errors import ContentFiltered, StreamError
 from swink.messages import Base64Source, Citation, Extension, Image
+from swink.providers.chat.usage import cost_of
 from swink.providers.exchange import cut_short, decode_json, decode_known
 from swink.providers.failure import describe_error, failure
 from swink.providers.responses.shown import shown

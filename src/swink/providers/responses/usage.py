@@ -41,13 +41,10 @@ def usage_of(spent: Mapping[str, Any], counted: Mapping[str, int], billed: Any, 
             extra["web_search"] = searches
         case _:
             pass
-    match spent.get("server_side_tool_usage_details"):
-        case dict() as uses:  # xAI's
-            for name, number in cast("dict[str, Any]", uses).items():
-                tool = name.removesuffix("_calls").replace("code_interpreter", "code_execution")
-                extra[tool] = number if isinstance(number, int) else 0
-        case _:
-            pass
+    uses: Any = spent.get("server_side_tool_usage_details")  # xAI's
+    for name in cast("dict[str, Any]", uses) if isinstance(uses, dict) else ():
+        tool = name.removesuffix("_calls").replace("code_interpreter", "code_execution")
+        extra[tool] = count(uses, name)
     if isinstance(tier, str) and tier not in ("auto", "default"):
         extra[f"{SERVICE_TIER}{tier}"] = 1
     return Usage(
