@@ -1,4 +1,4 @@
-"""Anthropic"s messages API."""
+"""Anthropic's Messages API."""
 
 from swink.providers.anthropic.adapter import AnthropicStreamFn
 

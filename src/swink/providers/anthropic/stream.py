@@ -8,15 +8,14 @@ turn is continued with a second request, within the same reply.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import Citation, Extension, Usage
+from swink.providers.anthropic.events import KNOWN, Content, Counts, Delta, Event, Message, events, usage_of
 from swink.providers.anthropic.hosted import CONTAINER, describe
-from swink.providers.claude import service_tier
 from swink.providers.exchange import Again, cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.sse import SseParser
@@ -25,84 +24,6 @@ from swink.stream import BlockWriter, StreamOptions
 MOST_PAUSES = 16
 
 
-class _Delta(Struct):
-    """What a `content_block_delta` or a `message_delta` brings, or a `message_start` of a whole message."""
-
-    type: str = ""
-    text: str = ""
-    thinking: str = ""
-    partial_json: str = ""
-    signature: str = ""
-    citation: dict[str, Any] | str | None = None
-    content: Any = None
-    encrypted_content: Any = None
-    stop_reason: str | None = None
-    stop_details: Any = None
-    container: Any = None
-
-
-class _Counts(Struct):
-    """Running totals; None where an event does not give one."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_creation: dict[str, Any] | None = None
-    output_tokens_details: dict[str, Any] | None = None
-    server_tool_use: dict[str, Any] | None = None
-    iterations: list[dict[str, Any]] | None = None
-    service_tier: str | None = None
-
-
-class _Message(Struct):
-    """How a message begins; some servers send all of it there."""
-
-    usage: _Counts | None = None
-    content: list[dict[str, Any]] | str | None = None
-    stop_reason: str | None = None
-    stop_details: Any = None
-    container: Any = None
-
-
-class _Content(Struct):
-    """The head of a content block; of the provider's own, only the type matters."""
-
-    type: str
-    text: str | None = ""
-    thinking: str | None = ""
-    signature: str | None = ""
-    data: str | None = ""
-    id: str | None = ""
-    name: str | None = ""
-    input: Any = None
-    citations: list[dict[str, Any]] | None = None
-
-
-class _Event(Struct):
-    """Any event of the stream; errors from gateways have no type."""
-
-    type: str = ""
-    index: int = -1
-    delta: _Delta | None = None
-    content_block: dict[str, Any] | None = None
-    message: _Message | None = None
-    usage: _Counts | None = None
-    error: Any = None
-
-
-_events = msgspec.json.Decoder(_Event)
-_KNOWN = frozenset(
-    (
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-        "error",
-    )
-)
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 _DIRECT = {"type": "direct"}
 
@@ -112,7 +33,7 @@ class _Block:
 
     __slots__ = ("content", "index", "open", "parts", "raw")
 
-    def __init__(self, content: _Content, raw: dict[str, Any]) -> None:
+    def __init__(self, content: Content, raw: dict[str, Any]) -> None:
         self.content = content
         self.raw = raw
         self.index: int | None = None
@@ -161,8 +82,8 @@ class MessagesDecoder:
         self._parser = SseParser()
         self._blocks: dict[int, _Block] = {}
         self._content: list[_Block] = []
-        self._counts = _Counts()
-        self._ending = _Delta()
+        self._counts = Counts()
+        self._ending = Delta()
         self._paused = False
 
     def feed(self, chunk: bytes) -> None:
@@ -171,7 +92,7 @@ class MessagesDecoder:
                 self._raw(decode_json(event.data))
             if event.event == "error":  # the data of some servers does not say so itself
                 raise _failure(event.data)
-            decoded = decode_known(_events, _KNOWN, event.data)
+            decoded = decode_known(events, KNOWN, event.data)
             if decoded is not None:
                 self._take(decoded, event.data)
             if self._reply.terminal is not None:
@@ -194,30 +115,30 @@ class MessagesDecoder:
         fields = {"container": self._container["id"]} if self._container is not None else {}
         return Again([{"role": "assistant", "content": self._earlier}] if self._earlier else [], fields)
 
-    def _take(self, event: _Event, data: bytes) -> None:
+    def _take(self, event: Event, data: bytes) -> None:
         match event:
-            case _Event("content_block_delta", index, _Delta() as delta) if index in self._blocks:
+            case Event("content_block_delta", index, Delta() as delta) if index in self._blocks:
                 self._delta(self._blocks[index], delta)
-            case _Event("content_block_start", index, content_block=dict() as content):
+            case Event("content_block_start", index, content_block=dict() as content):
                 self._start(index, content, data)
-            case _Event("content_block_stop", index) if index in self._blocks:
+            case Event("content_block_stop", index) if index in self._blocks:
                 self._end(self._blocks[index])
-            case _Event("message_start", message=_Message() as message):
+            case Event("message_start", message=Message() as message):
                 self._open(message, data)
-            case _Event("message_delta", delta=_Delta() as delta, usage=usage):
+            case Event("message_delta", delta=Delta() as delta, usage=usage):
                 self._ending = delta
                 self._place(delta.container)
                 self._count(usage)
-            case _Event("message_stop"):
+            case Event("message_stop"):
                 self._stop(self._ending)
-            case _Event(type, error=error) if type == "error" or error:
+            case Event(type, error=error) if type == "error" or error:
                 raise _failure(data)
-            case _Event(type) if type in _KNOWN:
+            case Event(type) if type in KNOWN:
                 raise malformed(data, ValueError(f"{type} out of place"))
             case _:
                 pass  # pings, and types that newer servers may send
 
-    def _open(self, message: _Message, data: bytes) -> None:
+    def _open(self, message: Message, data: bytes) -> None:
         if self._blocks:
             raise NetworkError("the provider began a second reply inside the first")
         self._place(message.container)
@@ -225,7 +146,7 @@ class MessagesDecoder:
             if isinstance(content, dict):
                 self._start(index, content, data)
         if message.stop_reason is not None:
-            self._ending = _Delta(stop_reason=message.stop_reason, stop_details=message.stop_details)
+            self._ending = Delta(stop_reason=message.stop_reason, stop_details=message.stop_details)
         self._count(message.usage)
 
     def _place(self, container: Any) -> None:
@@ -240,11 +161,11 @@ class MessagesDecoder:
         if (stale := self._blocks.get(key)) is not None:
             self._end(stale)
         try:
-            content = msgspec.convert(raw, _Content)
+            content = msgspec.convert(raw, Content)
         except msgspec.ValidationError as error:
             if raw.get("type") in ("text", "thinking", "redacted_thinking", "tool_use"):
                 raise malformed(data, error) from error
-            content = _Content(str(raw.get("type")))
+            content = Content(str(raw.get("type")))
         block = self._blocks[key] = _Block(content, raw)
         self._content.append(block)
         match content.type:
@@ -264,7 +185,7 @@ class MessagesDecoder:
             case _:
                 pass  # the provider's own: it goes out when it is whole
 
-    def _delta(self, block: _Block, delta: _Delta) -> None:
+    def _delta(self, block: _Block, delta: Delta) -> None:
         match delta.type:
             case "text_delta" if block.is_own:
                 block.raw["text"] = str(block.raw.get("text") or "") + delta.text
@@ -317,16 +238,16 @@ class MessagesDecoder:
             case _:
                 self._reply.end(index)
 
-    def _count(self, counts: _Counts | None) -> None:
+    def _count(self, counts: Counts | None) -> None:
         """A later total replaces an earlier one."""
         if counts is not None:
             given = {
                 name: value for name, value in msgspec.structs.asdict(counts).items() if value is not None
             }
             self._counts = msgspec.structs.replace(self._counts, **given)
-            self._reply.report(self._spent + _usage(self._counts))
+            self._reply.report(self._spent + usage_of(self._counts))
 
-    def _stop(self, ending: _Delta) -> None:
+    def _stop(self, ending: Delta) -> None:
         for block in self._content:
             if block.index is not None or not block.parts:  # else cut off in the middle
                 self._end(block)
@@ -385,29 +306,3 @@ def _call_signature(raw: dict[str, Any]) -> str | None:
 def _failure(data: bytes) -> ModelError:
     message, code = describe_error(decode_json(data))
     return failure(message, code=code)
-
-
-def _usage(counts: _Counts) -> Usage:
-    extra: dict[str, Any] = {
-        "reasoning": (counts.output_tokens_details or {}).get("thinking_tokens"),
-        "cache_write_1h": (counts.cache_creation or {}).get("ephemeral_1h_input_tokens"),
-        **service_tier(counts.service_tier),
-        **{name.removesuffix("_requests"): uses for name, uses in (counts.server_tool_use or {}).items()},
-    }
-    usage = Usage(
-        counts.input_tokens or 0,
-        counts.output_tokens or 0,
-        counts.cache_read_input_tokens or 0,
-        counts.cache_creation_input_tokens or 0,
-        0,
-        {name: count for name, count in extra.items() if count and isinstance(count, int)},
-    )
-    for iteration in counts.iterations or ():
-        if iteration.get("type") == "compaction":  # not in the totals
-            usage += _usage(msgspec.convert(_numbers(iteration), _Counts))
-    return usage
-
-
-def _numbers(iteration: dict[str, Any]) -> dict[str, Any]:
-    names = _Counts.__struct_fields__[:4]
-    return {name: cast("int", iteration[name]) for name in names if isinstance(iteration.get(name), int)}
