@@ -51,6 +51,7 @@ from swink.errors import (
     SyncInAsyncContext,
 )
 from swink.events import AgentEvent, CompactionReport, ContextCompacted
+from swink.hosted import HostedTool
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -89,6 +90,7 @@ _SETTINGS = (
     "get_api_key",
     "tool_execution",
     "tool_timeout",
+    "hosted",
     "deps",
 )
 """Keywords of the constructor that are fields of the configuration."""
@@ -158,6 +160,7 @@ class Agent:
         follow_up_mode: QueueMode = "one_at_a_time",
         tool_execution: ToolExecution = "concurrent",
         tool_timeout: float | None = None,
+        hosted: Sequence[HostedTool] = (),
         session: PlainSession | None = None,
         state: dict[str, Any] | None = None,
         deps: Any = None,
@@ -189,6 +192,7 @@ class Agent:
             peek_steering=self._steering.waits,
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
+            hosted=hosted,
             state=as_state({} if session is None else session.state, state),
             deps=deps,
         )

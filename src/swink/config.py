@@ -19,6 +19,7 @@ from swink.errors import (
     error_for,
 )
 from swink.events import final_text
+from swink.hosted import HostedTool, check_hosted
 from swink.hosts import origin_of
 from swink.jsondata import copy_data
 from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
@@ -163,6 +164,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
+    hosted: Sequence[HostedTool] = ()
+    """Tools that the provider runs itself."""
     price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     deps: Any = None
@@ -200,6 +203,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_policies(self.policies)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
+        if self.hosted != ():
+            self.hosted = check_hosted(self.hosted)
         for name in ("stream_fn", "approve", "convert_to_llm", "get_api_key"):
             if (hook := getattr(self, name)) is not None:
                 check_hook(name, hook)

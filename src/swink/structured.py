@@ -1,6 +1,10 @@
-"""Structured output: a synthetic tool the model must call, and the policy that ends the run when it did."""
+"""Structured output: a schema that the provider sees to, or else a tool that the model must call.
 
-from collections.abc import Callable, Mapping
+Which of them a request has is decided when it is sent (`swink.engine.request`); the policy here takes the
+answer either way, and ends the run when it is there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, is_typeddict
 from urllib.parse import urljoin
 
@@ -12,11 +16,14 @@ from swink.engine.run import Run
 from swink.errors import InvalidInput, StructuredOutputFailed
 from swink.messages import ModelSpec
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
+from swink.redact import describe_error
 from swink.schema import Shape, partial_json, partial_value
+from swink.stream import Assembly, parse_arguments
 from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, call_off_loop
 
 NAME = FINAL_OUTPUT
 _NUDGE = f"Give your answer by calling the tool {NAME!r}; plain text is not read."
+_AGAIN = "Your answer is not what was asked for: {}\nAnswer again, with the JSON alone."
 DONE = "structured output received"
 NOTHING: Any = object()
 """What `StructuredOutput.partial` gives while there is nothing to show."""
@@ -63,7 +70,7 @@ class StructuredOutput(Policy):
         error.__cause__ = self._cause
         return error
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
+    async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""
         if self.received:
             return Stop(DONE)
@@ -75,11 +82,32 @@ class StructuredOutput(Policy):
             self.attempts += len(rejected)
             self.last_error = rejected[-1].text
         elif not turn.message.tool_calls:
+            problem = await self._read_text(turn.message.text)
+            if self.received:
+                return Stop(DONE)
             self.attempts += 1
-            self.last_error = f"the model did not call {NAME!r}; it said: {turn.message.text[:500]!r}"
+            said = f"the model did not call {NAME!r}; it said: {turn.message.text[:500]!r}"
+            self.last_error = said if problem is None else problem
+            self._cause, self._raised = self._raised, None
+            if (failure := self.failure) is None:
+                return Inject(_NUDGE if problem is None else _AGAIN.format(problem))
         if failure := self.failure:
             return Stop(str(failure), failure)
-        return Inject(_NUDGE) if not turn.message.tool_calls else None
+        return None
+
+    async def _read_text(self, text: str) -> str | None:
+        """Take an answer that is JSON; what is wrong with it, None if it is no JSON at all."""
+        arguments = parse_arguments(text) if text.lstrip().startswith("{") else None
+        if arguments is None:
+            return None
+        try:
+            await self._take(self.tool.prepare(arguments))
+        except ToolError as error:
+            return str(error)
+        except Exception as error:
+            # The application's code: what it raises goes to the model, and is kept as the cause.
+            return describe_error(error)
+        return None
 
     def partial(self, text: str) -> Any:
         """The growing value: what the incomplete JSON text of the call's arguments says so far, or `NOTHING`.
@@ -102,7 +130,9 @@ class StructuredOutput(Policy):
     def grow(self, run: Run, index: int) -> Any:
         """The growing value while a run streams it; UNSET until it has grown enough to be read again."""
         assembly = run.ledger.assembly
-        parts = () if assembly is None else assembly.argument_parts(index, NAME)
+        if assembly is None:
+            return UNSET
+        parts = assembly.argument_parts(index, NAME) or _json_parts(assembly, index)
         # A sixteenth more each time: reading a growing answer costs a multiple of it, not its square.
         if not parts or 0 <= len(parts) - self._read < max(1, self._read >> 4):
             return UNSET
@@ -126,6 +156,10 @@ class StructuredOutput(Policy):
             )
 
     async def _receive(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> str:
+        await self._take(arguments, ctx.cancel)
+        return "received"
+
+    async def _take(self, arguments: dict[str, Any], cancel: Callable[[], None] = lambda: None) -> None:
         try:
             value = self._convert(arguments["value"] if self._wrapped else arguments)
         except ValueError as error:
@@ -133,7 +167,7 @@ class StructuredOutput(Policy):
             raise ToolError(f"error: invalid output: {error}") from error
         if self._validate is not None:
             try:
-                replaced = await call_off_loop(self._validate, value, ctx=ctx)
+                replaced = await call_off_loop(self._validate, value, name=NAME, cancel=cancel)
                 self._check_validated(replaced)
             except Exception as error:
                 # The application's code: what it raises goes to the model, and is kept as the cause.
@@ -142,13 +176,18 @@ class StructuredOutput(Policy):
             value = value if replaced is None else replaced
         if not self.received:
             self.value, self.received = value, True
-        return "received"
+
+
+def _json_parts(assembly: Assembly, index: int) -> Sequence[str]:
+    """What has arrived of a text block that may be the answer itself."""
+    parts = assembly.text_parts(index)
+    return parts if parts and parts[0].lstrip()[:1] in ("{", "") else ()
 
 
 def check_capable(model: ModelSpec) -> None:
     """Refuse a model that is known to give no structured output, before it is asked."""
     can = model.capabilities
-    if can is not None and not (can.tools and can.structured_output is not False):
+    if can is not None and not can.json_schema and not (can.tools and can.structured_output is not False):
         lacks = "structured output" if can.tools else "tools, by which an output is given"
         raise InvalidInput(
             f"output= cannot be had from {model}: it has no {lacks}; ask another model, or for text"

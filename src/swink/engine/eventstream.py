@@ -176,7 +176,7 @@ class EventStream(Generic[T, E]):
             raise MisuseError("output() needs a type: agent.stream(…, output=City)")
         async for event in self:
             delta = self._delta_of(event)
-            if type(delta) is ToolCallDelta and not self._events:
+            if isinstance(delta, ToolCallDelta | TextDelta) and not self._events:
                 value = self._growing(self._run, delta.index)
                 if value is not UNSET:
                     yield value

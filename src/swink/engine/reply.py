@@ -96,7 +96,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     ledger, watch = run.ledger, run.watch
     model, tools = ledger.model, run.tools
-    context = llm_context(run, messages)
+    context = llm_context(run, messages, stream_fn)
     if not context.messages:
         hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
         return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
@@ -105,9 +105,10 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         options.api_key is not None
         or options.headers
         or run.config.get_api_key is not None
-        or run.tool_choice is not None
+        or (run.tool_choice is not None and context.output is None)
     ):
-        options = await _options(run, model, stream_fn)
+        choice = run.tool_choice if context.output is None else None
+        options = await _options(run, model, stream_fn, choice)
         run.check()
     assembly = ledger.assembly = Assembly()
     ledger.requests += 1
@@ -159,7 +160,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     return None
 
 
-async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
+async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn, tool_choice: str | None) -> StreamOptions:
     options = run.config.options_for(model, stream_fn)
     if run.config.get_api_key is not None:
         key = await resolve(run.config.get_api_key(model.provider))
@@ -167,8 +168,8 @@ async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn) -> StreamOpt
             options = replace(options, api_key=key)
     if options.api_key is not None:
         hold(options.api_key.strip())
-    if run.tool_choice is not None and options.tool_choice is None:
-        options = replace(options, tool_choice=run.tool_choice)
+    if tool_choice is not None and options.tool_choice is None:
+        options = replace(options, tool_choice=tool_choice)
     return options
 
 

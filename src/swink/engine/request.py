@@ -19,7 +19,7 @@ from swink.errors import AgentError, InvalidInput, NetworkError, error_for
 from swink.events import CompactionReport, ContextCompacted, CustomEvent
 from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Message, ModelSpec, Usage
 from swink.pruning import is_pruned
-from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions
+from swink.stream import Assembly, Done, Error, LlmContext, OutputSchema, StreamFn, StreamOptions
 from swink.tokens import estimate_tokens
 from swink.tool import FINAL_OUTPUT, Tool, ToolSource, offered_tools
 
@@ -170,16 +170,28 @@ async def shrink_context(run: Run, sent: Sequence[Message]) -> Sequence[Message]
     return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
 
 
-def llm_context(run: Run, messages: Sequence[Message]) -> LlmContext:
+def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> LlmContext:
     """What the model is asked; if it does not begin with what was asked before, an event says where."""
     model, ledger = run.ledger.model, run.ledger
     offered = () if model.capabilities is not None and not model.capabilities.tools else run.tools
-    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered)
+    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered, run.config.hosted)
+    if run.extra_tools and run.tools[-1].name == FINAL_OUTPUT:
+        context = _with_output(context, run.tools[-1], model, stream_fn)
     if run.config.options.cache:
         broken = run.config.sent.begin(model, _own(context), ledger.turn == 1)
         if broken is not None:
             ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
     return context
+
+
+def _with_output(context: LlmContext, tool: Tool, model: ModelSpec, stream_fn: StreamFn) -> LlmContext:
+    """The context with the schema of the answer in the place of the tool, if the provider sees to that."""
+    native: Callable[[ModelSpec, LlmContext], bool] | None = getattr(stream_fn, "native_output", None)
+    if native is None:
+        return context
+    others = tuple([other for other in context.tools if other is not tool])
+    asked = replace(context, tools=others, output=OutputSchema("output", tool.parameters_schema))
+    return asked if native(model, asked) else context
 
 
 def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:

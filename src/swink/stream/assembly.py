@@ -159,6 +159,11 @@ class Assembly:
         block = self._blocks[index] if index < len(self._blocks) else None
         return block.parts if block is not None and block.name == name else ()
 
+    def text_parts(self, index: int) -> Sequence[str]:
+        """What has arrived of a text block; nothing if it is none."""
+        block = self._blocks[index] if index < len(self._blocks) else None
+        return block.parts if block is not None and block.takes is TextDelta else ()
+
     def _start(self, event: Start) -> None:
         if self._started:
             raise StreamError("stream protocol: a second start")

@@ -78,7 +78,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         shape = _shape_of_object(name, parameters_schema)
 
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
-            return await call_off_loop(execute, call_id, arguments, ctx, ctx=ctx)
+            return await call_off_loop(execute, call_id, arguments, ctx, name=ctx.name, cancel=ctx.cancel)
 
         _check_names(options, _OPTIONS)
         label = options.pop("label", "") or name
@@ -239,11 +239,13 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
     return tools
 
 
-async def call_off_loop(function: Callable[..., Any], *values: Any, ctx: ToolContext) -> Any:
+async def call_off_loop(
+    function: Callable[..., Any], *values: Any, name: str, cancel: Callable[[], None] = lambda: None
+) -> Any:
     """Call a function of somebody else's: here if it is async, in a worker thread if it may block."""
     if _is_async(function):
         return await function(*values)
-    return await resolve(await run_in_thread(lambda: function(*values), {}, ctx.name, ctx.cancel))
+    return await resolve(await run_in_thread(lambda: function(*values), {}, name, cancel))
 
 
 def _from_function(

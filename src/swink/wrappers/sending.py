@@ -2,7 +2,7 @@
 
 from functools import partial
 from math import inf, isfinite
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from swink.stream import (
     UsageUpdate,
 )
 from swink.wrappers.gate import Gate
-from swink.wrappers.traits import Events, asker_of, copy_traits, server_of
+from swink.wrappers.traits import Events, asker_of, copy_traits, native_output, server_of
 
 E = TypeVar("E", bound=AssistantMessageEvent)
 
@@ -74,8 +74,9 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
             if started and spent.usage != Usage():
                 yield spent  # the next one may be cut off before it begins
 
-    wrapper = copy_traits(stream_fns[0], stream)
-    setattr(wrapper, "asker", partial(asker_of, *stream_fns))  # noqa: B010 - functions declare no attributes
+    wrapper: Any = copy_traits(stream_fns[0], stream)
+    wrapper.asker = partial(asker_of, *stream_fns)
+    wrapper.native_output = partial(native_output, stream_fns)
     return wrapper
 
 

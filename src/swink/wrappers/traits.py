@@ -1,13 +1,14 @@
 """Traits: what others read off a stream function besides its events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from swink.hosts import origin_of
-from swink.stream import AssistantMessageEvent, StreamFn
+from swink.messages import ModelSpec
+from swink.stream import AssistantMessageEvent, LlmContext, StreamFn
 
 Events = AsyncIterator[AssistantMessageEvent]
 
-_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key")
+_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key", "native_output")
 
 
 def copy_traits(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
@@ -16,6 +17,12 @@ def copy_traits(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
         if (value := getattr(stream_fn, name, None)) is not None:
             setattr(wrapper, name, value)
     return wrapper
+
+
+def native_output(stream_fns: Sequence[StreamFn], model: ModelSpec, context: LlmContext) -> bool:
+    """Whether each of the stream functions sees to the schema of an answer itself."""
+    each = [getattr(stream_fn, "native_output", None) for stream_fn in stream_fns]
+    return all(asked is not None and asked(model, context) for asked in each)
 
 
 def server_of(stream_fn: StreamFn) -> str | None:
