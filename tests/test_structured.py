@@ -27,7 +27,9 @@ from swink import (
 )
 from swink.errors import InvalidInput, MisuseError
 from swink.events import AgentEnd
+from swink.hosted import CodeExecution, McpConnector, WebSearch
 from swink.modelspec import Capabilities, ModelSpec
+from swink.stream import LlmContext
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
 from tests.counts import tried
@@ -514,3 +516,78 @@ async def test_a_tool_named_like_the_output_tool_is_refused():
     with pytest.raises(MisuseError, match="rename"):
         await agent.run("go", output=int)
     assert not agent.is_running
+
+
+class Native(ScriptedModel):
+    """A model whose provider sees to the schema of an answer."""
+
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        return context.output is not None and not any(tool.name == "blocks" for tool in context.tools)
+
+
+async def test_a_provider_that_sees_to_the_schema_is_asked_for_it_and_needs_no_tool():
+    model = Native(['{"name": "Oslo", "people": 7}'])
+    agent = Agent("test:m", stream_fn=model)
+    agent.thinking_level = "high"
+    result = await agent.run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    (asked,) = model.calls
+    assert asked.tools == ()
+    assert asked.output is not None
+    assert set(asked.output.schema["properties"]) == {"name", "people"}
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason():
+    model = Native(['{"name": "Oslo"}', '{"name": "Oslo", "people": 7}'])
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    assert "people" in model.calls[1].messages[-1].text
+    model = Native(["I would rather not."] * 4)
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
+    assert "rather not" in str(result.error)
+
+
+async def test_a_validator_sees_an_answer_that_is_text_and_may_send_it_back():
+    def known(city: StructCity) -> None:
+        if city.people < 5:
+            raise ToolError("too few people")
+
+    model = Native(['{"name": "Oslo", "people": 1}', '{"name": "Oslo", "people": 7}'])
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity, validate=known)
+    assert result.output.people == 7
+    assert "too few people" in model.calls[1].messages[-1].text
+
+
+async def test_a_schema_that_the_provider_cannot_hold_is_left_to_the_tool():
+    @tool
+    def blocks() -> str:
+        """Block."""
+        return ""
+
+    model = Native([[ToolCall("c", "final_output", {"name": "Oslo", "people": 7})]])
+    result = await Agent("test:m", stream_fn=model, tools=[blocks]).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    assert model.calls[0].output is None
+    assert [item.name for item in model.calls[0].tools] == ["blocks", "final_output"]
+
+
+async def test_the_growing_value_is_read_off_the_text():
+    model = Native(['{"name": "Oslo", "people": 7}'])
+    seen: list[Any] = []
+    async with Agent("test:m", stream_fn=model).stream("Which?", output=StructCity) as run:
+        async for value in run.output():
+            seen.append(value)
+    assert seen[-1] == StructCity("Oslo", 7)
+
+
+async def test_hosted_tools_reach_the_model_and_what_is_none_is_refused():
+    model = ScriptedModel(["hi"])
+    agent = Agent("test:m", stream_fn=model, hosted=[WebSearch(max_uses=2), CodeExecution()])
+    await agent.run("go")
+    assert model.calls[0].hosted == (WebSearch(max_uses=2), CodeExecution())
+    copied = agent.copy(stream_fn=ScriptedModel(["hi"]))
+    await copied.run("again")
+    for wrong, says in ((WebSearch(), "list"), ([WebSearch], r"WebSearch\(\)"), (["web"], "swink.hosted")):
+        with pytest.raises(InvalidInput, match=says):
+            Agent("test:m", stream_fn=model, hosted=wrong)
+    assert "secret" not in repr(McpConnector("docs", "https://x.example", token="secret"))
