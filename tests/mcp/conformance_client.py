@@ -22,7 +22,7 @@ DOCUMENT = "https://conformance-test.local/client-metadata.json"
 EXAMPLES: dict[str, Any] = {"string": "text", "number": 1.5, "integer": 1, "boolean": True}
 
 
-def browse(server: str, url: str) -> None:
+async def browse(server: str, url: str) -> None:
     """What a person does who is logged in already: the page sends them back at once."""
     asyncio.get_running_loop().run_in_executor(None, urllib.request.urlopen, url)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +13,9 @@ import pytest
 from mcp_servers import call, leftovers, results
 from msgspec.structs import replace
 from oauth_server import OAuthServer, Person
+from tests.counts import MORE
 
+from swink.keys.keychain import Keychain
 from swink.keys.store import key_places, keys_file, known_keys
 from swink.mcp import HttpServer, McpError, McpServers
 from swink.mcp.limits import Limits, Withdrawn
@@ -283,7 +286,10 @@ async def test_cancelling_while_somebody_logs_in_frees_the_port():
         shown: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         async def opening() -> None:
-            async with McpServers([web(server)], on_login=lambda name, url: shown.set_result(url)):
+            async def show(name: str, url: str) -> None:
+                shown.set_result(url)
+
+            async with McpServers([web(server)], on_login=show):
                 pass
 
         task = asyncio.create_task(opening())
@@ -326,7 +332,7 @@ async def test_a_call_that_ends_takes_its_login_with_it(caplog: pytest.LogCaptur
         await log_in(server)
         shown = asyncio.Event()
 
-        def show(name: str, url: str) -> None:
+        async def show(name: str, url: str) -> None:
             shown.set()
 
         async with McpServers([web(server)], on_login=show) as servers:
@@ -346,7 +352,11 @@ async def test_closing_does_not_wait_for_a_login():
     async with OAuthServer() as server:
         await log_in(server)
         shown = asyncio.Event()
-        async with McpServers([web(server)], on_login=lambda name, url: shown.set()) as servers:
+
+        async def show(name: str, url: str) -> None:
+            shown.set()
+
+        async with McpServers([web(server)], on_login=show) as servers:
             server.tokens.clear()
             server.refreshable.clear()
             task = asyncio.create_task(results(servers, call("web_who")))
@@ -354,6 +364,58 @@ async def test_closing_does_not_wait_for_a_login():
         assert (await task)[0].is_error
     assert leftovers() == []
     assert not [one for one in asyncio.all_tasks() if one.get_name() == "swink-mcp-ask"]
+
+
+async def test_an_on_login_that_fails_is_an_error_and_not_a_wait():
+    def broken(name: str, url: str) -> None:
+        raise ZeroDivisionError
+
+    async with OAuthServer() as server:
+        with pytest.raises(McpError, match="on_login failed: ZeroDivisionError"):
+            async with McpServers([web(server)], on_login=broken):
+                pass
+
+
+@pytest.mark.more
+async def test_a_login_can_be_cancelled_at_any_moment_and_leaves_nothing():
+    async with OAuthServer() as server:
+        for steps in range(0, 400, 10) if MORE else (3, 40, 90):
+            task = asyncio.create_task(log_in(server))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            names = {one.get_name() for one in asyncio.all_tasks()}
+            assert not [name for name in names if name.startswith("swink-mcp")], steps
+            Logins(server.url).remove()
+
+
+async def test_a_login_in_the_keychain_is_known_to_redaction_once_it_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kept: dict[str, str] = {}
+
+    class Backend:
+        name = "a test's"
+
+        def get_password(self, service: str, name: str) -> str | None:
+            return kept.get(name)
+
+        def set_password(self, service: str, name: str, secret: str) -> None:
+            kept[name] = secret
+
+        def delete_password(self, service: str, name: str) -> None:
+            del kept[name]
+
+    monkeypatch.setattr("swink.keys.store.open_keychain", lambda: Keychain(Backend()))
+    logins = Logins("https://tools.example/mcp?key=hunter2")
+    await logins.write(Login({"access_token": "token-in-the-keychain"}))
+    assert "token-in-the-keychain" not in keys_file().read_text()
+    assert "hunter2" not in keys_file().read_text()
+    assert (await logins.read()).secrets == ("token-in-the-keychain",)
+    assert "token-in-the-keychain" in known_keys()
+    assert (logins.remove(), kept, logins.exists()) == (True, {}, False)
 
 
 async def test_an_authorisation_server_that_says_nothing_is_given_up():

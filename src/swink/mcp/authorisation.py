@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec.structs import replace
 
-from swink.engine.waiting import resolve
+from swink.engine.waiting import is_async, resolve
 from swink.errors import AgentError
 from swink.hosts import is_loopback, is_private
 from swink.mcp.limits import Limits, Withdrawn
@@ -23,12 +23,14 @@ from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer
-from swink.redact import redact_text
+from swink.redact import describe_traceback, redact_text
+from swink.threads import in_thread
 
 log = logging.getLogger("swink.mcp")
 
 OnLogin = Callable[[str, str], object]
-"""Shows somebody where to log in: it is given the server's name and the URL; swink waits for the browser."""
+"""Shows somebody where to log in: it is given the server's name and the URL; swink waits for the browser.
+Sync functions run in a thread."""
 
 Deliver = Callable[[Any], Awaitable[Any]]
 
@@ -181,8 +183,7 @@ class Authorisation:
                 self._check(url)
                 self._sdk.oauth.check_offer(provider, self._server.client_id)
                 listener.expect(parse_qs(urlsplit(url).query)["state"][0])
-                assert self._on_login is not None
-                await resolve(self._on_login(self._server.name, url))
+                await self._show(url)
 
             async def come_back() -> Any:
                 found = await listener.redirect()
@@ -200,6 +201,18 @@ class Authorisation:
                 # Its own words may hold a code.
                 raise LoginFailed(f"cannot be logged in to: {text}") from None
             await self._keep(self._sdk.oauth.login_of(provider))
+
+    async def _show(self, url: str) -> None:
+        assert self._on_login is not None
+        try:
+            if is_async(self._on_login):
+                await resolve(self._on_login(self._server.name, url))
+            else:  # to start a browser takes its time
+                await resolve(await in_thread(self._on_login, self._server.name, url))
+        except Exception as error:
+            # It is the application's code, and its bug is its own to see.
+            log.error("on_login failed for MCP server %r\n%s", self._server.name, describe_traceback(error))
+            raise LoginFailed(f"needs a login, and on_login failed: {type(error).__name__}") from None
 
     def _describe(self, error: BaseException, provider: Any) -> str:
         """What went wrong; a reply of the authorisation server may be quoted in it."""

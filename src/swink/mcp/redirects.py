@@ -94,6 +94,9 @@ class Listener:
     async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         visit = asyncio.current_task()
         assert visit is not None
+        if self._server is not None and not self._server.is_serving():  # it came in the last moment
+            writer.close()
+            return
         self._visits.add(visit)
         try:
             async with asyncio.timeout(_PATIENCE):
