@@ -138,6 +138,7 @@ parts = st.one_of(
     contents,
     st.builds(lambda part, signature: {**part, "thoughtSignature": signature}, contents, signatures),
     st.builds(lambda signature: {"text": "", "thoughtSignature": signature}, signatures),
+    st.builds(lambda signature: {"text": "\n", "thoughtSignature": signature}, signatures),
 )
 
 
