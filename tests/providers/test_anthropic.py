@@ -28,6 +28,7 @@ from loopback import (
 )
 from tests.counts import tried
 
+from swink.errors import StreamError
 from swink.hosted import (
     CodeExecution,
     FileSearch,
@@ -58,7 +59,7 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.anthropic import AnthropicStreamFn
-from swink.providers.anthropic.hosted import describe
+from swink.providers.anthropic.hosted import describe, hosted_tools
 from swink.providers.anthropic.stream import as_citation
 from swink.providers.claude import claude_version, takes_schema
 from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions
@@ -1196,6 +1197,16 @@ async def test_a_hosted_tool_that_the_provider_lacks_is_refused_by_name(hosted: 
     name = "tool for gemini" if isinstance(hosted, ProviderTool) else type(hosted).__name__
     assert f"no hosted {name}" in result.terminal.message
     assert "WebSearch" in result.terminal.message
+
+
+def test_vertex_has_the_first_web_search_and_nothing_else():
+    [tool] = hosted_tools([WebSearch()], (4, 6), "vertex")["tools"]
+    assert tool["type"] == "web_search_20250305"
+    for hosted in (WebFetch(), CodeExecution(), McpConnector("m", "https://m.example")):
+        with pytest.raises(
+            StreamError, match=f"vertex has no hosted {type(hosted).__name__}; it has WebSearch"
+        ):
+            hosted_tools([hosted], (4, 6), "vertex")
 
 
 def in_container(id: str, expires_at: str) -> AssistantMessage:

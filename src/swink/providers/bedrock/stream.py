@@ -7,56 +7,28 @@ metadata have come, in either order, or when the body ends after messageStop. Wh
 is kept as it came.
 """
 
-import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from swink.errors import (
-    ContentFiltered,
-    ContextWindowOverflow,
-    ErrorKind,
-    ModelError,
-    NetworkError,
     StreamError,
-    error_for,
-    is_overflow,
 )
 from swink.messages import Base64Source, Citation, Extension, Image, Usage
 from swink.providers.bedrock.frames import Frame, FrameParser
+from swink.providers.bedrock.refusals import frame_error, stop_error
 from swink.providers.claude import service_tier
 from swink.providers.exchange import cut_short, decode_json, malformed
-from swink.providers.failure import failure, parse_error, retry_after
-from swink.providers.http import Response
 from swink.stream import BlockWriter, StreamOptions
 
 _EVENTS = frozenset(
     {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
 )
 _USES = {"nova_grounding": "web_search", "nova_code_interpreter": "code_execution"}
-_KINDS: dict[str, ErrorKind] = {
-    "throttling": "throttled",
-    "toomanyrequests": "throttled",
-    "servicequotaexceeded": "throttled",
-    "modelnotready": "throttled",
-    "accessdenied": "auth",
-    "unrecognizedclient": "auth",
-    "expiredtoken": "auth",
-    "invalidsignature": "auth",
-    "incompletesignature": "auth",
-    "missingauthenticationtoken": "auth",
-    "internalserver": "network",
-    "internalfailure": "network",
-    "modelstreamerror": "network",
-    "modeltimeout": "network",
-    "modelerror": "network",
-    "serviceunavailable": "network",
-    "resourcenotfound": "model_retired",
-}
 
 
 class _ToolUse(Struct, frozen=True, rename="camel"):
@@ -137,13 +109,6 @@ class _Block:
         self.image: list[str] = []
 
 
-class _Refusal(Struct, frozen=True):
-    message: str = ""
-    also_message: str = field(default="", name="Message")
-    type: str = field(default="", name="__type")
-    code: str = ""
-
-
 class ConverseDecoder:
     """The frames of one message."""
 
@@ -171,7 +136,7 @@ class ConverseDecoder:
     def _take(self, frame: Frame) -> None:
         name = frame.header(":event-type")
         if frame.header(":message-type") not in ("event", ""):
-            raise _exception(frame)
+            raise frame_error(frame)
         if name not in _EVENTS:
             return
         data = decode_json(frame.payload)
@@ -280,20 +245,7 @@ class ConverseDecoder:
             case "malformed_tool_use" if self._calls:
                 self._reply.done("tool_use")  # the arguments do not parse: the model is shown its error
             case _:
-                raise _stop_error(reason)
-
-
-def explain(response: Response, body: bytes) -> ModelError:
-    """The error of an answer: AWS names it in a header, or in the body."""
-    try:
-        refusal = msgspec.json.decode(body, type=_Refusal)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        refusal = _Refusal()
-    name = (response.headers.get("x-amzn-errortype") or refusal.type or refusal.code).partition(":")[0]
-    message = refusal.message or refusal.also_message or parse_error(body)[0] or "no details"
-    error = _error(name, f"HTTP {response.status}: " + f"{name} {message}".lstrip(), response.status)
-    error.retry_after = retry_after(response.headers)
-    return error
+                raise stop_error(reason)
 
 
 def _join(pieces: list[str]) -> str:
@@ -332,22 +284,6 @@ def _describe(hosted: dict[str, Any]) -> str:
             return "hosted tool: result"
 
 
-def _stop_error(reason: str) -> ModelError:
-    match reason:
-        case "guardrail_intervened":
-            return ContentFiltered("a guardrail intervened")
-        case "content_filtered":
-            return ContentFiltered("the provider filtered the reply")
-        case "model_context_window_exceeded":
-            return ContextWindowOverflow("the reply ran into the end of the context window")
-        case "malformed_model_output":
-            return NetworkError("the provider could not read the model's reply")
-        case "malformed_tool_use":
-            return StreamError("the model made a malformed tool call")
-        case _:
-            return StreamError(f"unknown stop reason {reason!r}")
-
-
 def _usage(counts: _Usage, uses: Mapping[str, int]) -> Usage:
     hour = sum(
         detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h"
@@ -360,22 +296,3 @@ def _usage(counts: _Usage, uses: Mapping[str, int]) -> Usage:
         0,
         {**({"cache_write_1h": hour} if hour else {}), **uses},
     )
-
-
-def _exception(frame: Frame) -> ModelError:
-    """The error that a frame carries: an exception of the service's, or an error of the stream itself."""
-    if frame.header(":message-type") == "error":
-        return _error(frame.header(":error-code"), frame.header(":error-message"), None)
-    message, _ = parse_error(frame.payload)
-    return _error(frame.header(":exception-type"), message, None)
-
-
-def _error(name: str, message: str, status: int | None) -> ModelError:
-    short = re.sub(r"^.*#|exception$", "", name.strip(), flags=re.I).lower()
-    if short == "validation" and "model identifier is invalid" in message:
-        return error_for("model_retired", message)
-    if is_overflow(message) and short in ("validation", "modelstreamerror", ""):
-        return ContextWindowOverflow(message)
-    if kind := _KINDS.get(short):
-        return error_for(kind, failure(message, status=status).message)
-    return failure(message, status=status)

@@ -8,7 +8,8 @@ from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.bedrock.body import request_body
 from swink.providers.bedrock.history import History
-from swink.providers.bedrock.stream import ConverseDecoder, explain
+from swink.providers.bedrock.refusals import explain
+from swink.providers.bedrock.stream import ConverseDecoder
 from swink.providers.claude import claude_version, takes_schema
 from swink.providers.http import Response
 from swink.providers.notices import ALL_OPTIONS
