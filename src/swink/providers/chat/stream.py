@@ -100,13 +100,13 @@ class ChatDecoder:
             if len(data) < 12 and data.strip() == b"[DONE]":
                 self._finish()
                 return
-            is_error = event.event == "error"
+            is_error = bool(event.event) and event.event == "error"
             if self._raw is not None and (not is_error or data[:1] == b"{"):
                 self._raw(decode_json(data))
             if is_error:
                 self._fail(data)
-                return
-            self._take(decode_as(_chunks, data), data)
+            else:
+                self._take(decode_as(_chunks, data), data)
             if self._reply.terminal is not None:
                 return
 
@@ -134,26 +134,32 @@ class ChatDecoder:
         if chunk.error is not None or chunk.object == "error":
             self._fail(data)
             return
-        match chunk.base_resp:
-            case {"status_code": int() as code, "status_msg": str() as message} if code:
-                raise failure(message, code=str(code))  # MiniMax's, in an answer of 200
-            case _:
-                pass
-        for result in chunk.prompt_filter_results or ():
-            match result:
-                case {"content_filter_results": {**results}}:
-                    self._filtered |= _filtered_by(results)
-                case _:
-                    pass
-        for choice in chunk.choices or ():
-            if not choice.index:
-                self._choose(choice, chunk)
+        if chunk.choices:
+            for choice in chunk.choices:
+                if not choice.index:
+                    self._choose(choice, chunk)
         if chunk.usage is not None:
             self._count(chunk.usage, chunk.service_tier)
         elif chunk.x_groq is not None and isinstance(chunk.x_groq.get("usage"), dict):
             self._count(chunk.x_groq["usage"])
         if chunk.search_results or chunk.citations:  # repeated on every chunk
             self._sources = chunk.search_results or chunk.citations
+        if chunk.prompt_filter_results or chunk.base_resp:
+            self._check(chunk)
+
+    def _check(self, chunk: _Chunk) -> None:
+        """What Azure and MiniMax say of the request beside the reply."""
+        for result in chunk.prompt_filter_results or ():
+            match result:
+                case {"content_filter_results": {**results}}:
+                    self._filtered |= _filtered_by(results)
+                case _:
+                    pass
+        match chunk.base_resp:
+            case {"status_code": int() as code, "status_msg": str() as message} if code:
+                raise failure(message, code=str(code))
+            case _:
+                pass
 
     def _choose(self, choice: _Choice, chunk: _Chunk) -> None:
         delta = choice.delta
