@@ -20,7 +20,7 @@ from swink.hosted import (
 from swink.messages import Capabilities, ModelSpec, UserMessage
 from swink.providers.azure import AzureResponsesStreamFn
 from swink.providers.responses import ResponsesStreamFn, XAIResponsesStreamFn
-from swink.providers.strict import allows_strict
+from swink.providers.strict import strict_schema
 from swink.stream import Done, Error, LlmContext, OutputSchema, StreamOptions
 
 REPLY = sse({"type": "response.completed", "response": {"status": "completed"}}, names=True)
@@ -128,27 +128,52 @@ async def test_the_token_of_a_connector_is_shown_nowhere():
 
 CLOSED = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}  # fmt: skip
 OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}}
+WIDE = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+def with_a(schema: Any) -> dict[str, Any]:
+    return {**CLOSED, "properties": {"a": schema}}
 
 
 @pytest.mark.parametrize(
     ("schema", "strict"),
     [
         (CLOSED, True),
+        ({**OPEN, "required": ["a"]}, True),
         (OPEN, False),
         ({**CLOSED, "required": []}, False),
-        ({**CLOSED, "properties": {"a": OPEN}}, False),
-        ({**CLOSED, "properties": {"a": {"type": "array", "items": CLOSED}}}, True),
-        ({**CLOSED, "properties": {"a": {"type": "array", "items": OPEN}}}, False),
-        ({**CLOSED, "properties": {"a": {"anyOf": [CLOSED, {"type": "null"}]}}}, True),
-        ({**CLOSED, "properties": {"a": {"oneOf": [CLOSED, {"type": "null"}]}}}, False),
-        ({**CLOSED, "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": OPEN}}, False),
-        ({**CLOSED, "properties": {"a": {}}}, False),
+        (with_a(OPEN), False),
+        (with_a(WIDE), False),
+        (with_a({"type": "array", "items": {**OPEN, "required": ["a"]}}), True),
+        (with_a({"type": "array", "items": OPEN}), False),
+        (with_a({"anyOf": [CLOSED, {"type": "null"}]}), True),
+        (with_a({"oneOf": [CLOSED, {"type": "null"}]}), False),
+        ({**with_a({"$ref": "#/$defs/b"}), "$defs": {"b": OPEN}}, False),
+        ({**with_a({"$ref": "#/$defs/b"}), "$defs": {"b": CLOSED}}, True),
+        ({**with_a({"$ref": "#/$defs/b", "description": "B."}), "$defs": {"b": CLOSED}}, False),
+        (with_a({"type": "string", "format": "date"}), True),
+        (with_a({"type": "string", "format": "uri"}), False),
+        (with_a({"type": "string", "minLength": 1}), False),
+        (with_a({"type": "integer", "default": 1}), False),
+        (with_a({}), False),
         ({"anyOf": [CLOSED]}, False),
         ({"type": "array", "items": CLOSED}, False),
     ],
 )
 def test_strict_mode_is_asked_for_only_where_it_takes_the_schema(schema: dict[str, Any], strict: bool):
-    assert allows_strict(schema) is strict
+    made = strict_schema(schema)
+    assert (made is not None) is strict
+    if made is not None:
+        assert all("additionalProperties" in found for found in objects_of(made))
+
+
+def objects_of(schema: Any) -> list[dict[str, Any]]:
+    if isinstance(schema, list):
+        return [found for item in schema for found in objects_of(item)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "object" else []
+    return own + objects_of(list(schema.values()))
 
 
 async def test_structured_output_is_native_and_keeps_reasoning_on():

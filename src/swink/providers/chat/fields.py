@@ -12,7 +12,7 @@ from swink.providers.chat.hosted import hosted_fields
 from swink.providers.convert import cache_key, input_schema
 from swink.providers.efforts import chat_thinking, is_reasoning_model
 from swink.providers.notices import Notices
-from swink.providers.strict import allows_strict
+from swink.providers.strict import strict_schema
 from swink.stream import LlmContext, OutputSchema, StreamOptions
 
 _FIXED_KIMI = re.compile(r"kimi-(?:k2\.[5-9]|k[3-9]|latest)")
@@ -109,7 +109,8 @@ def _choice(
 
 def response_format(output: OutputSchema) -> dict[str, Any]:
     """The schema that the server itself holds a reply to."""
-    schema = {"name": output.name, "schema": output.schema, "strict": allows_strict(output.schema)}
+    strict = strict_schema(output.schema)
+    schema = {"name": output.name, "schema": strict or output.schema, "strict": strict is not None}
     return {"type": "json_schema", "json_schema": schema}
 
 

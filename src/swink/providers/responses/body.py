@@ -11,7 +11,7 @@ from swink.providers.convert import cache_key, input_schema
 from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
 from swink.providers.responses.dialect import Dialect
-from swink.providers.strict import allows_strict
+from swink.providers.strict import strict_schema
 from swink.stream import LlmContext, OutputSchema, StreamOptions, ToolSpec
 
 _CACHE_OPTIONS_SINCE = (5, 6)
@@ -112,13 +112,13 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
 def _text(output: OutputSchema | None, options: StreamOptions) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if output is not None:
-        schema = dict(output.schema)
+        strict = strict_schema(output.schema)
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64] or "output"
         said["format"] = {
             "type": "json_schema",
             "name": name,
-            "schema": schema,
-            "strict": allows_strict(schema),
+            "schema": strict or dict(output.schema),
+            "strict": strict is not None,
         }
     if options.verbosity is not None:
         said["verbosity"] = options.verbosity
