@@ -39,6 +39,7 @@ from swink.messages import AssistantMessage, Cost, Usage
 from swink.policies import Budget
 from swink.stream import (
     UNREPORTED,
+    Assembly,
     Done,
     Error,
     LlmContext,
@@ -215,7 +216,13 @@ async def test_uses_of_hosted_tools_are_priced_or_make_the_cost_unknown(extra: d
 def test_a_request_has_the_price_of_the_time_at_which_it_was_sent():
     account, spec = Account(price_of), ModelSpec("deepseek", "deepseek-v4-pro")
     times = ["2026-11-16T00:59:59+00:00", "2026-11-16T01:00:00+00:00", "2026-11-16T12:00:00+09:00"]
-    costs = [account.price(spec, Usage(1_000_000), datetime.fromisoformat(at).timestamp()) for at in times]
+    costs: list[Cost | None] = []
+    for at in times:
+        assembly = Assembly()
+        assembly.began = datetime.fromisoformat(at).timestamp()
+        assembly.feed(Start())
+        assembly.feed(Done("stop", Usage(1_000_000)))
+        costs.append(account.attempt(spec, assembly)[1])
     assert costs == [Cost(0.66), Cost(1.32), Cost(1.32)]
 
 

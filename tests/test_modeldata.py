@@ -20,7 +20,7 @@ from swink import catalog
 from swink.modeldata import copies
 from swink.modeldata.convert import Overlay, make_listing, read_overlay
 from swink.modeldata.copies import BUILT_IN, Models, read, user_file
-from swink.modeldata.listing import Entry, Listing, Table
+from swink.modeldata.listing import Entry, Listing, Rate, Table
 from swink.modeldata.source import MEMBER, PACKAGE, DataError, last_checked, read_source
 from swink.modelspec import DETAILS, Cost, ModelSpec, Price, Usage
 from tests.counts import MORE, tried
@@ -281,6 +281,34 @@ def test_some_prices_depend_on_the_hour():
     assert [price and price.input for price in day] == [0.66, 1.32, 0.66, 1.32, 1.32, 0.66]
     east = datetime.fromisoformat(f"{CHECKED}T09:30:00+08:00")
     assert catalog.price_of(spec, east) == day[1], "whatever the zone"
+
+
+def test_hours_may_pass_midnight_and_end_before_their_end():
+    night, day = Rate(Price(1, 1), start="22:00", end="06:00"), Rate(Price(2, 2), start="06:00", end="22:00")
+    for clock, is_night in {
+        "21:59:59": 0,
+        "22:00:00": 1,
+        "00:00:00": 1,
+        "05:59:59": 1,
+        "06:00:00": 0,
+    }.items():
+        at = datetime.fromisoformat(f"2026-11-16T{clock}+00:00")
+        assert (night.holds(at), day.holds(at)) == (bool(is_night), not is_night), clock
+
+
+def test_of_several_models_that_a_name_fits_the_first_is_meant():
+    models = [
+        f"ModelInfo(id={name!r}, match={clause}, prices=ModelPrice())"
+        for name, clause in (
+            ("a", "ClauseEquals(equals='x-large')"),
+            ("b", "ClauseStartsWith(starts_with='x')"),
+            ("c", "ClauseStartsWith(starts_with='x-s')"),
+            ("d", "ClauseEquals(equals='x-tiny')"),
+        )
+    ]
+    table = made_of(*models)
+    found = [table.find(name) for name in ("x-large", "x-small", "x-tiny", "y")]
+    assert [entry and entry.id for entry in found] == ["a", "b", "b", None]
 
 
 # Read as text, and refused if it cannot be right
