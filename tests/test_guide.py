@@ -13,6 +13,7 @@ SAYS = [
     "tool_result only https, please\ntool_result {\"bytes\":1024}\nassistant Got one of two.\n{'downloads': 1}",
     "- $.grams: -5 is less than or equal to the minimum of 0\nassistant \ntool_result 50 g of Assam ordered",
     "Two dots.\nThe same dot.",
+    "Assam is a black tea.",
     "Yes, 250 g.\nYou work in the shop of Ada.",
     "Tokyo 14000000\nfailed after 2 attempts",
     "Sun all week. 2 tokens\nCity(name='Tokyo', people=14000000)",
@@ -21,7 +22,7 @@ SAYS = [
     "paused\nBoth steps taken.",
     "Hi. from test:second\nauth 2 messages\ntest:first: bad key",
 ]
-WARNS = {6: "the run failed: no valid output after 2 attempts"}
+WARNS = {7: "the run failed: no valid output after 2 attempts"}
 
 
 def test_every_program_has_its_expectation():

@@ -119,5 +119,8 @@ class Conversations:
         if not found:
             return None
         longest = max(found, key=lambda kept: len(kept.seen))
-        self._kept.remove(longest)
+        try:
+            self._kept.remove(longest)
+        except ValueError:  # another thread was faster
+            return None
         return longest
