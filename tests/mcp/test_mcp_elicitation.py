@@ -116,11 +116,9 @@ async def test_what_is_asked_when_the_call_is_over_is_withdrawn_and_cancelled_ru
         finally:
             ended.set()
 
-    async with McpServers([bare("asking", timeout=0.3)], on_elicit=on_elicit) as servers:
+    async with McpServers([bare("asking")], on_elicit=on_elicit) as servers:
         task = asyncio.create_task(results(servers, call("bare_form")))
         await started.wait()
-        await asyncio.sleep(0.5)
-        assert not task.done(), "the time of a call stands still while somebody is asked"
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

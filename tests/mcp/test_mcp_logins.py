@@ -306,10 +306,12 @@ async def test_cancelling_while_somebody_logs_in_frees_the_port():
 
 async def test_time_limits_stand_still_while_a_person_is_asked_and_go_on_after():
     limits = Limits()
+    said: list[str] = []
     with pytest.raises(TimeoutError):
         async with limits.of(0.05):
-            await limits.ask(asyncio.sleep(0.2))
+            said.append(await limits.ask(asyncio.sleep(0.2, "an answer")))
             await asyncio.sleep(60)
+    assert said == ["an answer"]
     assert not limits.are_open
 
 
