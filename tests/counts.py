@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 MORE = bool(os.environ.get("SWINK_TEST_MORE"))
 RANDOM = bool(os.environ.get("SWINK_TEST_RANDOM"))
 
-settings.register_profile("swink", derandomize=not RANDOM)
+settings.register_profile("swink", derandomize=not RANDOM, deadline=None)
 settings.load_profile("swink")  # conftest imports this before any test makes settings of its own
 
 

@@ -23,6 +23,7 @@ from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxy.wire import encode_reply
 from swink.providers.responses import ResponsesStreamFn, XAIResponsesStreamFn
+from swink.providers.vertex import VertexStreamFn
 from swink.providers.xai import XAIStreamFn
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 
@@ -371,6 +372,23 @@ _VARIANTS = (
         RESPONSES_TEXT,
         RESPONSES_CALLS,
         "authorization",
+    ),
+    AdapterCase(
+        "vertex",
+        lambda url, key, **more: VertexStreamFn(base_url=url, api_key=key, **more),
+        ModelSpec("vertex", "gemini-2.5-flash"),
+        GEMINI_TEXT,
+        GEMINI_CALLS,
+        "x-goog-api-key",
+    ),
+    AdapterCase(
+        "vertex-claude",
+        lambda url, key, **more: VertexStreamFn(base_url=url, api_key=key, project="p", **more),
+        ModelSpec("vertex", "claude-sonnet-4-5"),
+        CLAUDE_TEXT,
+        CLAUDE_CALLS,
+        "x-goog-api-key",
+        ping=sse({"type": "ping"}, names=True),
     ),
 )
 EVERY: dict[str, AdapterCase] = ADAPTERS | {adapter.name: adapter for adapter in _VARIANTS}

@@ -62,11 +62,21 @@ REPLIES = {
     "xai": ["xai/reasoning_call"],
     "mistral": ["mistral/thinking", "mistral/calls"],
     "ollama": ["ollama/thinking", "ollama/calls", "ollama/calls-with-ids"],
-    "gemini": ["gemini/thinking", "gemini/parallel-calls", "gemini/calls-without-ids"],
+    "gemini": [
+        "gemini/thinking",
+        "gemini/parallel-calls",
+        "gemini/calls-without-ids",
+        "gemini/grounding",
+        "gemini/code-execution",
+        "gemini/image",
+        "gemini/tool-combination",
+        "gemini/url-context",
+    ],
     "bedrock": ["bedrock/thinking", "bedrock/parallel-calls", "bedrock/grounding", "bedrock/image"],
+    "vertex": ["gemini/thinking", "gemini/parallel-calls"],
+    "vertex-claude": ["anthropic/thinking_and_calls", "anthropic/web_search"],
     "proxy": [],
 }
-ELSEWHERE = ("container", "image_generation_call")
 ODD_IDS = [
     "call_" + "x" * 450,
     "call:1|fc:2",
@@ -244,12 +254,7 @@ async def test_what_a_provider_made_goes_back_to_it_alone(source: AdapterCase, t
     thoughts = [block for block in blocks if isinstance(block, Thinking)]
     signed = [block for block in blocks if not isinstance(block, Image | Document | Audio | Extension)]
     signatures = [block.signature for block in signed if block.signature and len(block.signature) > 4]
-    # A container is named once, beside the messages; an image that OpenAI does not store goes back as an input.
-    own = [
-        block.data
-        for block in blocks
-        if isinstance(block, Extension) and block.data.get("type") not in ELSEWHERE
-    ]
+    own = [block.data for block in blocks if isinstance(block, Extension) and not is_elsewhere(block.data)]
     cited = [citation.data for block in blocks if isinstance(block, Text) for citation in block.citations]
     if target.name not in (source.name, "proxy"):
         assert not [
@@ -267,6 +272,13 @@ async def test_what_a_provider_made_goes_back_to_it_alone(source: AdapterCase, t
         assert all(holds(sent_body, value) for values in fields for value in values)
     if target.name == source.name:
         assert not [data for data in own if not holds(sent_body, data)]
+
+
+def is_elsewhere(data: dict[str, Any]) -> bool:
+    """Whether a block goes back in another form: a container is named beside the messages, an image that OpenAI does
+    not store is an input, and what Gemini says of its sources and media stands elsewhere."""
+    told = {"groundingMetadata", "urlContextMetadata", "mediaPart"} & data.keys()
+    return bool(told) or data.get("type") in ("container", "image_generation_call")
 
 
 def timeless(body: dict[str, Any]) -> dict[str, Any]:

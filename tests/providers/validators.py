@@ -31,6 +31,7 @@ CONVERSE = (
 )
 ID_SHAPES = {
     "anthropic": r"[a-zA-Z0-9_-]{1,64}",
+    "vertex-claude": r"[a-zA-Z0-9_-]{1,64}",
     "openai": r"[a-zA-Z0-9_-]{1,40}",
     "azure": r"[a-zA-Z0-9_-]{1,40}",
     "xai": r"[a-zA-Z0-9_-]{1,40}",
@@ -193,7 +194,10 @@ def check_request(adapter: AdapterCase, body: dict[str, Any]) -> None:
             check_mistral(body)
         case "ollama":
             check_ollama(body)
-        case "gemini":
+        case "vertex-claude":
+            assert body.pop("anthropic_version") == "vertex-2023-10-16"
+            check_anthropic({"model": adapter.model.model_id, **body})
+        case "gemini" | "vertex":
             check_gemini(body)
             assert body["contents"][0]["role"] == "user"
         case "bedrock":
@@ -294,6 +298,7 @@ def _read_proxy(body: Any, calls: list[tuple[str, str]], results: list[tuple[str
 
 _READERS: dict[str, Callable[..., None]] = {
     "anthropic": _read_anthropic,
+    "vertex-claude": _read_anthropic,
     "openai": _read_chat,
     "azure": _read_chat,
     "xai": _read_chat,
@@ -303,6 +308,7 @@ _READERS: dict[str, Callable[..., None]] = {
     "xai-responses": _read_responses,
     "ollama": _read_ollama,
     "gemini": _read_gemini,
+    "vertex": _read_gemini,
     "bedrock": _read_bedrock,
     "proxy": _read_proxy,
 }
