@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from loopback import WEATHER, MemoryClient, check_types, sse
+from msgspec import Struct
 
+from swink import Agent
 from swink.hosted import (
     CodeExecution,
     FileSearch,
@@ -186,6 +188,34 @@ async def test_structured_output_is_native_and_keeps_reasoning_on():
     able = ModelSpec("openai-responses", "gpt-5.4", capabilities=Capabilities(json_schema=True))
     assert fn.native_output(able, context)
     assert not fn.native_output(GPT, context)
+
+
+class City(Struct):
+    name: str
+    size: int
+
+
+async def test_an_agent_searches_and_answers_in_a_schema_in_one_turn():
+    text = '{"name": "Oslo", "size": 7}'
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}}
+    message = {
+        "type": "message",
+        "id": "m",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text}],
+    }
+    items = [
+        {"type": "response.output_item.done", "output_index": at, "item": item}
+        for at, item in enumerate((search, message))
+    ]
+    client = MemoryClient(sse(*items, names=True) + REPLY)
+    options, fn = StreamOptions(http=client), ResponsesStreamFn(api_key="k")
+    agent = Agent("openai-responses:gpt-5", stream_fn=fn, options=options, hosted=[WebSearch()])
+    assert (await agent.run("Which city?", output=City)).output == City("Oslo", 7)
+    assert (client.sent["tools"], client.sent["text"]["format"]["strict"]) == ([{"type": "web_search"}], True)
+    assert len(client.requests) == 1
+    await agent.run("Sure?")
+    assert search in client.sent["input"]
 
 
 async def test_options_are_sent_where_they_exist_and_reported_where_not(caplog: pytest.LogCaptureFixture):
