@@ -45,9 +45,12 @@ def update_command(arguments: argparse.Namespace) -> int:
         say(f"{'deleted' if there else 'there is no list of your own'}; {_describe(built_in)} is used")
         return 0
     raise_interrupts()
-    with tempfile.TemporaryDirectory(prefix="swink-models-") as directory:
-        wheel = fetch(Path(directory))
-        made = convert_wheel(wheel)
+    try:
+        with tempfile.TemporaryDirectory(prefix="swink-models-") as directory:
+            made = convert_wheel(fetch(Path(directory)))
+    except KeyboardInterrupt:
+        say("interrupted; nothing has changed")
+        raise
     listing, built_in = parse(made), read(BUILT_IN)
     if not is_newer(listing, built_in):
         say(f"your package index has nothing newer than what came with swink: {_describe(built_in)}")
@@ -66,7 +69,10 @@ def fetch(directory: Path, environ: Mapping[str, str] = os.environ) -> Path:
             f"`{sys.executable} -m ensurepip`"
         )
     command = [sys.executable, *_PIP, "--dest", str(directory), PACKAGE]
+    place = directory / "tmp"  # what pip leaves when it is interrupted goes with the directory
+    place.mkdir()
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    quiet |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(place))
     try:
         done = subprocess.run(
             command,
