@@ -23,8 +23,8 @@ _LARK = "%llguidance {}\n"
 _WORDS = r"/[^{`\s](.|\n)*/"
 """Text that does not begin like a call, which models also put between backticks."""
 
-NO_CALL = f"{_LARK}start: {_WORDS}\n"
-"""Words, and no call."""
+NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
+"""Words, and no call; in llama.cpp's own notation, whose texts may end with any token that ends a reply."""
 
 
 def output_grammar(schema: Mapping[str, Any], limits: Limits = Limits()) -> str:
@@ -44,10 +44,10 @@ class CallGrammar(Struct, frozen=True):
         """The grammar under which a model writes one call, and nothing else."""
         return f"{_LARK}start: {self._calls}\n{self.rules}"
 
-    @property
-    def or_words(self) -> str:
-        """The grammar under which it may write words instead."""
-        return f"{_LARK}start: {self._calls} | words\nwords: {_WORDS}\n{self.rules}"
+    def or_words(self, end_token: int | None) -> str:
+        """The grammar under which it may write words instead, up to the token that ends a reply."""
+        end = "" if end_token is None else f" <[{end_token}]>"
+        return f"{_LARK}start: {self._calls} | words{end}\nwords: {_WORDS}\n{self.rules}"
 
     @property
     def _calls(self) -> str:

@@ -46,7 +46,7 @@ def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
         ("user", _first_paragraph(first.description) or f"Use {first.name}."),
         ("assistant", f'{{"tool":{compact(first.name)},"arguments":{arguments}}}'),
         ("user", f"{first.name} returned: done"),
-        ("assistant", "It is done."),
+        ("assistant", "Here it is: done."),
         ("user", "Thanks!"),
         ("assistant", "You are welcome."),
     ]

@@ -96,7 +96,9 @@ class Exchange:
         """Words or a call, as the model begins; a call that was made before gives way to words."""
         reply = ChunkDecoder(CallParser(), or_words=True)
         held: list[AssistantMessageEvent] = []
-        async with aclosing(self.reply({**request, "grammar": grammar.or_words}, reply)) as arriving:
+        async with aclosing(
+            self.reply({**request, "grammar": grammar.or_words(self._end_token)}, reply)
+        ) as arriving:
             async for event in arriving:
                 if reply.is_call and (made or grammar.unsure) and not isinstance(event, PromptProgress):
                     held.append(event)
