@@ -1,4 +1,4 @@
-"""Amazon Bedrock"s Converse API."""
+"""Amazon Bedrock's Converse API."""
 
 from swink.providers.bedrock.adapter import BedrockStreamFn
 
