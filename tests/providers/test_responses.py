@@ -263,6 +263,7 @@ async def test_a_call_without_arguments_is_a_call():
         (completed("incomplete", incomplete_details={"reason": "content_filter"}), "content_filtered"),
         (completed("incomplete", incomplete_details={"reason": "something_new"}), "stream"),
         (completed("failed", error={"code": "server_error", "message": "oops"}), "network"),
+        (completed("failed", error={"code": "vector_store_timeout", "message": "too slow"}), "network"),
         (completed("failed", error={"code": "rate_limit_exceeded", "message": "slow down"}), "throttled"),
         (completed("failed", error={"code": "invalid_prompt", "message": "it violates our usage policy"}), "content_filtered"),
         (completed("failed", error={"code": "context_length_exceeded", "message": "too long"}), "context_window_exceeded"),

@@ -56,6 +56,7 @@ _CODES: dict[str, ErrorKind] = {
     "api_error": "network",
     "timeout_error": "network",
     "server_error": "network",
+    "vector_store_timeout": "network",
     "internal_server_error": "network",
     "service_unavailable": "network",
     "engine_overloaded": "network",
