@@ -356,6 +356,40 @@ async def test_an_image_file_that_is_gone_does_not_end_the_conversation(target: 
     assert b"gone.png: No such file" in (client.requests[0].body or b"")
 
 
+BLOCKS = {
+    "text document": (Document(Base64Source("bm90ZXM=", "text/plain"), "Notes"), ("notes", "bm90ZXM=")),
+    "PDF": (Document(Base64Source("JVBERi0x", "application/pdf"), "Paper"), ("JVBERi0x",)),
+    "PDF on the web": (Document(UrlSource("https://example.com/a.pdf")), ("https://example.com/a.pdf",)),
+    "sound": (Audio(Base64Source("UklGRg==", "audio/wav")), ("UklGRg==",)),
+    "sound on the web": (Audio(UrlSource("https://example.com/a.wav")), ("https://example.com/a.wav",)),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@targets
+async def test_documents_and_sound_are_sent_or_refused_by_name_and_never_dropped(
+    target: AdapterCase, name: str
+):
+    block, marks = BLOCKS[name]
+    called = AssistantMessage(
+        [ToolCall("c00000001", "weather", {"city": "Oslo"})], "elsewhere", "m", "tool_use"
+    )
+    result = ToolResultMessage("c00000001", "weather", [Text("Here."), block])
+    for history in ([UserMessage([Text("See."), block])], [UserMessage("Hi"), called, result]):
+        client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
+        fn = target.make("https://provider.example", KEY)
+        terminal = (
+            await read(fn, target.model, history, tools=TOOLS, options=StreamOptions(http=client))
+        ).terminal
+        if isinstance(terminal, Done):
+            assert any(mark in json.dumps(client.sent) for mark in marks)
+            check_request(target, client.sent)
+        else:
+            assert (terminal.kind, client.requests) == ("stream", [])
+            assert any(word in terminal.message.lower() for word in ("document", "audio", "sound", "pdf"))
+            assert name != "text document"
+
+
 # --- any history at all ------------------------------------------------------------------------------------------------
 
 # Surrogates too: text that a tool decoded carelessly may hold half a pair.
