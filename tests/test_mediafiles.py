@@ -11,7 +11,7 @@ from swink.blocks import FileSource, Image
 from swink.codec import decode_messages, encode_messages
 from swink.errors import InvalidInput
 from swink.mediafiles import LARGEST
-from swink.messages import Base64Source, ModelSpec, ToolCall, UserMessage
+from swink.messages import Audio, Base64Source, Document, ModelSpec, ToolCall, UserMessage
 from swink.providers.convert import prepare
 from swink.testing import ScriptedModel
 
@@ -96,3 +96,26 @@ async def test_a_restored_message_whose_file_is_gone_can_be_sent(tmp_path: Path)
     saved = encode_messages([UserMessage(["look", Image(FileSource(str(tmp_path / "gone.png")))])])
     (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
     assert "gone.png: No such file" in sent.text
+
+
+def test_documents_and_sound_are_read_in_the_same_three_ways(tmp_path: Path):
+    pdf, note, song = tmp_path / "a.pdf", tmp_path / "b.md", tmp_path / "c.bin"
+    pdf.write_bytes(b"%PDF-1.7 rest")
+    note.write_text("# Tea\n", "utf-8")
+    song.write_bytes(b"ID3 rest")
+    assert Document.from_file(pdf) == Document.from_bytes(b"%PDF-1.7 rest", title="a.pdf")
+    assert Document.from_file(note).text == "# Tea\n"
+    assert Document.from_bytes("Tee für alle".encode()).text == "Tee für alle"
+    assert Audio.from_file(song) == Audio.from_bytes(b"ID3 rest", "audio/mpeg")
+    assert Document.from_url("https://x.example/a.pdf").text is None
+    for make, says in (
+        (lambda: Document.from_bytes(b"\x00\x01"), "no PDF or text; say what it is"),
+        (lambda: Audio.from_bytes(b"nothing"), "no WAV, MP3"),
+        (lambda: Document.from_file(tmp_path / "gone.pdf"), "cannot read document"),
+        (lambda: Audio.from_url("ftp://x"), "takes an http, https or data URL"),
+        (lambda: Document(None), "a document has a source"),  # pyright: ignore
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            make()
+    message = UserMessage(["read", Document.from_file(note), Audio.from_file(song)])
+    assert decode_messages(encode_messages([message])) == [message]

@@ -246,7 +246,8 @@ def _check_source(block: Any, source: object) -> None:
     if not isinstance(source, Source):
         name = type(block).__name__
         hint = f"write {name}.from_file(path), {name}.from_url(url) or {name}.from_bytes(data)"
-        raise InvalidInput(f"{name} has a source, not a {type(source).__name__}: {hint}")
+        what = {"Image": "an image", "Document": "a document"}.get(name, "audio")
+        raise InvalidInput(f"{what} has a source, not a {type(source).__name__}: {hint}")
 
 
 def are_tidy(one: object, other: object) -> bool:
