@@ -5,8 +5,9 @@ the block is made, and a file is read there.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -35,6 +36,8 @@ class Citation(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         tidy_texts(self, optional=("url", "title", "quote"))
+        for name in ("start", "end"):
+            check_type(f"Citation({name})", getattr(self, name), (int, NoneType))
 
 
 class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type", omit_defaults=True):
@@ -47,7 +50,10 @@ class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type", omit_def
     def __post_init__(self) -> None:
         if type(self.text) is not str or not self.text.isascii() or self.signature is not None:
             tidy_texts(self, "text", optional=("signature",))
-        if type(self.citations) is not tuple:
+        if self.citations != ():
+            check_type("Text(citations)", self.citations, (tuple, list))
+            for cited in self.citations:
+                check_type("Text(citations)", cited, Citation)
             force_setattr(self, "citations", tuple(self.citations))
 
 
@@ -163,7 +169,7 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
         cls, data: bytes, media_type: str | None = None, *, title: str | None = None
     ) -> "Document":
         """A document in memory; PDF is known by its first bytes, what is UTF-8 is taken for text."""
-        if media_type is None and isinstance(data, bytes | bytearray):
+        if media_type is None and isinstance(data, bytes | bytearray | memoryview):
             is_plain = kind_of_bytes(bytes(data[:1024]), "document") is None and is_text(bytes(data))
             media_type = "text/plain" if is_plain else None
         return cls(_bytes(cls, data, media_type, "PDF or text"), title)
@@ -178,6 +184,14 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
             return clean(b64decode(source.data).decode("utf-8", "replace"))
         except ValueError:
             return None
+
+    def with_texts(self, change: Callable[[str], str]) -> "Document":
+        """The document with its text and its title changed; itself where that leaves both as they are."""
+        text, title = self.text, self.title and change(self.title)
+        if text is not None and (changed := change(text)) != text:
+            kind = cast(Base64Source, self.source).media_type.partition(";")[0]
+            return Document.from_bytes(changed.encode(), kind, title=title)
+        return self if title == self.title else replace(self, title=title)
 
 
 class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):

@@ -31,6 +31,7 @@ from swink.errors import InvalidInput
 from swink.jsondata import encode
 from swink.messages import (
     AssistantMessage,
+    Audio,
     CustomMessage,
     Document,
     Extension,
@@ -259,6 +260,8 @@ def _clipped(message: Message) -> str:
                 parts.append("[an image]")
             case Document(title=title):
                 parts.append(f"[a document: {title}]" if title else "[a document]")
+            case Audio():
+                parts.append("[a sound]")
             case Extension(shown=shown) if shown:
                 parts.append(f"[{shown}]")
             case _:

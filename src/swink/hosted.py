@@ -95,7 +95,10 @@ class McpConnector(Struct, frozen=True, omit_defaults=True, tag="mcp", tag_field
 
 
 class ProviderTool(Struct, frozen=True, omit_defaults=True, tag="provider_tool", tag_field="type"):
-    """A hosted tool of one provider as its API wants it: `ProviderTool("gemini", {"googleMaps": {}})`."""
+    """A hosted tool of one provider as its API wants it: `ProviderTool("gemini", {"googleMaps": {}})`.
+
+    Its repr names the fields of the spec alone: their values may be secret.
+    """
 
     provider: str
     spec: Mapping[str, Any]
@@ -103,6 +106,12 @@ class ProviderTool(Struct, frozen=True, omit_defaults=True, tag="provider_tool",
     def __post_init__(self) -> None:
         check_type("ProviderTool(provider)", self.provider, str)
         check_type("ProviderTool(spec)", self.spec, Mapping)
+
+    def __repr__(self) -> str:
+        return f"ProviderTool({self.provider!r}, {', '.join(map(str, self.spec))})"
+
+    def __rich_repr__(self) -> list[Any]:
+        return [self.provider, list(self.spec)]
 
 
 HostedTool = WebSearch | WebFetch | CodeExecution | FileSearch | ImageGeneration | McpConnector | ProviderTool

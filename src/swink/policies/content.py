@@ -123,7 +123,7 @@ class ContentFilter(Policy):
         kept = [
             item for item in message.content if not (isinstance(item, Thinking) and self.finds(item.text))
         ]
-        content = tuple([Text(self._mask(item.text)) if isinstance(item, Text) else item for item in kept])
+        content = tuple([self._masked(item) if isinstance(item, Text) else item for item in kept])
         masked = replace(message, content=content)
         if self.finds(masked.text) is None:
             return masked
@@ -131,6 +131,10 @@ class ContentFilter(Policy):
         return replace(
             message, content=(Text(self.mask), *(item for item in kept if not isinstance(item, Text)))
         )
+
+    def _masked(self, block: Text) -> Text:
+        masked = self._mask(block.text)
+        return block if masked == block.text else Text(masked)
 
     def _clean(self, text: str) -> str:
         masked = self._mask(text)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swink.checks import check_word
 from swink.errors import InvalidInput
-from swink.messages import CustomMessage, Extension, Message, Text, ToolResultMessage, UserMessage
+from swink.messages import CustomMessage, Document, Extension, Message, Text, ToolResultMessage, UserMessage
 from swink.policies.disguises import undisguise
 from swink.policies.inputs import check_flag, check_number, patterns_of
 from swink.policies.judging import InjectionJudge, JudgeModel
@@ -128,7 +128,7 @@ class PromptInjectionGuard(Policy):
             message, (UserMessage | ToolResultMessage) if self.check_user else ToolResultMessage
         ):
             return None
-        if (key := hash(message)) in self._known:
+        if (key := hash((message, *_texts(message)))) in self._known:
             return self._known[key]
         if isinstance(message, UserMessage):
             # Reported once; a user who sends it again does so knowingly.
@@ -157,6 +157,9 @@ class PromptInjectionGuard(Policy):
 def _texts(message: Message) -> Iterable[str]:
     """Everything a message says, including what only people and logs see."""
     yield message.text
+    for block in message.content:
+        if isinstance(block, Document):
+            yield from filter(None, (block.title, block.text))
     yield from (
         text for block in message.content if isinstance(block, Extension) for text in strings_in(block.data)
     )
@@ -165,8 +168,14 @@ def _texts(message: Message) -> Iterable[str]:
 
 
 def _fenced(message: ToolResultMessage) -> ToolResultMessage:
-    rest: tuple[Any, ...] = tuple(block for block in message.content if not isinstance(block, Text))
-    return replace(message, content=(Text(_fence(message.text)), *rest))
+    texts, rest = [message.text], list[Any]()
+    for block in message.content:
+        if isinstance(block, Document):
+            texts += [text for text in (block.title, block.text) if text]
+            rest += [replace(block, title=None)] if block.text is None else []
+        elif not isinstance(block, Text):
+            rest.append(block)
+    return replace(message, content=(Text(_fence("\n\n".join(filter(None, texts)))), *rest))
 
 
 def _fence(text: str) -> str:

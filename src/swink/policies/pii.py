@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from operator import is_
 from typing import Any, Literal
 
-from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from swink.checks import check_word
@@ -130,19 +129,26 @@ class PiiRedactor(Policy):
             case Extension(type_name, data, shown):
                 changed, said = self._value(data), self.redact(shown)
                 return block if changed is data and said == shown else Extension(type_name, changed, said)
-            case Image(UrlSource(url)) | Document(UrlSource(url)) | Audio(UrlSource(url)):
-                return block if (changed := self.redact(url)) == url else Text(changed)
-            case Document(title=title) if (text := block.text) is not None:
-                clean, named = self.redact(text), title and self.redact(title)
-                is_same = clean == text and named == title
-                return block if is_same else Document.from_bytes(clean.encode(), "text/plain", title=named)
+            case Image(UrlSource(url)) | Document(UrlSource(url)) | Audio(UrlSource(url)) if (
+                changed := self.redact(url)
+            ) != url:
+                return Text(changed)
+            case Document():
+                return block.with_texts(self.redact)
             case _:
                 return block
 
     def _citations(self, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
         """Citations without what is personal; a provider's own object that had it is not sent back."""
-        clean = tuple([convert(self._value(to_builtins(cited)), Citation) for cited in citations])
-        return citations if clean == citations else clean
+        clean = tuple(map(self._citation, citations))
+        return citations if all(map(is_, clean, citations)) else clean
+
+    def _citation(self, cited: Citation) -> Citation:
+        told = cited.url, cited.title, cited.quote
+        url, title, quote = [text and self.redact(text) for text in told]
+        if (url, title, quote) == told and self._value(cited.data) is cited.data:
+            return cited
+        return Citation(url, title, quote, cited.start, cited.end)
 
     def _call(self, call: ToolCall) -> ToolCall:
         partial = call.partial_json

@@ -9,7 +9,18 @@ from msgspec import Struct
 
 from swink.checks import check_list
 from swink.errors import InvalidInput
-from swink.messages import ModelSpec, StopReason, Text, Thinking, ToolCall, Usage
+from swink.messages import (
+    Audio,
+    Document,
+    Extension,
+    Image,
+    ModelSpec,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
 from swink.stream import (
     AssistantMessageEvent,
     BlockWriter,
@@ -27,7 +38,7 @@ from swink.stream import (
 )
 
 Piece = Any
-"""A str (one text delta), a ToolCall, Thinking or Text, a Pause, a stream event, or an exception to raise."""
+"""A str (one text delta), a content block, a Pause, a stream event, or an exception to raise."""
 
 
 class Pause(Struct, frozen=True):
@@ -39,8 +50,8 @@ class Pause(Struct, frozen=True):
 class ScriptedModel:
     """A stream function that replays replies.
 
-    A reply is a string, a tool call, thinking, an exception, a stream event, a list of these, or a function
-    of the context that returns one. Every context it was asked with is in `calls`.
+    A reply is a string, a content block, an exception, a stream event, a list of these, or a function of the
+    context that returns one. Every context it was asked with is in `calls`.
     """
 
     def __init__(self, replies: Iterable[Any], *, usage: Usage = Usage(input=1, output=1)) -> None:
@@ -91,14 +102,19 @@ def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent
         match piece:
             case str():
                 writer.say(piece)
-            case Text(text):
-                _write_block(writer, writer.begin_text(), text)
+            case Text(text, citations, signature):
+                index = writer.begin_text()
+                for cited in citations:
+                    writer.cite(index, cited)
+                _write_block(writer, index, text, signature)
             case Thinking(text, signature, redacted):
                 _write_block(writer, writer.begin_thinking(), text, signature, redacted)
             case ToolCall(id, name, arguments, partial, signature):
                 stop_reason = "tool_use"
                 json = msgspec.json.encode(arguments).decode() if partial is None else partial
                 _write_block(writer, writer.begin_call(id, name), json, signature)
+            case Image() | Document() | Audio() | Extension():
+                writer.add_block(piece)
             case UsageUpdate(usage, cost):
                 writer.report(usage, cost)
             case Done() | Error():
@@ -108,7 +124,7 @@ def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent
                 yield piece
             case _:
                 raise InvalidInput(
-                    "a script holds str, ToolCall, Thinking, Pause, stream events or exceptions, "
+                    "a script holds str, content blocks, Pause, stream events or exceptions, "
                     f"not {type(piece).__name__}"
                 )
         yield from writer.take()

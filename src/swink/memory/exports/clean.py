@@ -111,7 +111,8 @@ def _clean_blocks(content: Sequence[T]) -> tuple[T, ...]:
         match block:
             case Text():
                 cited = tuple([convert(_redacted(to_builtins(item)), Citation) for item in block.citations])
-                blocks.append(Text(next(texts), cited))
+                text = next(texts)
+                blocks.append(Text(text, cited, block.signature if text == block.text else None))
             case Thinking():
                 blocks.append(replace(block, text=next(thoughts)))
             case ToolCall(arguments=arguments, partial_json=partial):
@@ -131,10 +132,8 @@ def _clean_blocks(content: Sequence[T]) -> tuple[T, ...]:
 
 def _clean_media(block: Document | Audio) -> Document | Audio:
     if isinstance(source := block.source, UrlSource) and not source.url.startswith("data:"):
-        return replace(block, source=UrlSource(redact_text(source.url)))
-    if isinstance(block, Document) and (text := block.text) is not None:
-        return Document.from_bytes(redact_text(text).encode(), "text/plain", title=block.title)
-    return block
+        block = replace(block, source=UrlSource(redact_text(source.url)))
+    return block.with_texts(redact_text) if isinstance(block, Document) else block
 
 
 def _clean_texts(texts: Sequence[str]) -> Iterator[str]:
@@ -153,7 +152,8 @@ def _clean_texts(texts: Sequence[str]) -> Iterator[str]:
                 continue
             parts += [text[position - at : max(start, at) - at], MARK if start >= at else ""]
             position = min(stop, end)
-        clean.append("".join([*parts, text[position - at :]]))
+        # By itself too: joined to the text before, a secret may look like the end of a word.
+        clean.append(redact_text("".join([*parts, text[position - at :]])))
         at = end
     return iter(clean)
 
