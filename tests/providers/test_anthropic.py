@@ -658,6 +658,27 @@ async def test_a_paused_turn_is_continued_in_the_same_reply(server: LoopbackServ
     ]
 
 
+async def test_a_paused_turn_goes_on_without_blank_text_and_fields_that_the_api_does_not_take(
+    server: LoopbackServer,
+):
+    cited = {"type": "char_location", "cited_text": "so", "document_index": 0, "document_title": None}
+    cited |= {"start_char_index": 0, "end_char_index": 2}
+    block = {"type": "text", "text": "It says so.", "citations": [{**cited, "file_id": None}]}
+    server.reply(
+        sse(
+            start(),
+            *text("\n\n"),
+            {"type": "content_block_start", "index": 1, "content_block": block},
+            {"type": "content_block_stop", "index": 1},
+            *stop("pause_turn"),
+            names=True,
+        )
+    )
+    server.reply(sse(start(), *text("Done."), *stop("end_turn"), names=True))
+    await read(AnthropicStreamFn(base_url=server.url), MODEL)
+    assert server.requests[1].json["messages"][1]["content"] == [{**block, "citations": [cited]}]
+
+
 async def test_a_turn_that_pauses_forever_is_given_up(server: LoopbackServer):
     server.reply(sse(start(), *text("."), *stop("pause_turn"), names=True))
     result = await read(AnthropicStreamFn(base_url=server.url), MODEL)

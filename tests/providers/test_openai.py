@@ -1389,3 +1389,31 @@ async def test_a_hosted_tool_that_a_server_lacks_is_refused_by_name(
 ):
     with pytest.raises(StreamError, match=words):
         await bodied("vllm" if provider == "mistral-like" else provider, model_id, tool)
+
+
+async def test_perplexity_is_spoken_to_in_turns():
+    client = MemoryClient(sse(chunk({"content": "Hi"}, "stop"), "[DONE]"))
+    model = ModelSpec("perplexity", "sonar")
+    picture = Image(UrlSource("https://example.com/cat.png"))
+    history = [
+        AssistantMessage("Welcome.", "perplexity", "sonar"),
+        AssistantMessage("Ask me.", "perplexity", "sonar"),
+        UserMessage("One"),
+        AssistantMessage([], "perplexity", "sonar", "error", error_message="boom", error_kind="network"),
+        UserMessage("Two"),
+        UserMessage([Text("Three"), picture]),
+    ]
+    fn = OpenAIStreamFn(preset="perplexity", api_key="k")
+    await read(fn, model, history, options=StreamOptions(http=client))
+    assert client.sent["messages"] == [
+        {"role": "user", "content": "(continued)"},
+        {"role": "assistant", "content": "Welcome.\n\nAsk me."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "One\n\nTwo"},
+                {"type": "text", "text": "Three"},
+                {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}},
+            ],
+        },
+    ]

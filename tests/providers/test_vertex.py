@@ -15,7 +15,16 @@ from loopback import WEATHER, LoopbackServer, MemoryClient, read
 
 from swink.errors import AuthError, MissingKey, MisuseError, NetworkError
 from swink.hosted import FileSearch, WebSearch
-from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, ToolResultMessage, Usage, UserMessage
+from swink.messages import (
+    AssistantMessage,
+    Citation,
+    ModelSpec,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from swink.providers.http import Request
 from swink.providers.tokens import Token, TokenCache
 from swink.providers.vertex import VertexStreamFn
@@ -385,6 +394,19 @@ async def test_gemini_is_asked_as_googles_sdk_asks(server: LoopbackServer):
     assert ours.headers["authorization"] == "Bearer ya29.token-one"
     assert set(ours.json) == set(theirs.json)
     assert len(ours.json["contents"]) == len(theirs.json["contents"])
+
+
+async def test_what_gemini_signed_and_cited_is_plain_text_to_claude():
+    cited = Citation("https://x.example", data={"uri": "https://x.example"})
+    reply = AssistantMessage(
+        [Text("\n", (), "c2ln"), Text("Hello", (cited,), "c2ln")], "vertex", GEMINI.model_id
+    )
+    client = MemoryClient(BODIES["claude"])
+    history = [UserMessage("Hi"), reply, UserMessage("Go on")]
+    await read(
+        VertexStreamFn(project="p", credentials=static()), CLAUDE, history, options=StreamOptions(http=client)
+    )
+    assert client.sent["messages"][1]["content"] == [{"type": "text", "text": "Hello"}]
 
 
 @pytest.mark.usefixtures("key_file")

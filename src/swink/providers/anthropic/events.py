@@ -1,5 +1,6 @@
 """The events of Anthropic's Messages API, as far as they are read."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -87,6 +88,11 @@ KNOWN = frozenset(
         "error",
     )
 )
+
+
+def sent_citation(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A citation as it came, without the one field that the API gives but does not take."""
+    return {name: value for name, value in given.items() if name != "file_id"}
 
 
 def usage_of(counts: Counts) -> Usage:

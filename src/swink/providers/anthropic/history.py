@@ -25,6 +25,7 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
+from swink.providers.anthropic.events import sent_citation
 from swink.providers.anthropic.hosted import CONTAINER
 from swink.providers.claude import claude_version
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
@@ -63,9 +64,13 @@ class History:
     def _assistant(self, message: AssistantMessage) -> list[dict[str, Any]]:
         blocks: list[dict[str, Any]] = []
         mine = is_own(message, self._model)
-        ours = message.provider == self._model.provider
+        # Vertex AI serves other models beside Claude, in other words.
+        alike = (claude_version(message.model) > (0, 0)) == self._signs
+        ours = alike and message.provider == self._model.provider
         for block in message.content:
             match block:
+                case Text(text) if not text.strip():
+                    pass  # signed by another model
                 case Text(text, citations):
                     blocks.append({"type": "text", "text": text, **(_citations(citations) if ours else {})})
                 case ToolCall(id, name, arguments):
@@ -131,10 +136,9 @@ def _document(document: Document) -> dict[str, Any]:
 
 
 def _citations(citations: Sequence[Citation]) -> dict[str, Any]:
-    """Citations as they came, without the one field that the API gives but does not take."""
+    """Citations as the API takes them back."""
     given = [cast("dict[str, Any]", citation.data) for citation in citations if citation.data is not None]
-    sent = [{name: value for name, value in data.items() if name != "file_id"} for data in given]
-    return {"citations": sent} if sent else {}
+    return {"citations": [sent_citation(data) for data in given]} if given else {}
 
 
 def _more(signature: str | None) -> dict[str, Any]:

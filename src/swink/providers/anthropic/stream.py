@@ -14,7 +14,17 @@ import msgspec
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import Citation, Extension, Usage
-from swink.providers.anthropic.events import KNOWN, Content, Counts, Delta, Event, Message, events, usage_of
+from swink.providers.anthropic.events import (
+    KNOWN,
+    Content,
+    Counts,
+    Delta,
+    Event,
+    Message,
+    events,
+    sent_citation,
+    usage_of,
+)
 from swink.providers.anthropic.hosted import CONTAINER, describe
 from swink.providers.exchange import Again, cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
@@ -59,7 +69,7 @@ class _Block:
         if self.content.signature:
             block["signature"] = self.content.signature
         if self.content.citations:
-            block["citations"] = self.content.citations
+            block["citations"] = [sent_citation(citation) for citation in self.content.citations]
         return block
 
 
@@ -109,7 +119,7 @@ class MessagesDecoder:
         if self._pauses > MOST_PAUSES:
             raise StreamError(f"the provider paused the turn more than {MOST_PAUSES} times")
         whole = [block.as_json() for block in self._content if block.index is not None or not block.open]
-        self._earlier += [block for block in whole if block.get("text") != ""]
+        self._earlier += [block for block in whole if block["type"] != "text" or block["text"].strip()]
         self._spent = self._reply.usage
         self._begin()
         fields = {"container": self._container["id"]} if self._container is not None else {}

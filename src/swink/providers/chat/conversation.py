@@ -47,16 +47,27 @@ class ChatConversation:
             case AssistantMessage():
                 self._media = []
                 if (turn := self._assistant(message)) is not None:
-                    self.items.append(turn)
+                    self._put(turn)
             case UserMessage():
                 self._media = []
                 self._has_called = False
                 if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
                     self.items.append({"role": "assistant", "content": "OK."})
                 if content := parts_of(message.content, self._dialect):
-                    self.items.append({"role": "user", "content": _plain_if_possible(content)})
+                    self._put({"role": "user", "content": _plain_if_possible(content)})
         if self._media:
             self.items.append({"role": "user", "content": self._media})
+
+    def _put(self, turn: dict[str, Any]) -> None:
+        """The next turn; it joins the last one of its role where the server wants them to alternate."""
+        if self._dialect.alternates:
+            last = self.items[-1]["role"] if self.items else "assistant"
+            if turn["role"] == last and not self.items:
+                self.items.append({"role": "user", "content": "(continued)"})
+            elif turn["role"] == last and not self.items[-1].get("tool_calls"):
+                content = _joined(self.items.pop()["content"], turn["content"])
+                turn = {**turn, "content": content}
+        self.items.append(turn)
 
     def _assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
         own = is_own(message, self._model)
@@ -170,6 +181,14 @@ def _annotations(message: AssistantMessage) -> list[Any]:
             case _:
                 pass
     return found
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """The contents of two messages as that of one."""
+    if isinstance(one, str) and isinstance(other, str):
+        return f"{one}\n\n{other}"
+    contents = [[{"type": "text", "text": said}] if isinstance(said, str) else said for said in (one, other)]
+    return [part for content in contents for part in content or ()]
 
 
 def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:

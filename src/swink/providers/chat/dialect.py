@@ -35,6 +35,8 @@ class Dialect(Struct, frozen=True):
     audio: Literal["", "object", "text"] = ""
     """Whether sound is an object with its format, or the text of its bytes or its URL."""
     pads_after_results: bool = False
+    alternates: bool = False
+    """Whether user and assistant have to speak in turn, the user first."""
     forces_thinkers: bool = True
     """Whether a model that thinks can be forced to call a tool."""
     schemas: Literal["", "alone", "beside tools"] = ""

@@ -86,7 +86,12 @@ PRESETS: dict[str, Dialect] = {
         ),
         Dialect("zai", thinking="zai", replay="reasoning_content", forces_thinkers=False, lacks=_BARE),
         Dialect(
-            "perplexity", thinking="perplexity", documents="file_url", schemas="alone", lacks=_BARE | {"stop"}
+            "perplexity",
+            thinking="perplexity",
+            alternates=True,
+            documents="file_url",
+            schemas="alone",
+            lacks=_BARE | {"stop"},
         ),
         Dialect("fireworks", replay="reasoning_content", schemas="alone"),
         Dialect("cerebras", limit_field="max_completion_tokens", thinking="gpt-oss", schemas="beside tools"),
