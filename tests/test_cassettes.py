@@ -6,7 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given, settings
@@ -536,3 +536,20 @@ async def test_results_and_texts_of_any_kind_are_recorded(tmp_path: Path):
         "test:m", stream_fn=replayed(tmp_path / "c.jsonl"), tools=[odd], system_prompt="half \udc00"
     ).run("hi")
     assert again.text == first.text
+
+
+class Choosy(ScriptedModel):
+    """A model whose provider sees to closed schemas alone."""
+
+    def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
+        return context.output is not None and "properties" in context.output.schema
+
+
+async def test_each_schema_is_asked_for_as_it_was_recorded(tmp_path: Path):
+    model = Choosy(['{"name": "Oslo"}', [ToolCall("c", "final_output", {"Oslo": 7})]])
+    for stream_fn in (recorded(model, tmp_path / "tape"), None):
+        agent = agent_on(stream_fn or replayed(tmp_path / "tape"))
+        first = await agent.run("Which?", output=TypedDict("City", {"name": str}))
+        assert first.output == {"name": "Oslo"}
+        agent.reset()
+        assert (await agent.run("How many?", output=dict[str, int])).output == {"Oslo": 7}

@@ -28,6 +28,7 @@ from swink import (
 from swink.errors import InvalidInput, MisuseError
 from swink.events import AgentEnd
 from swink.hosted import CodeExecution, McpConnector, WebSearch
+from swink.messages import Extension, Text
 from swink.modelspec import Capabilities, ModelSpec
 from swink.stream import LlmContext
 from swink.structured import NAME, NOTHING, StructuredOutput
@@ -545,6 +546,21 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason():
     model = Native(["I would rather not."] * 4)
     result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
     assert "rather not" in str(result.error)
+
+
+async def test_an_answer_may_follow_what_the_model_says_it_is_about_to_do():
+    search = Extension("openai-responses", {"type": "web_search_call"}, "web search")
+    said = [Text("I will {look} it up."), search, Text('{"name": "Oslo",'), Text(' "people": 7}')]
+    result = await Agent("test:m", stream_fn=Native([said])).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+
+
+async def test_an_answer_that_was_cut_off_is_asked_for_again_as_json():
+    model = Native(['{"name": "Oslo", "peo', '{"name": "Oslo", "people": 7}'])
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    assert "cut off" in model.calls[1].messages[-1].text
+    assert "final_output" not in model.calls[1].messages[-1].text
 
 
 async def test_a_validator_sees_an_answer_that_is_text_and_may_send_it_back():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from swink.config import AgentResult
 from swink.engine.run import Run
 from swink.errors import InvalidInput, StructuredOutputFailed
-from swink.messages import ModelSpec
+from swink.messages import AssistantMessage, ModelSpec, Text
 from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.redact import describe_error
 from swink.schema import Shape, partial_json, partial_value
@@ -22,8 +22,9 @@ from swink.stream import Assembly, parse_arguments
 from swink.tool import FINAL_OUTPUT, Tool, ToolContext, ToolError, call_off_loop
 
 NAME = FINAL_OUTPUT
-_NUDGE = f"Give your answer by calling the tool {NAME!r}; plain text is not read."
+_NUDGE = f"Give your answer by calling the tool {NAME!r}, or as JSON alone where there is no such tool."
 _AGAIN = "Your answer is not what was asked for: {}\nAnswer again, with the JSON alone."
+_BROKEN = "the JSON is cut off or malformed"
 DONE = "structured output received"
 NOTHING: Any = object()
 """What `StructuredOutput.partial` gives while there is nothing to show."""
@@ -82,12 +83,12 @@ class StructuredOutput(Policy):
             self.attempts += len(rejected)
             self.last_error = rejected[-1].text
         elif not turn.message.tool_calls:
-            problem = await self._read_text(turn.message.text)
+            problem = await self._read_text(turn.message)
             if self.received:
                 return Stop(DONE)
             self.attempts += 1
-            said = f"the model did not call {NAME!r}; it said: {turn.message.text[:500]!r}"
-            self.last_error = said if problem is None else problem
+            wrong = problem or "the model gave no output"
+            self.last_error = f"{wrong}; it said: {turn.message.text[:500]!r}"
             self._cause, self._raised = self._raised, None
             if (failure := self.failure) is None:
                 return Inject(_NUDGE if problem is None else _AGAIN.format(problem))
@@ -95,11 +96,19 @@ class StructuredOutput(Policy):
             return Stop(str(failure), failure)
         return None
 
-    async def _read_text(self, text: str) -> str | None:
-        """Take an answer that is JSON; what is wrong with it, None if it is no JSON at all."""
-        arguments = parse_arguments(text) if text.lstrip().startswith("{") else None
-        if arguments is None:
+    async def _read_text(self, message: AssistantMessage) -> str | None:
+        """Take an answer that is JSON; what is wrong with it, None if it is no JSON at all.
+
+        A model may say what it is about to do before it answers, in a text of its own.
+        """
+        texts = [block.text for block in message.content if type(block) is Text]
+        ends = ["".join(texts[start:]) for start in range(len(texts))]
+        answers = [text for text in ends if text.lstrip().startswith("{")]
+        if not answers:
             return None
+        found = (arguments for text in answers if (arguments := parse_arguments(text)) is not None)
+        if (arguments := next(found, None)) is None:
+            return _BROKEN
         try:
             await self._take(self.tool.prepare(arguments))
         except ToolError as error:

@@ -3,7 +3,7 @@
 import difflib
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,21 @@ def replayed(path: str | Path) -> StreamFn:
             raise error_for(failure.kind, failure.message, retry_after=failure.retry_after)
 
     wrapper: Any = stream
-    if any("output" in recording.request for recording in recordings):
-        wrapper.native_output = _was_native
+    native = [_asked_of(recording.request) for recording in recordings if "output" in recording.request]
+
+    def native_output(model: ModelSpec, context: LlmContext) -> bool:
+        """A schema is asked for as it was when the cassette was recorded."""
+        bare = LlmContext("", (), context.tools, context.hosted, context.output)
+        return _asked_of(identify(model, bare, StreamOptions()).shown) in native
+
+    if native:
+        wrapper.native_output = native_output
     return wrapper
 
 
-def _was_native(model: ModelSpec, context: LlmContext) -> bool:
-    """A schema is asked for as it was when the cassette was recorded."""
-    return True
+def _asked_of(request: Mapping[str, Any]) -> list[Any]:
+    """What decides whether a provider sees to a schema itself."""
+    return [request.get(name) for name in ("model", "tools", "hosted", "output")]
 
 
 def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
