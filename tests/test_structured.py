@@ -30,7 +30,7 @@ from swink.events import AgentEnd
 from swink.hosted import CodeExecution, McpConnector, WebSearch
 from swink.messages import Extension, Text
 from swink.modelspec import Capabilities, ModelSpec
-from swink.stream import LlmContext
+from swink.stream import LlmContext, StreamOptions
 from swink.structured import NAME, NOTHING, StructuredOutput
 from swink.testing import Pause, ScriptedModel, history_problems
 from tests.counts import tried
@@ -607,3 +607,16 @@ async def test_hosted_tools_reach_the_model_and_what_is_none_is_refused():
         with pytest.raises(InvalidInput, match=says):
             Agent("test:m", stream_fn=model, hosted=wrong)
     assert "secret" not in repr(McpConnector("docs", "https://x.example", token="secret"))
+
+
+async def test_an_answer_is_not_forced_before_the_provider_has_used_its_tools():
+    model = ScriptedModel([call({"name": "Oslo", "people": 7})])
+    asked: list[StreamOptions] = []
+
+    def watched(spec: ModelSpec, context: LlmContext, options: StreamOptions):
+        asked.append(options)
+        return model(spec, context, options)
+
+    result = await Agent("test:m", stream_fn=watched, hosted=[WebSearch()]).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    assert asked[0].tool_choice is None

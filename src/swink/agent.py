@@ -627,7 +627,10 @@ class Agent:
         if not self._turnstile.enter():
             raise AlreadyRunning
         try:
-            forced = structured is not None and not self.tools and self.thinking_level == "off"
+            helped = (
+                self.tools or self._config.hosted
+            )  # a forced answer would come before any of them is used
+            forced = structured is not None and not helped and self.thinking_level == "off"
             run = Run(
                 self._config,
                 self._context,

@@ -45,8 +45,8 @@ def check_combination(tools: Sequence[HostedTool], place: Place, model: ModelSpe
         return  # no name that says
     names = ", ".join(dict.fromkeys(type(tool).__name__ for tool in tools))
     raise StreamError(
-        f"{model.model_id} does not take {names} together with tools that run here, as Gemini 3 of the "
-        "provider gemini does; use an agent for each, the one as a tool of the other"
+        f"{model.model_id} does not take {names} together with tools that run here or with output=, as "
+        "Gemini 3 of the provider gemini does; use an agent for each, the one as a tool of the other"
     )
 
 
