@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 from itertools import pairwise
 
 import boto3
@@ -245,6 +246,7 @@ async def test_what_hosted_tools_do_is_kept_counted_cited_and_sent_back():
     foreign = [UserMessage("Hi"), replace(got.message, provider="elsewhere"), UserMessage("Thanks")]
     texts = [{"text": "High water is at 14:20."}, {"text": "Bring a coat."}]
     assert (await sent_for(foreign, model=NOVA))["messages"][1]["content"] == texts
+    assert (await sent_for(history, model=CLAUDE))["messages"][1]["content"] == texts
 
 
 async def test_a_hosted_call_without_its_result_is_left_out_of_a_reply_that_was_cut_off():
@@ -496,6 +498,15 @@ async def test_another_models_thinking_is_left_out():
         [UserMessage("Hi"), foreign, ToolResultMessage("c", "weather", "ok")], tools=[WEATHER]
     )
     assert [next(iter(block)) for block in sent["messages"][1]["content"]] == ["text", "toolUse"]
+
+
+async def test_a_foreign_id_has_the_characters_that_claude_takes():
+    foreign = AssistantMessage([ToolCall("functions.weather:0", "weather")], "moonshot", "kimi-k2")
+    result = ToolResultMessage("functions.weather:0", "weather", "ok")
+    sent = await sent_for([UserMessage("Hi"), foreign, result], tools=[WEATHER])
+    id = sent["messages"][1]["content"][0]["toolUse"]["toolUseId"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", id)
+    assert sent["messages"][2]["content"][0]["toolResult"]["toolUseId"] == id
 
 
 async def test_caching_is_asked_for_only_where_it_is_known():

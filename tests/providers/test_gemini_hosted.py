@@ -448,3 +448,19 @@ async def test_a_message_that_an_older_version_stored_still_goes_out():
     )
     _, sent = await ask(messages=[UserMessage("Hello"), stored, UserMessage("Go on")])
     assert sent["contents"][1]["parts"] == [{"text": "Hi"}]
+
+
+async def test_a_hosted_use_without_its_result_is_left_out_of_a_reply_that_was_cut_off():
+    parts: list[dict[str, Any]] = [
+        {"executableCode": {"code": "1", "language": "PYTHON"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"toolCall": {"id": "a", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}},
+        {"toolResponse": {"id": "a", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}},
+        {"toolCall": {"id": "b", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}},
+        {"executableCode": {"code": "2", "language": "PYTHON"}},
+    ]
+    content = [Extension("gemini", part) for part in parts]
+    for reason, kept in (("aborted", parts[:4]), ("stop", parts)):
+        reply = AssistantMessage(content, MODEL.provider, MODEL.model_id, reason)
+        _, sent = await ask(messages=[UserMessage("Hi"), reply, UserMessage("Well?")])
+        assert sent["contents"][1]["parts"] == kept

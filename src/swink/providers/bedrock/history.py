@@ -1,7 +1,7 @@
 """A history in the words of Bedrock's Converse API: turns that alternate, the user's first.
 
-Tool results join the user's message that follows them. What a model made goes back as it came: its thinking
-to itself, its citations and the blocks of hosted tools to the provider that made them.
+Tool results join the user's message that follows them. What a model made goes back to it as it came: its
+thinking, its citations and the blocks of hosted tools. Other models of Bedrock's know none of them.
 """
 
 import re
@@ -67,7 +67,8 @@ class History:
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
-        self._ids = CallIds(r"[a-zA-Z0-9_.:-]{1,64}", 30, "tooluse_")
+        # Bedrock takes dots and colons too, but Claude on it does not.
+        self._ids = CallIds(r"[a-zA-Z0-9_-]{1,64}", 30, "tooluse_")
         self._turns = Turns({"text": "(continued)"})
         self._names: set[str] = set()
         self.items: list[Any] = self._turns.items
@@ -99,11 +100,10 @@ class History:
     def _assistant(self, message: AssistantMessage) -> list[dict[str, Any]]:
         blocks: list[dict[str, Any]] = []
         mine = is_own(message, self._model)
-        ours = message.provider == self._model.provider
         for block in message.content:
             match block:
                 case Text(text, citations):
-                    cited = _citations(citations) if ours else []
+                    cited = _citations(citations) if mine else []
                     said = {"text": text}
                     blocks.append(
                         {"citationsContent": {"content": [said], "citations": cited}} if cited else said
@@ -119,7 +119,7 @@ class History:
                     blocks.append({"reasoningContent": {"reasoningText": reasoning}})
                 case Image(source) if mine:
                     blocks.append({"image": _image(source)})
-                case Extension("bedrock", data) if ours:
+                case Extension("bedrock", data) if mine:
                     blocks.append(data)
                 case _:
                     pass  # unsigned thinking, and what another model or provider made

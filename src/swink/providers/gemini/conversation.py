@@ -153,9 +153,23 @@ def _model_parts(message: AssistantMessage, model: ModelSpec) -> list[dict[str, 
                 parts.append(data)
             case _:
                 pass  # thinking, media and parts of another model's
+    if message.stop_reason in ("error", "aborted", "length"):
+        parts = _without_open_uses(parts)
     if is_third(model.model_id):
         _sign_first_call(parts)
     return parts if any("thought" not in part for part in parts) else []
+
+
+def _without_open_uses(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of a reply that was cut off, without uses of hosted tools whose result never came."""
+    answered = {part["toolResponse"].get("id") for part in parts if "toolResponse" in part}
+    ran = max((at for at, part in enumerate(parts) if "codeExecutionResult" in part), default=-1)
+    return [
+        part
+        for at, part in enumerate(parts)
+        if not ("executableCode" in part and at > ran)
+        and not ("toolCall" in part and part["toolCall"].get("id") not in answered)
+    ]
 
 
 def _is_part(data: Any) -> bool:
