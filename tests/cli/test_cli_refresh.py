@@ -86,6 +86,13 @@ def test_a_wheel_that_is_broken_or_another_is_named(tmp_path: Path):
     broken.write_bytes(broken.read_bytes()[:-50])
     with pytest.raises(UpdateFailed, match="arrived damaged"):
         convert_wheel(broken)
+    locked = wheel(tmp_path, "providers = []")
+    data = bytearray(locked.read_bytes())
+    data[6] |= 1  # encrypted, it says
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    locked.write_bytes(data)
+    with pytest.raises(UpdateFailed, match="arrived damaged"):
+        convert_wheel(locked)
 
 
 def test_a_list_that_has_lost_its_models_is_not_used():

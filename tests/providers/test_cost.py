@@ -477,3 +477,48 @@ async def test_what_the_wire_says_costs_what_it_costs_there():
         result = await reply(provider, BODIES[provider](usage), None, model_id=model_id)
         assert result.cost is not None, name
         assert result.cost.total == float(model.calc_price(counts, other).total_price), name
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -5, "completion_tokens": -1, "total_tokens": -6},
+        {"prompt_tokens": HUGE, "completion_tokens": 1},
+        {"prompt_tokens": 5, "completion_tokens": 1, "server_tool_use": {"web_search_requests": -3}},
+        {"prompt_tokens": 5, "completion_tokens": 1, "server_tool_use": {"web_search_requests": HUGE}},
+    ],
+)
+async def test_figures_that_nobody_can_have_used_are_unknown_and_never_negative(usage: dict[str, Any]):
+    body = sse({"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]})
+    body += b'data: {"choices":[],"usage":' + json.dumps(usage).encode() + b"}\n\ndata: [DONE]\n\n"
+    options = StreamOptions(http=MemoryClient(body))
+    result = await Agent("openai:gpt-4o", stream_fn=OpenAIStreamFn(api_key=KEY), options=options).run("Hi.")
+    assert result.text == "x"
+    assert result.usage.unknown
+    assert 0 <= result.usage.total < 10
+    assert result.cost is None or 0 <= result.cost.total < 0.001
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"cost": -5}, {"cost": True}, {"cost": HUGE}, {"cost_in_usd_ticks": HUGE}, {"cost_in_usd_ticks": -1}],
+)
+async def test_an_amount_that_is_no_price_leaves_the_listed_price(said: dict[str, Any]):
+    usage = json.dumps({"prompt_tokens": 1_000_000, "completion_tokens": 0, **said})
+    body = sse({"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]})
+    body += b'data: {"choices":[],"usage":' + usage.encode() + b"}\n\ndata: [DONE]\n\n"
+    model = ModelSpec("openai", "gpt-4o", price=PRICE)
+    options = StreamOptions(http=MemoryClient(body))
+    result = await Agent(model, stream_fn=OpenAIStreamFn(api_key=KEY), options=options).run("Hi.")
+    assert result.cost == Cost(2.0)
+
+
+async def test_counts_that_are_written_as_decimals_are_counted():
+    body = chat({"prompt_tokens": 1_000_000.0, "completion_tokens": 0.0, "total_tokens": 1_000_000.0})
+    model = ModelSpec("openai", "gpt-4o", price=PRICE)
+    options = StreamOptions(http=MemoryClient(body))
+    result = await Agent(model, stream_fn=OpenAIStreamFn(api_key=KEY), options=options).run("Hi.")
+    assert result.cost == Cost(2.0)

@@ -104,7 +104,7 @@ def convert_wheel(wheel: Path) -> bytes:
             text = archive.read(MEMBER).decode("utf-8")
     except KeyError as error:
         raise UpdateFailed(f"{wheel.name} has no {MEMBER}: a newer swink may know where it is") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
         raise UpdateFailed(f"{wheel.name} arrived damaged ({error}); try again") from error
     return make_listing(text, version, today=datetime.now(UTC).date().isoformat())
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -43,6 +43,11 @@ from swink.stream.protocol import (
     ToolCallStart,
     UsageUpdate,
 )
+
+E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
+
+_MOST = 10**15
+"""Tokens or dollars of one reply."""
 
 
 class _Block:
@@ -219,7 +224,7 @@ class Assembly:
             raise StreamError(f"stream protocol: {_name(event)} before start")
         if problem := _malformed_figures(event):
             raise StreamError(f"stream protocol: {_name(event)} with {problem}")
-        self.report = event
+        self.report = _with_sound_figures(event)
 
     def _terminate(self, event: Done | Error) -> None:
         if not self._started:
@@ -228,7 +233,7 @@ class Assembly:
             raise StreamError(f"stream protocol: {_name(event)} with {problem}")
         if self._open and isinstance(event, Done) and event.stop_reason != "length":
             raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
-        self.terminal = event
+        self.terminal = _with_sound_figures(event)
 
     def _misplaced(self, event: Any) -> StreamError:
         if self.terminal is not None:
@@ -280,6 +285,30 @@ def _malformed_figures(event: UsageUpdate | Done | Error) -> str | None:
         return f"usage {event.usage!r}"
     cost = None if isinstance(event, Error) else event.cost
     return None if cost is None or isinstance(cost, Cost) else f"cost {cost!r}"
+
+
+def _with_sound_figures(event: E) -> E:
+    """The event without figures that nobody can have used or owe: they are unknown."""
+    usage = event.usage
+    counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
+    if not all(map(_is_count, (*counts, *usage.extra.values()))):
+        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+        kept = [count if _is_count(count) else 0 for count in counts[:4]]
+        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+    if not isinstance(event, Error) and event.cost is not None and not 0 <= event.cost.total <= _MOST:
+        event = _replaced(event, cost=None)
+    return event
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MOST
+
+
+def _replaced(event: E, **fields: Any) -> E:
+    made = replace(event, **fields)
+    if isinstance(event, Error):
+        vars(made).update(vars(event))  # its cause
+    return made
 
 
 async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelSpec) -> AssistantMessage:

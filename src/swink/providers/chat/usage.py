@@ -57,20 +57,28 @@ def cost_of(usage: dict[str, Any]) -> Cost | None:
     match usage:
         case {"cost": int() | float() as cost, "is_byok": True, "cost_details": {**details}}:
             upstream = details.get("upstream_inference_cost")
-            return Cost(total=float(cost) + (upstream if isinstance(upstream, int | float) else 0))
+            return _dollars(cost + (upstream if isinstance(upstream, int | float) else 0))
         case {"cost": int() | float() as cost, "is_byok": _}:
-            return Cost(total=float(cost))  # nothing, where the model is free
+            return _dollars(cost)  # nothing, where the model is free
         case {"cost": int() | float() as cost} if cost:
-            return Cost(total=float(cost))
+            return _dollars(cost)
         case {"cost": {"total_cost": int() | float() as cost}}:
-            return Cost(total=float(cost))
+            return _dollars(cost)
         case {"cost_in_usd_ticks": int() as ticks} if ticks:
-            return Cost(total=ticks / TICKS_PER_DOLLAR)
+            return _dollars(ticks, TICKS_PER_DOLLAR)
         case _:
             return None
 
 
+def _dollars(amount: float, unit: int = 1) -> Cost | None:
+    """The price; None for an amount that is no price."""
+    is_price = not isinstance(amount, bool) and 0 <= amount <= 10**15 * unit
+    return Cost(total=amount / unit) if is_price else None
+
+
 def count(counts: Any, name: str) -> int:
-    """A count in an object of a provider's; 0 where there is none."""
+    """A count in an object of a provider's, also where it is written as 5.0; 0 where there is none."""
     value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) else 0
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else 0
