@@ -3,17 +3,22 @@
 python benchmarks/requests.py [--rounds 5] [provider …]
 
 Each turn adds a question, a tool call and its result to one history, as an agent does; a request costs what
-is new in it where the ratio of turn 385 to turn 20 stays near 1.
+is new in it where the ratio of turn 385 to turn 20 stays near 1. The last row is a whole turn of an agent
+with the adapter `openai`: request, reply and tool, from one request to the next.
 """
 
 import argparse
 import asyncio
 import gc
+import json
 import os
 import statistics
 import time
+from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
+from swink import Agent
 from swink.catalog import stream_fn_for
 from swink.engine.history import History
 from swink.errors import NetworkError
@@ -74,6 +79,9 @@ def main() -> None:
         rows = [asyncio.run(measure(name)) for _ in range(options.rounds)]
         early, late, size = (statistics.median(row[at] for row in rows) for at in range(3))
         print(f"| {name} | {early:.0f} | {late:.0f} | {late / early:.2f} | {size / 1e3:.0f} |")
+    rows = [asyncio.run(measure_turns()) for _ in range(options.rounds)]
+    early, late, size = (statistics.median(row[at] for row in rows) for at in range(3))
+    print(f"| a whole turn | {early:.0f} | {late:.0f} | {late / early:.2f} | {size / 1e3:.0f} |")
 
 
 async def measure(provider: str) -> tuple[float, float, float]:
@@ -100,6 +108,61 @@ async def measure(provider: str) -> tuple[float, float, float]:
         statistics.median(costs[EARLY - AROUND : EARLY + AROUND]),
         statistics.median(costs[LATE - AROUND : LATE + AROUND]),
         watch.size,
+    )
+
+
+class Caller:
+    """An HTTP client whose server calls the tool in every reply, and notes when it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.size = 0
+
+    async def send(self, request: Any, timeout: Any) -> Any:
+        self.asked.append(time.process_time())
+        self.size = len(request.body)
+        number = len(self.asked)
+        call = {"index": 0, "id": f"call{number:05d}", "function": {"name": "weather", "arguments": "{}"}}
+        delta: dict[str, Any] = {"content": "Done."}
+        if number < LATE + AROUND:
+            call["function"]["arguments"] = json.dumps({"city": f"City {number}"})
+            delta = {"tool_calls": [call]}
+        reason = "tool_calls" if "tool_calls" in delta else "stop"
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return Answer(f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n".encode())
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Answer:
+    """A reply in one piece."""
+
+    status = 200
+    headers = {"content-type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def measure_turns() -> tuple[float, float, float]:
+    """CPU microseconds of a turn around the early and the late one, and the bytes of the last request."""
+    caller = Caller()
+    model = ModelSpec("openai", MODELS["openai"])
+    agent = Agent(model, stream_fn=made(model), tools=[weather], options=StreamOptions(http=caller))
+    gc.collect()
+    (await agent.run("Look at all cities.")).raise_for_error()
+    turns = [(after - before) * 1e6 for before, after in pairwise(caller.asked)]
+    return (
+        statistics.median(turns[EARLY - AROUND : EARLY + AROUND]),
+        statistics.median(turns[LATE - AROUND : LATE + AROUND]),
+        caller.size,
     )
 
 
