@@ -11,7 +11,7 @@ from swink.blocks import FileSource, Image
 from swink.codec import decode_messages, encode_messages
 from swink.errors import InvalidInput
 from swink.mediafiles import LARGEST
-from swink.messages import Audio, Base64Source, Document, ModelSpec, ToolCall, UserMessage
+from swink.messages import Audio, Base64Source, Document, ModelSpec, Text, ToolCall, UserMessage
 from swink.providers.convert import prepare
 from swink.testing import ScriptedModel
 
@@ -96,6 +96,20 @@ async def test_a_restored_message_whose_file_is_gone_can_be_sent(tmp_path: Path)
     saved = encode_messages([UserMessage(["look", Image(FileSource(str(tmp_path / "gone.png")))])])
     (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
     assert "gone.png: No such file" in sent.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_type"), [(Document, "text/plain"), (Audio, "audio/wav"), (Image, "image/png")]
+)
+async def test_a_restored_message_does_not_send_a_file_of_its_choice(
+    kind: Any, media_type: str, tmp_path: Path
+):
+    secret = tmp_path / "secret"
+    secret.write_text("TOPSECRET")
+    saved = encode_messages([UserMessage(["look", kind(FileSource(str(secret), media_type))])])
+    (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
+    assert f"not shown: {secret}" in sent.text
+    assert all(isinstance(block, Text) and "TOPSECRET" not in block.text for block in sent.content)
 
 
 def test_documents_and_sound_are_read_in_the_same_three_ways(tmp_path: Path):

@@ -179,6 +179,33 @@ async def test_failures_have_a_status_that_the_sdks_know():
                     assert (await answer.json())["error"]["message"]
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"messages":[{"role":"user","content":"\xff"}]}',
+        b'{"max_tokens":1,"messages":[{"role":"user","content":5}]}',
+    ],
+)
+async def test_a_request_that_nobody_can_read_is_refused_as_such(path: str, body: bytes):
+    async with (
+        serve_stream_fn(ScriptedModel([]), SMOL) as served,
+        aiohttp.ClientSession() as client,
+        client.post(f"{served.address}{path}", data=body) as answer,
+    ):
+        assert answer.status == 400
+        assert "error" in await answer.json()
+
+
+async def test_more_than_one_reply_is_refused_and_not_forgotten():
+    async with serving(ScriptedModel([])) as clients:
+        with pytest.raises(openai.BadRequestError, match="one reply"):
+            await clients.openai.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "Hi"}], n=2
+            )
+
+
 async def test_a_client_that_leaves_stops_its_reply():
     began, ended = asyncio.Event(), asyncio.Event()
 

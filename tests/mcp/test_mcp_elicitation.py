@@ -280,3 +280,31 @@ async def test_a_page_is_shown_with_its_whole_address_before_it_is_opened(monkey
     assert await answer(ElicitUrl("shop", "Pay.", "https://pay.example/x?y"), fill_in) is True
     assert "a page of pay.example:\nhttps://pay.example/x?y" in shown[0].items[0].question
     assert opened == ["https://pay.example/x?y"]
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "default": HUGE},
+        {"type": "number", "minimum": HUGE, "maximum": -HUGE, "default": 1},
+        {"type": "array", "items": {"enum": ["a"]}, "default": [["a"], {}]},
+        {"type": "string", "format": "uri", "default": "http://["},
+    ],
+)
+def test_a_default_or_a_limit_that_nobody_can_mean_is_left_out(schema: dict[str, Any]):
+    (field,) = read_form("s", "m", {"properties": {"x": schema}}).fields
+    assert field.default in (None, 1)
+    assert not field.limits.keys() & {"minimum", "maximum"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "typed"),
+    [({"type": "integer"}, "9" * 400), ({"type": "string", "format": "uri"}, "http://[")],
+)
+def test_an_answer_that_cannot_be_meant_is_asked_for_again(schema: dict[str, Any], typed: str):
+    (field,) = read_form("s", "m", {"properties": {"x": schema}}).fields
+    with pytest.raises(InvalidInput):
+        field.parse(typed)

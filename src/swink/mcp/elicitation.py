@@ -7,7 +7,6 @@ ElicitUrl     a message and an address to open in a browser: passwords and payme
 (no) or None (it was dismissed).
 """
 
-import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date, datetime
@@ -22,6 +21,7 @@ from swink.messages import clean
 _MOST_FIELDS = 50
 _MOST_CHOICES = 1_000
 _MOST_TEXT = 4_000
+_LARGEST = 1e300
 _YES, _NO = ("yes", "y", "true", "on", "1"), ("no", "n", "false", "off", "0")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
@@ -94,7 +94,9 @@ class ElicitField(Struct, frozen=True):
                 return self._bad_number(value)
             case "choice", str() if value in self.choices:
                 return ""
-            case "choices", [*several] if all(one in self.choices for one in several):
+            case "choices", [*several] if all(
+                isinstance(one, str) and one in self.choices for one in several
+            ):
                 return self._out_of("minItems", "maxItems", len(several), "choose")
             case _:
                 wanted = {"text": "text", "boolean": "yes or no", "integer": "a whole number"}
@@ -106,7 +108,7 @@ class ElicitField(Struct, frozen=True):
         match self.limits.get("format"):
             case "email" if not _EMAIL.fullmatch(text):
                 return "please give an e-mail address"
-            case "uri" if not urlsplit(text).scheme:
+            case "uri" if not (_parses(urlsplit, text) and urlsplit(text).scheme):
                 return "please give a URL"
             case "date" if not _parses(date.fromisoformat, text):
                 return "please give a date such as 2026-01-31"
@@ -116,7 +118,7 @@ class ElicitField(Struct, frozen=True):
                 return ""
 
     def _bad_number(self, number: float) -> str:
-        if not math.isfinite(number):
+        if not abs(number) <= _LARGEST:
             return "it must be a number"
         return self._out_of("minimum", "maximum", number, "it must be")
 
@@ -268,7 +270,9 @@ def _read_limits(spec: Mapping[str, Any]) -> dict[str, Any]:
     limits: dict[str, Any] = {
         name: spec[name]
         for name in numbers
-        if isinstance(spec.get(name), int | float) and not isinstance(spec[name], bool)
+        if isinstance(spec.get(name), int | float)
+        and not isinstance(spec[name], bool)
+        and abs(spec[name]) <= _LARGEST
     }
     return {**limits, "format": spec["format"]} if isinstance(spec.get("format"), str) else limits
 

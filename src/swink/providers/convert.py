@@ -220,11 +220,18 @@ def valid_name(name: str) -> str:
 
 
 async def load_file(block: Any) -> Any:
-    """The block with its file read; one that is gone becomes a note, and the conversation goes on."""
+    """The block with its file read; one that is gone becomes a note, and the conversation goes on.
+
+    A history may come from elsewhere and must not choose what is read here: only what is an image is.
+    """
     if not isinstance(block, Media) or not isinstance(block.source, FileSource):
         return block
+    path = block.source.path
     try:
-        return await in_thread(read_file, block)
+        if not isinstance(block, Image):
+            how = f"{type(block).__name__}.from_file(path)"
+            raise InvalidInput(f"{path} was not read when the message was made; make it with {how}")
+        return await in_thread(read_file, Image(FileSource(path)))
     except InvalidInput as error:
         return Text(f"[{type(block).__name__.lower()} not shown: {error}]")
 

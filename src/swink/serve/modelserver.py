@@ -196,7 +196,7 @@ async def _body(receive: Receive) -> Any:
                     return msgspec.json.decode(body)
     except TimeoutError:
         raise Refused(408, "the request did not arrive in time") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the request is not JSON: {error}") from None
 
 

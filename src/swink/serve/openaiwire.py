@@ -56,6 +56,8 @@ class OpenAIWire:
         request = fields(body)
         if not isinstance(request.get("messages"), list):
             raise Refused(400, "a request has a list of messages")
+        if request.get("n") not in (None, 1):
+            raise Refused(400, "the local model gives one reply to a request; leave out n")
         options = options_of(
             max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
             temperature=request.get("temperature"),
@@ -154,6 +156,8 @@ def _history(messages: Sequence[Any]) -> tuple[str, list[LlmMessage]]:
 
 def _blocks(message: Any, where: str) -> Iterator[Text]:
     content = fields(message).get("content")
+    if not isinstance(content, str | list | None):
+        raise Refused(400, f"{where} has content that is neither text nor a list of parts")
     parts = [content] if isinstance(content, str) else members(content)
     return (text_block(part, where) for part in parts)
 
