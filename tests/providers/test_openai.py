@@ -1417,3 +1417,15 @@ async def test_perplexity_is_spoken_to_in_turns():
             ],
         },
     ]
+
+
+async def test_two_calls_with_one_id_are_told_apart_by_their_index():
+    body = sse(
+        call(0, "x", "weather", '{"city": "Oslo"}'),
+        call(1, "x", "weather", '{"city": '),
+        call(1, "x", "weather", '"Bergen"}'),
+        chunk(finish="tool_calls"),
+        "[DONE]",
+    )
+    result = await read(FN, MODEL, tools=[WEATHER], options=StreamOptions(http=MemoryClient(body)))
+    assert [made.arguments["city"] for made in result.calls] == ["Oslo", "Bergen"]

@@ -82,14 +82,17 @@ class Calls:
 
     def _find(self, delta: CallDelta, function: Function) -> _Call:
         id = delta.id or ""
-        known = next((call for call in self._calls if id and call.id == id), None)
-        if known is not None:
-            return known
         current = (
             self._by_index.get(delta.index)
             if delta.index is not None
             else (self._calls[-1] if self._calls else None)
         )
+        if current is not None and id and current.id == id:
+            return current
+        known = next((call for call in self._calls if id and call.id == id), None)
+        # A whole call at another index is another call, even if the server gives both one id.
+        if known is not None and not (current is None and function.name and _is_whole(known)):
+            return known
         if current is None or self._begins_another(current, id, function.name or ""):
             current = _Call(id)
             self._calls.append(current)
@@ -106,7 +109,11 @@ class Calls:
             return False
         if id and current.id:
             return id != current.id
-        return bool(current.arguments) and parse_arguments("".join(current.arguments)) is not None
+        return _is_whole(current)
+
+
+def _is_whole(call: _Call) -> bool:
+    return bool(call.arguments) and parse_arguments("".join(call.arguments)) is not None
 
 
 def _new_id(reply_id: str, number: int) -> str:
