@@ -185,7 +185,9 @@ def test_a_history_becomes_plain_turns_that_alternate():
     )
     examples, talk = shown[1:-4], shown[-4:]
     assert [turn["role"] for turn in shown[1:]] == ["user", "assistant"] * (len(shown) // 2)
-    assert {"role": "assistant", "content": '{"tool":"weather","arguments":{"city":"…"}}'} in examples
+    called = {"role": "assistant", "content": '{"tool":"weather","arguments":{"city":"blue"}}'}
+    asked = examples[examples.index(called) - 1]
+    assert asked == {"role": "user", "content": "Current weather of a city, city: blue."}
     assert [turn["content"] for turn in talk] == [
         "?",
         '{"tool":"weather","arguments":{"city":"Oslo"}}',

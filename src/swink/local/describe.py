@@ -37,14 +37,14 @@ def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
     if not tools:
         return []
     first = tools[0]
-    arguments = compact(_example(first.parameters_schema, first.parameters_schema))
+    arguments = _example({"type": "object", **first.parameters_schema}, first.parameters_schema)
     return [
         ("user", "Hello!"),
         ("assistant", "Hello! How can I help you?"),
         ("user", "Who are you?"),
         ("assistant", "I am a helpful assistant."),
-        ("user", _first_paragraph(first.description) or f"Use {first.name}."),
-        ("assistant", f'{{"tool":{compact(first.name)},"arguments":{arguments}}}'),
+        ("user", _request(first, arguments)),
+        ("assistant", f'{{"tool":{compact(first.name)},"arguments":{compact(arguments)}}}'),
         ("user", f"{first.name} returned: done"),
         ("assistant", "Here it is: done."),
         ("user", "Thanks!"),
@@ -52,8 +52,18 @@ def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
     ]
 
 
+def _request(tool: ToolSpec, arguments: Any) -> str:
+    """What the person says: it holds the arguments, so that the model takes its own from what it is asked."""
+    asked = _first_paragraph(tool.description) or f"Use {tool.name}."
+    if not arguments or not isinstance(arguments, dict):
+        return asked
+    named = cast("dict[str, Any]", arguments).items()
+    said = [f"{name}: {value if isinstance(value, str) else compact(value)}" for name, value in named]
+    return f"{', '.join([asked.rstrip('.'), *said])}."
+
+
 def _example(schema: Schema, root: Schema, depth: int = 0) -> Any:
-    """Some value of a schema, with a mark instead of text."""
+    """Some value of a schema."""
     if "$ref" in schema and depth < 4:
         return _example(_referred(schema, root), root, depth + 1)
     if "enum" in schema or "const" in schema:
@@ -73,7 +83,7 @@ def _example(schema: Schema, root: Schema, depth: int = 0) -> Any:
         case "null":
             return None
         case _:
-            return "…"
+            return "blue"
 
 
 def _referred(schema: Schema, root: Schema) -> Schema:
