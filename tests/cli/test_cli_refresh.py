@@ -133,3 +133,11 @@ def test_all_that_is_known_of_a_model_is_shown(own: Path, capsys: pytest.Capture
     assert call("models", "show", "ollama:qwen3") == 0
     shown = capsys.readouterr().out
     assert "price              ?" in shown, "unknown, never 0"
+
+
+def test_a_model_that_the_catalog_lacks_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]):
+    assert call("models", "show", "openai:gpt-5-minni") == 0
+    shown = capsys.readouterr()
+    assert "yes" not in shown.out
+    assert "openai:gpt-5-minni is not in the catalog" in shown.err
+    assert "openai:gpt-5-mini" in shown.err.split("near it are")[1]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from swink import catalog
-from swink.assistant.choice import parse_model, unknown_provider
+from swink.assistant.choice import nearest_models, parse_model, unknown_provider
 from swink.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
 from swink.interrupts import raise_interrupts
@@ -49,6 +49,10 @@ def show_command(arguments: argparse.Namespace) -> int:
         ("as of", f"{catalog.catalog_date()}, {catalog.catalog_source()}"),
     ]
     print(table([(name, text) for name, text in rows]))
+    if spec.capabilities is None:
+        near = [name for name in nearest_models(str(spec)) if name.startswith(f"{spec.provider}:")]
+        hint = f"; near it are {', '.join(near)}" if near else ""
+        say(f"{spec} is not in the catalog, and may work all the same{hint}")
     return 0
 
 
@@ -141,9 +145,9 @@ def _prices(price: Price | None) -> tuple[str, str, str]:
 
 
 def _abilities(can: Capabilities | None) -> list[tuple[str, str]]:
-    """What it can do: yes, no or unknown; tools, images and thinking are a yes unless a no is known."""
+    """What it can do: yes, no or unknown."""
     said = {True: "yes", False: "no", None: "?"}
-    values = {name: getattr(can or Capabilities(), name) for name in Capabilities.__struct_fields__}
+    values = {name: getattr(can, name, None) for name in Capabilities.__struct_fields__}
     return [(name.replace("_", " "), said[value]) for name, value in values.items()]
 
 
