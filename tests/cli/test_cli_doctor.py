@@ -8,6 +8,9 @@ from command_line import KEY, Place, Provider, call
 from test_cli_models import SIZE, file, own_cache
 
 __all__ = ["file"]
+from swink import AgentResult
+from swink.catalog import parse_model
+from swink.cli.explain import explain
 from swink.extras import install_command
 from swink.memory.jsonl import JsonlStore
 
@@ -115,3 +118,21 @@ def test_saved_conversations_are_looked_at(
     assert f"chmod 700 '{place.sessions}'" in capsys.readouterr().out
     monkeypatch.setenv("SWINK_SESSIONS_DIR", str(place.write("file", "")))
     assert look()[0] == "problem"
+
+
+def test_an_error_sends_people_to_the_doctor_only_for_servers_that_it_looks_at(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def advice(name: str) -> str:
+        return explain(AgentResult((), "error", error="down", error_kind="network"), parse_model(name))
+
+    assert advice("ollama:llama3") == (
+        "down; check the connection and whether the server runs, or set OLLAMA_HOST to its address"
+    )
+    assert advice("vllm:m") == "down; check the connection and whether the server runs"
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    assert advice("ollama:llama3") == "down; swink doctor tells whether ollama can be reached"
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert advice("openai-responses:gpt-5") == (
+        "down; swink doctor tells whether openai-responses can be reached"
+    )

@@ -52,7 +52,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 
 async def _findings() -> list[Finding]:
     places, key_findings = _keys()
-    configured = [account for account in ACCOUNTS.values() if _is_configured(account, places)]
+    configured = [item for item in ACCOUNTS.values() if not item.shares and item.is_configured(places)]
     reached = await asyncio.gather(*map(_reach, configured))
     return [
         _python(),
@@ -178,13 +178,6 @@ def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:
     return places, found or [
         Finding("warning", "keys", "none: only local models work; store one with: swink keys set PROVIDER")
     ]
-
-
-def _is_configured(account: ProviderAccount, places: dict[str, KeyPlace]) -> bool:
-    """Whether the user means to use a provider: by a key, or by an address of their own."""
-    if account.shares or not account.url:
-        return False
-    return bool(account.variable or account.key_name in places or account.named_url)
 
 
 async def _reach(account: ProviderAccount) -> Finding:

@@ -34,7 +34,7 @@ def explain(result: AgentResult, model: ModelSpec) -> str:
             hint = f"near it are {', '.join(near)}" if near else "swink models list shows what is known"
             return f"{error}; {hint}"
         case "network" if model.provider != "local":
-            return f"{error}; swink doctor tells whether {model.provider} can be reached"
+            return f"{error}; {_about_the_server(model.provider)}"
         case "throttled":
             return f"{error}; wait a while, or take another model with --model"
         case "context_window_exceeded":
@@ -48,6 +48,14 @@ def strip_advice(error: str) -> str:
     for kind in _FOR_PROGRAMS:
         error = error.removesuffix(f" ({kind.advice})")
     return error
+
+
+def _about_the_server(provider: str) -> str:
+    account = ACCOUNTS.get(provider)
+    if account is not None and account.is_configured(key_places()):
+        return f"swink doctor tells whether {provider} can be reached"
+    named = f", or set {account.url_variable} to its address" if account and account.url_variable else ""
+    return f"check the connection and whether the server runs{named}"
 
 
 def _about_the_key(error: str, model: ModelSpec) -> str:

@@ -1,7 +1,7 @@
 """Accounts: for each provider where its key comes from, its address, and its default model."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from msgspec import Struct
 
@@ -40,6 +40,10 @@ class ProviderAccount(Struct, frozen=True):
     def named_url(self) -> str:
         """The base URL that the environment names, empty where it names none."""
         return os.environ.get(self.url_variable, "").strip() if self.url_variable else ""
+
+    def is_configured(self, stored: Container[str]) -> bool:
+        """Whether the user means to use the provider: by a key, or by an address of their own."""
+        return bool(self.url) and bool(self.variable or self.key_name in stored or self.named_url)
 
 
 ACCOUNTS: Mapping[str, ProviderAccount] = {
