@@ -49,6 +49,16 @@ async def asked(
     return client
 
 
+@pytest.mark.parametrize("level", ["off", "minimal"])
+async def test_gpt_5_thinks_a_little_more_where_it_has_hosted_tools(level: Any):
+    model = ModelSpec(GPT.provider, "gpt-5", level)
+    assert (await asked(model)).sent["reasoning"]["effort"] == "minimal"
+    assert (await asked(model, tools=[WEATHER])).sent["reasoning"]["effort"] == "minimal"
+    assert (await asked(model, hosted=[WebSearch()])).sent["reasoning"]["effort"] == "low"
+    newer = ModelSpec(GPT.provider, "gpt-5.4")
+    assert (await asked(newer, hosted=[WebSearch()])).sent["reasoning"]["effort"] == "none"
+
+
 # --- hosted tools ----------------------------------------------------------------------------------------------------
 
 CONNECTOR = McpConnector("maps", "https://maps.example/mcp", "t0ken-of-maps", ("locate",))

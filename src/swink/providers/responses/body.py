@@ -32,7 +32,7 @@ def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, 
         body["instructions"] = system
     if limit := options.max_tokens or model.max_output:
         body["max_output_tokens"] = limit
-    reasoning = _reasoning(model, dialect, notices)
+    reasoning = _reasoning(model, dialect, notices, hosted=bool(context.hosted))
     if reasoning:
         body["reasoning"] = reasoning
     body |= _sampling(model, options, dialect, notices, reasoning.get("effort") == "none")
@@ -48,7 +48,7 @@ def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, 
     return body | _cache(model, options, dialect, notices)
 
 
-def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices, *, hosted: bool) -> dict[str, Any]:
     level = asked_level(model, notices)
     if level is None:
         return {}
@@ -56,6 +56,8 @@ def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices) -> dict[str
     if not efforts:
         return refuse(model, notices, f"{model.model_id} takes none")
     refuse_budget(model, notices)
+    if hosted:  # OpenAI refuses its tools beside this effort
+        efforts = tuple(effort for effort in efforts if effort != "minimal")
     shown = {"summary": "auto"} if level != "off" and dialect.summaries else {}
     return {"effort": nearest(level, efforts), **shown}
 
