@@ -7,6 +7,7 @@ import pytest
 from swink import Agent, InvalidInput, tool
 from swink.compaction import Summary
 from swink.hosted import ProviderTool
+from swink.memory import MemoryStore, export
 from swink.memory.exports.clean import clean_message
 from swink.messages import (
     AssistantMessage,
@@ -154,3 +155,33 @@ async def test_a_script_says_every_kind_of_block_as_it_is():
     )
     agent = Agent("test:x", stream_fn=ScriptedModel([said]))
     assert (await agent.run("Go.")).messages[-1].content == said
+
+
+async def exported(*said: Any) -> dict[str, str]:
+    store = MemoryStore()
+    session = await store.create()
+    await Agent("test:x", stream_fn=ScriptedModel([said]), session=session).run("Go.")
+    return {form: export(store.sync.read(session.id), form) for form in ("html", "md")}
+
+
+async def test_sources_are_links_in_every_export_whatever_their_addresses_hold():
+    cited = [
+        Citation("https://a.example/x_(y)", "A [first] `one`"),
+        Citation("https://b.example/<c> d"),
+        Citation("javascript:alert(1)", "Not a page"),
+    ]
+    page = await exported(Text("Hi.", tuple(cited)))
+    assert (
+        '<li><a href="https://a.example/x_%28y%29" rel="noopener noreferrer nofollow">A (first) \'one\'</a></li>'
+        in page["html"]
+    )
+    assert '<a href="https://b.example/%3Cc%3E%20d"' in page["html"]
+    assert "- [A (first) 'one'](https://a.example/x_%28y%29)\n" in page["md"]
+    assert "- Not a page\n" in page["md"]
+    assert "javascript" not in page["html"] + page["md"]
+
+
+async def test_a_document_in_a_reply_is_named_in_every_export():
+    page = await exported(Document.from_bytes(b"x", title="tea.txt"))
+    assert '<p class="note notice">[document: tea.txt]</p>' in page["html"]
+    assert "> **Note:** \\[document: tea.txt\\]\n" in page["md"]

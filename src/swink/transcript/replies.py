@@ -1,6 +1,8 @@
 """What a complete reply is for people, and what replies add up to."""
 
+import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +32,10 @@ from swink.transcript.blocks import (
     ToolBlock,
     described,
 )
+
+_MARKS = str.maketrans("[]`", "()'")
+_UNSAFE = re.compile(r"[\s<>()`\\]")
+"""What would end the address of a link in Markdown."""
 
 
 class Totals(Struct, frozen=True):
@@ -113,15 +119,21 @@ def _sources(citations: Iterable[Citation]) -> str:
     """Where a text comes from, as Markdown to stand below it."""
     named = {cited.url or cited.title or "": cited for cited in reversed(list(citations))}
     lines = [
-        f"- [{_one_line(cited.title or url)}](<{url}>)" if cited.url else f"- {_one_line(url)}"
+        f"- [{_one_line(cited.title or url)}]({_UNSAFE.sub(_escaped, url)})"
+        if cited.url and url.startswith(("https://", "http://"))
+        else f"- {_one_line(cited.title or url)}"
         for url, cited in reversed(named.items())
-        if url and not any(character in url for character in "<>\n")
+        if url
     ]
     return "\n\nSources:\n\n" + "\n".join(lines) if lines else ""
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("[", "(").replace("]", ")").split())
+    return " ".join(text.translate(_MARKS).split())
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return quote(character[0], safe="")
 
 
 def _model_of(reply: AssistantMessage) -> str:

@@ -86,7 +86,7 @@ def _block(block: Block, number: int) -> Iterator[str]:
             yield _tool(block)
         case NoticeBlock(notice=Spent() as spent):
             yield f"<sub>{html.escape(f'{spent.model} · {spent}')}</sub>\n\n"
-        case NoticeBlock(notice=Custom(name, data) as custom):
+        case NoticeBlock(notice=Custom(name, data) as custom) if custom.text or data is not None:
             shown = fence(custom.text, "text") if custom.text else fence(json_of(data), "json")
             yield _folded(html.escape(NAMES.get(name, name)), shown)
         case NoticeBlock(notice=Compacted(summary=summary) as compacted) if summary:

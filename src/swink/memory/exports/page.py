@@ -121,7 +121,7 @@ def _block(block: Block, number: int) -> str:
             return _tool(block)
         case NoticeBlock(notice=Spent() as spent):
             return f'<p class="usage">{html.escape(f"{spent.model} · {spent}")}</p>\n'
-        case NoticeBlock(notice=Custom(name, data) as custom):
+        case NoticeBlock(notice=Custom(name, data) as custom) if custom.text or data is not None:
             shown = render(custom.text) if custom.text else code_block(json_of(data), "json")
             return _folded("custom", html.escape(NAMES.get(name, name)), shown)
         case NoticeBlock(notice=Compacted(summary=summary) as compacted) if summary:
