@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swink.messages import ModelSpec
+from swink.messages import Extension, ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.anthropic.body import betas_of, request_body
 from swink.providers.anthropic.history import History
@@ -42,8 +42,20 @@ class Messages(Wire):
         return MessagesDecoder(reply, ask.options)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
-        """Whether Claude holds its answer to the schema: not beside hosted tools, whose answers are cited."""
+        """Whether Claude holds its answer to the schema: not where it is cited, as beside hosted tools."""
         can = model.capabilities is not None and model.capabilities.json_schema is True
-        return (
-            can and not context.hosted and context.output is not None and takes_schema(context.output.schema)
-        )
+        if not can or context.hosted or context.output is None:
+            return False
+        return takes_schema(context.output.schema) and not _asks_for_citations(context)
+
+
+def _asks_for_citations(context: LlmContext) -> bool:
+    return any(_is_cited(block) for message in context.messages for block in message.content)
+
+
+def _is_cited(block: Any) -> bool:
+    match block:
+        case Extension("anthropic", {"citations": {"enabled": True}}):
+            return True
+        case _:
+            return False
