@@ -18,9 +18,11 @@ from swink.messages import (
     Text,
     ToolCall,
     ToolResult,
+    ToolResultMessage,
     UserMessage,
 )
 from swink.policies import ContentFilter, PiiRedactor, PromptInjectionGuard
+from swink.pruning import prune
 from swink.testing import ScriptedModel
 
 KEY = "sk-ant-api03-" + "A1b2C3d4" * 11 + "AA"
@@ -185,3 +187,14 @@ async def test_a_document_in_a_reply_is_named_in_every_export():
     page = await exported(Document.from_bytes(b"x", title="tea.txt"))
     assert '<p class="note notice">[document: tea.txt]</p>' in page["html"]
     assert "> **Note:** \\[document: tea.txt\\]\n" in page["md"]
+
+
+def test_an_old_result_that_is_cut_short_says_that_its_document_is_gone():
+    document = Document.from_bytes(b"word " * 5_000)
+    results = [ToolResultMessage(str(number), "fetch", [document]) for number in range(4)]
+    (first, *rest), saved = prune(results, 0, 4, 1, readable=True)
+    assert saved > 1_000
+    assert first.text == (
+        "[… 0 of 0 characters of this old result left out, and its document; run the tool again for it]"
+    )
+    assert rest == results[1:]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.messages import Extension, Message, Text, ToolResult, ToolResultMessage
+from swink.messages import Extension, Media, Message, Text, ToolResult, ToolResultMessage
 from swink.tokens import estimate_tokens
 
 LARGE = 200
@@ -66,10 +66,14 @@ def with_full_text(details: Any, text: str) -> dict[str, Any]:
 def _shortened(message: ToolResultMessage, readable: bool) -> ToolResultMessage:
     known = full_text(message)
     text, kept = message.text if known is None else known, message.text[:_HEAD]
+    media = sorted({type(block).__name__.lower() for block in message.content if isinstance(block, Media)})
+    gone = f", and its {' and '.join(media)}" if media else ""
+    # The tool that reads the rest has its text alone.
+    by_reading = readable and not media
     more = (
-        f"{READ_RESULT}({message.tool_call_id!r:.80}) gives it" if readable else "run the tool again for it"
+        f"{READ_RESULT}({message.tool_call_id!r:.80}) gives it" if by_reading else "run the tool again for it"
     )
-    note = f"[… {len(text) - len(kept)} {_PRUNED.format(len(text))}; {more}]"
+    note = f"[… {len(text) - len(kept)} {_PRUNED.format(len(text))}{gone}; {more}]"
     others: list[Any] = [block for block in message.content if isinstance(block, Extension)]
     # compact() makes it part of the history, where the rest has to be found.
     details = with_full_text(message.details, text) if known is None else message.details
