@@ -1077,3 +1077,16 @@ async def test_a_region_is_asked_for_only_where_it_is_needed():
     ):
         got = await read(BedrockStreamFn(**keywords), CLAUDE)
         assert "no region" in got.terminal.message
+
+
+async def test_claude_does_not_begin_to_think_between_calls_and_their_results():
+    history = [
+        UserMessage("Hi"),
+        AssistantMessage([ToolCall("a", "weather")], "elsewhere", "m", "tool_use"),
+        ToolResultMessage("a", "weather", "1"),
+    ]
+    model = replace(CLAUDE, thinking_level="high")
+    sent = await sent_for(history, model=model, tools=[WEATHER])
+    assert "additionalModelRequestFields" not in sent
+    sent = await sent_for([*history, UserMessage("And now?")], model=model, tools=[WEATHER])
+    assert sent["additionalModelRequestFields"]["thinking"]["type"] == "enabled"

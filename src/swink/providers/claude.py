@@ -16,6 +16,7 @@ from swink.stream import StreamOptions
 
 LEAST_ANSWER = 1024
 BUDGETS = {"minimal": 1024, "low": 2048, "medium": 5000, "high": 10_000, "extra_high": 20_000}
+LATE = "this model does not begin to think between calls and their results"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 _FORMATS = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")

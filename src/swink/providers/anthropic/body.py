@@ -16,6 +16,7 @@ from swink.providers.anthropic.hosted import MCP_BETA, hosted_tools
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
+    LATE,
     LEAST_ANSWER,
     claude_effort,
     claude_version,
@@ -37,7 +38,8 @@ def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
     """The JSON body for one reply; `turns` are the history, converted."""
     context, options = ask.context, ask.options
     body: dict[str, Any] = {"model": ask.name, "stream": True}
-    body |= _thinking_and_limits(ask.model, options, ask.notices)
+    begun = isinstance(ask.conversation, History) and ask.conversation.thoughtless is True
+    body |= _thinking_and_limits(ask.model, options, ask.notices, begun)
     if context.output is not None:
         schema = {"type": "json_schema", "schema": output_schema(context.output.schema)}
         body["output_config"] = {**body.get("output_config", {}), "format": schema}
@@ -100,12 +102,17 @@ def _is_past(moment: object) -> bool:
     return expires.replace(tzinfo=expires.tzinfo or UTC) <= datetime.now(UTC)
 
 
-def _thinking_and_limits(model: ModelSpec, options: StreamOptions, notices: Notices) -> dict[str, Any]:
+def _thinking_and_limits(
+    model: ModelSpec, options: StreamOptions, notices: Notices, begun: bool
+) -> dict[str, Any]:
     level = asked_level(model, notices)
     version = claude_version(model.model_id)
     limit = options.max_tokens or model.max_output or DEFAULT_MAX_TOKENS
     if level not in (None, "off") and options.tool_choice not in (None, "auto", "none"):
         refuse(model, notices, "this provider does not think when a tool call is forced")
+        level = "off"
+    elif level not in (None, "off") and begun and (0, 0) < version < (4, 6):
+        refuse(model, notices, LATE)
         level = "off"
     if level is None or level == "off":
         fields: dict[str, Any] = {

@@ -45,12 +45,18 @@ class History:
         self.items: list[Any] = self._turns.items
         self.container: dict[str, Any] | None = None
         """Where the code of the last reply ran that ran any."""
+        self.thoughtless: bool | None = None
+        """Whether the replies to the last user message began without a thought; None before the first."""
 
     def add(self, message: LlmMessage) -> None:
         """Convert one message more."""
         if isinstance(message, AssistantMessage):
-            self._turns.add("assistant", self._assistant(message))
+            blocks = self._assistant(message)
+            if blocks and self.thoughtless is None:
+                self.thoughtless = blocks[0]["type"] not in ("thinking", "redacted_thinking")
+            self._turns.add("assistant", blocks)
         elif message.role == "user":
+            self.thoughtless = None
             self._turns.add("user", _user_blocks(message.content))
         else:
             self._turns.add("user", [self._result(message)])

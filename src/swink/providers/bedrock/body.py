@@ -18,6 +18,7 @@ from swink.providers.bedrock.history import History
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
+    LATE,
     LEAST_ANSWER,
     claude_effort,
     claude_version,
@@ -30,7 +31,7 @@ from swink.providers.claude import (
 from swink.providers.convert import input_schema
 from swink.providers.efforts import asked_level, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
-from swink.stream import LlmContext, StreamOptions
+from swink.stream import StreamOptions
 
 _CACHING_CLAUDE = re.compile(r"claude-3-5-(haiku|sonnet-20241022)")
 _CACHING_NOVA = re.compile(r"nova-(2-)?(micro|lite|pro|premier)")
@@ -44,7 +45,7 @@ def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
         body["system"] = [{"text": context.system_prompt}]
     if tools := _tool_config(ask):
         body["toolConfig"] = tools
-    limits, additional = _limits_and_thinking(model, context, options, notices)
+    limits, additional = _limits_and_thinking(ask)
     if limits:
         body["inferenceConfig"] = limits
     if additional:
@@ -64,14 +65,14 @@ def _text_format(model: ModelSpec, name: str, schema: Mapping[str, Any]) -> dict
     return {"type": "json_schema", "structure": {"jsonSchema": {"name": name, "schema": text}}}
 
 
-def _limits_and_thinking(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, notices: Notices
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _limits_and_thinking(ask: Ask) -> tuple[dict[str, Any], dict[str, Any]]:
+    model, context, options, notices = ask.model, ask.context, ask.options, ask.notices
     limits: dict[str, Any] = {}
     limit = options.max_tokens or model.max_output
     if limit:
         limits["maxTokens"] = limit
-    additional = _thinking(model, options, limits, notices)
+    begun = isinstance(ask.conversation, History) and ask.conversation.thoughtless is True
+    additional = _thinking(model, options, limits, notices, begun)
     thinks = additional.get("thinking", {}).get("type") in ("enabled", "adaptive")
     if thinks and context.tools and interleaves(model.model_id):
         additional["anthropic_beta"] = [INTERLEAVED]
@@ -87,7 +88,7 @@ def _limits_and_thinking(
 
 
 def _thinking(
-    model: ModelSpec, options: StreamOptions, limits: dict[str, Any], notices: Notices
+    model: ModelSpec, options: StreamOptions, limits: dict[str, Any], notices: Notices, begun: bool
 ) -> dict[str, Any]:
     """The fields with which each family of models is asked to think."""
     level, name, version = asked_level(model, notices), model.model_id.lower(), claude_version(model.model_id)
@@ -102,6 +103,8 @@ def _thinking(
             refuse_budget(model, notices)
             effort = claude_effort(level, version, model.model_id)
             return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+        if begun:
+            return refuse(model, notices, LATE)
         budget = model.thinking_budgets.get(level, BUDGETS[level])
         if "maxTokens" in limits and limits["maxTokens"] < budget + LEAST_ANSWER:
             limits["maxTokens"] = min(

@@ -74,15 +74,21 @@ class History:
         self.items: list[Any] = self._turns.items
         self.called: dict[str, None] = {}
         """The names of the tools that were called."""
+        self.thoughtless: bool | None = None
+        """Whether the replies to the last user message began without a thought; None before the first."""
 
     def add(self, message: LlmMessage) -> None:
         """Convert one message more."""
         match message:
             case AssistantMessage():
-                self._turns.add("assistant", self._assistant(message))
+                blocks = self._assistant(message)
+                if blocks and self.thoughtless is None:
+                    self.thoughtless = "reasoningContent" not in blocks[0]
+                self._turns.add("assistant", blocks)
             case ToolResultMessage():
                 self._turns.add("user", [self._result(message)])
             case _:
+                self.thoughtless = None
                 blocks = self._user_blocks(message.content)
                 kinds = {kind for block in blocks for kind in block}
                 if "document" in kinds and "text" not in kinds:
