@@ -181,7 +181,7 @@ class Servers:
         except AgentError as error:
             text = redact_text(str(error))
             self._states[name] = replace(self._states[name], state="failed", error=text)
-            self._notify(f"{text} (/mcp shows all servers)")
+            self._notify(f"{text} (/mcp, or swink mcp list, shows all servers)")
         finally:
             settled.set()
             self._opened.pop(name, None)

@@ -194,7 +194,7 @@ class Workshop:
         if is_small(model):
             self._tell_once(
                 f"{model} has room for {model.context_window:,} tokens: it gets a short prompt and no tools; "
-                "/model takes another one"
+                "/model, or --model, takes another one"
             )
         if self._around is None:  # once: a prompt that stays the same is cached by providers
             self._around = await in_thread(look_around, self.directory)

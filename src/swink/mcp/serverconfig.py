@@ -140,7 +140,7 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
             case _:
                 raise MisuseError(
                     f"MCP server {name!r} needs a command or a url, each a string; "
-                    'the servers stand under "mcpServers", by name'
+                    'in a JSON file the servers stand under "mcpServers", by name'
                 )
         known = {
             key: value
