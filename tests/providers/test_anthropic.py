@@ -617,6 +617,13 @@ async def test_a_second_reply_inside_the_first_is_a_network_error():
     assert result.terminal.kind == "network"
 
 
+async def test_a_whole_message_at_the_start_may_be_a_text():
+    first = start()
+    first["message"] |= {"content": "Hello", "stop_reason": "end_turn"}
+    result = await replay(first, {"type": "message_stop"})
+    assert result.message.content == (Text("Hello"),)
+
+
 async def test_a_repeated_start_before_any_content_is_harmless():
     result = await replay(start(), start(), *text("one"), *stop("end_turn"))
     assert result.terminal == Done("stop", Usage(5, 9))

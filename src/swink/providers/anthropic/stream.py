@@ -152,9 +152,10 @@ class MessagesDecoder:
         if self._blocks:
             raise NetworkError("the provider began a second reply inside the first")
         self._place(message.container)
-        for index, content in enumerate(message.content or ()):
-            if isinstance(content, dict):
-                self._start(index, content, data)
+        given = message.content or []
+        blocks = [{"type": "text", "text": given}] if isinstance(given, str) else given
+        for index, content in enumerate(blocks):
+            self._start(index, content, data)
         if message.stop_reason is not None:
             self._ending = Delta(stop_reason=message.stop_reason, stop_details=message.stop_details)
         self._count(message.usage)
