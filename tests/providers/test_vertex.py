@@ -295,7 +295,7 @@ async def test_an_api_key_needs_neither_project_nor_credentials(monkeypatch: pyt
     request = await request_of(VertexStreamFn(project="p", credentials=static()))
     assert "x-goog-api-key" not in request.headers
     got = await read(VertexStreamFn(), CLAUDE)
-    assert "needs a project" in got.terminal.message
+    assert "pass project=, or use Google credentials instead of the API key" in got.terminal.message
 
 
 @pytest.mark.parametrize(

@@ -118,11 +118,11 @@ class VertexStreamFn(Adapter):
         if publisher not in _PUBLISHERS:
             raise StreamError(f"vertex serves models of google and anthropic here, none of {publisher}")
         is_claude = publisher == "anthropic"
-        project = self._given_project if self._takes_key(ask.options) else self._project
+        has_key = self._takes_key(ask.options)
+        project = self._given_project if has_key else self._project
         if is_claude and not project:
-            raise StreamError(
-                "Claude on Vertex AI needs a project: pass project=, or set GOOGLE_CLOUD_PROJECT"
-            )
+            other = "use Google credentials instead of the API key" if has_key else "set GOOGLE_CLOUD_PROJECT"
+            raise StreamError(f"Claude on Vertex AI needs a project: pass project=, or {other}")
         place = f"projects/{quote(project, safe=':')}/locations/{self._location}/" if project else ""
         path = f"{place}publishers/{publisher}/models/{segment(ask.name)}"
         if ask.name.startswith("projects/"):
