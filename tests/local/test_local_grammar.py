@@ -208,3 +208,10 @@ async def test_an_enum_of_many_values_is_ready_at_once(model: LocalStreamFn):
 
 def test_compact_json_is_what_the_grammar_writes():
     assert compact({"city": "São Paulo", "n": [1, 2.5, None]}) == '{"city":"São Paulo","n":[1,2.5,null]}'
+
+
+@pytest.mark.parametrize("count", ["minItems", "maxItems"])
+def test_a_number_of_items_that_would_hold_up_everybody_is_left_to_the_check_of_the_arguments(count: str):
+    found = guide({"type": "array", "items": {"type": "integer"}, count: 10**7})
+    assert count not in json.loads(found.text)
+    assert not found.exact

@@ -28,6 +28,9 @@ _ANNOTATIONS = frozenset(
 )
 _SHORT = frozenset({"enum", "const", "format", "pattern"})
 _LOOKS_AROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[bB1-9]")
+_COUNTS = frozenset({"minItems", "maxItems"})
+_MOST_ITEMS = 10_000
+"""Items that a list is held to: the engine unrolls them, which takes it minutes for millions."""
 _OPTIONS = {"whitespace_flexible": False, "coerce_one_of": True, "lenient": True}
 
 
@@ -77,7 +80,7 @@ class _Reading:
                 self.exact = False
             if key == "$ref":
                 self._check(str(value))
-            if key == "pattern" and _LOOKS_AROUND.search(str(value)):
+            if _is_too_much(key, value):
                 self.exact = False
             elif key in _NAMED and isinstance(value, Mapping):
                 named = cast("Mapping[str, Any]", value)
@@ -120,6 +123,13 @@ class _Reading:
                 node = cast(Any, node[int(key)] if isinstance(node, list) else node[key])
             except (KeyError, IndexError, TypeError, ValueError):
                 raise InvalidTool(f"the schema refers to {reference}, which it does not contain") from None
+
+
+def _is_too_much(key: str, value: Any) -> bool:
+    """Whether the engine would refuse a keyword with this value, or take minutes over it."""
+    if key == "pattern":
+        return _LOOKS_AROUND.search(str(value)) is not None
+    return key in _COUNTS and isinstance(value, int | float) and value > _MOST_ITEMS
 
 
 def _combines(schema: Any) -> bool:
