@@ -119,6 +119,8 @@ def test_documents_and_sound_are_read_in_the_same_three_ways(tmp_path: Path):
     song.write_bytes(b"ID3 rest")
     assert Document.from_file(pdf) == Document.from_bytes(b"%PDF-1.7 rest", title="a.pdf")
     assert Document.from_file(note).text == "# Tea\n"
+    (tmp_path / "LICENSE").write_text("Free.", "utf-8")
+    assert Document.from_file(tmp_path / "LICENSE").text == "Free."
     assert Document.from_bytes("Tee für alle".encode()).text == "Tee für alle"
     assert Audio.from_file(song) == Audio.from_bytes(b"ID3 rest", "audio/mpeg")
     assert Document.from_url("https://x.example/a.pdf").text is None

@@ -41,6 +41,8 @@ def read_media(path: str, kind: Kind, media_type: str | None = None) -> tuple[by
     """The bytes of a file on disk, with the media type that they show rather than the name suggests."""
     data = _read(path, kind)
     found = media_type or kind_of_bytes(data, kind) or _guess(path, kind)
+    if found is None and kind == "document" and is_text(data):
+        found = "text/plain"
     if found is None:
         raise InvalidInput(f"{path} is no {kind} that can be recognised; give its media_type")
     return data, found

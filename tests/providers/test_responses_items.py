@@ -27,8 +27,8 @@ from swink.messages import (
     UserMessage,
 )
 from swink.providers.responses import ResponsesStreamFn
+from swink.providers.responses.conversation import ResponsesConversation
 from swink.providers.responses.dialect import OPENAI, XAI
-from swink.providers.responses.history import History
 from swink.providers.responses.stream import ITEMS, ResponsesDecoder
 from swink.stream import Assembly, BlockWriter, Done, Error, Start, StreamOptions
 
@@ -108,7 +108,7 @@ def replied(*items: Any, model: ModelSpec = MODEL, **end: Any) -> AssistantMessa
 
 def resent(*messages: Any, model: ModelSpec = MODEL, dialect: Any = OPENAI) -> list[dict[str, Any]]:
     """The input items that a history becomes, as JSON."""
-    history = History(model, dialect)
+    history = ResponsesConversation(model, dialect)
     for message in messages:
         history.add(message)
     return msgspec.json.decode(msgspec.json.encode(history.items))

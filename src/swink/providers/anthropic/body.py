@@ -11,7 +11,7 @@ from typing import Any
 from swink.hosted import McpConnector
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask
-from swink.providers.anthropic.history import History
+from swink.providers.anthropic.conversation import ClaudeConversation
 from swink.providers.anthropic.hosted import MCP_BETA, hosted_tools
 from swink.providers.claude import (
     BUDGETS,
@@ -38,7 +38,7 @@ def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
     """The JSON body for one reply; `turns` are the history, converted."""
     context, options = ask.context, ask.options
     body: dict[str, Any] = {"model": ask.name, "stream": True}
-    begun = isinstance(ask.conversation, History) and ask.conversation.thoughtless is True
+    begun = isinstance(ask.conversation, ClaudeConversation) and ask.conversation.thoughtless is True
     body |= _thinking_and_limits(ask.model, options, ask.notices, begun)
     if context.output is not None:
         schema = {"type": "json_schema", "schema": output_schema(context.output.schema)}
@@ -53,7 +53,7 @@ def request_body(ask: Ask, turns: Sequence[Any]) -> dict[str, Any]:
         body["stop_sequences"] = list(options.stop)
     if options.service_tier is not None:
         body["service_tier"] = options.service_tier
-    if context.hosted and isinstance(ask.conversation, History):
+    if context.hosted and isinstance(ask.conversation, ClaudeConversation):
         container = ask.conversation.container
         if container is not None and not _is_past(container.get("expires_at")):
             body["container"] = container["id"]

@@ -6,7 +6,7 @@ from typing import Any
 from swink.messages import Extension, ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.anthropic.body import betas_of, request_body
-from swink.providers.anthropic.history import History
+from swink.providers.anthropic.conversation import ClaudeConversation
 from swink.providers.anthropic.stream import MessagesDecoder
 from swink.providers.claude import takes_schema
 from swink.providers.notices import ALL_OPTIONS
@@ -20,9 +20,9 @@ class Messages(Wire):
 
     honours = ALL_OPTIONS - {"seed", "verbosity"}
 
-    def conversation(self, model: ModelSpec) -> History:
+    def conversation(self, model: ModelSpec) -> ClaudeConversation:
         """The turns of a conversation."""
-        return History(model)
+        return ClaudeConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
         """The JSON body for one reply."""

@@ -14,7 +14,7 @@ from swink.errors import StreamError
 from swink.hosted import CodeExecution, HostedTool, ProviderTool, WebSearch
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask
-from swink.providers.bedrock.history import History
+from swink.providers.bedrock.conversation import ConverseConversation
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
@@ -71,7 +71,7 @@ def _limits_and_thinking(ask: Ask) -> tuple[dict[str, Any], dict[str, Any]]:
     limit = options.max_tokens or model.max_output
     if limit:
         limits["maxTokens"] = limit
-    begun = isinstance(ask.conversation, History) and ask.conversation.thoughtless is True
+    begun = isinstance(ask.conversation, ConverseConversation) and ask.conversation.thoughtless is True
     additional = _thinking(model, options, limits, notices, begun)
     thinks = additional.get("thinking", {}).get("type") in ("enabled", "adaptive")
     if thinks and context.tools and interleaves(model.model_id):
@@ -129,7 +129,7 @@ def _tool_config(ask: Ask) -> dict[str, Any]:
     specs = [_tool_spec(tool.name, tool.description, input_schema(tool)) for tool in offered]
     specs += _hosted(context.hosted, model) if choice != "none" else []
     if not specs:
-        called = ask.conversation.called if isinstance(ask.conversation, History) else ()
+        called = ask.conversation.called if isinstance(ask.conversation, ConverseConversation) else ()
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         specs = [_tool_spec(name, "No longer available.", schema) for name in called]
         return {"tools": specs} if specs else {}

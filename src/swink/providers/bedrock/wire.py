@@ -7,7 +7,7 @@ from swink.errors import ModelError
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.bedrock.body import request_body
-from swink.providers.bedrock.history import History
+from swink.providers.bedrock.conversation import ConverseConversation
 from swink.providers.bedrock.refusals import explain
 from swink.providers.bedrock.stream import ConverseDecoder
 from swink.providers.claude import claude_version, takes_schema
@@ -22,9 +22,9 @@ class Converse(Wire):
     honours = ALL_OPTIONS - {"session_id", "seed", "verbosity", "parallel_tool_calls"}
     accept = "application/vnd.amazon.eventstream"
 
-    def conversation(self, model: ModelSpec) -> History:
+    def conversation(self, model: ModelSpec) -> ConverseConversation:
         """The turns of a conversation."""
-        return History(model)
+        return ConverseConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
         """The JSON body for one reply."""

@@ -7,8 +7,8 @@ from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.notices import ALL_OPTIONS
 from swink.providers.responses.body import request_body
+from swink.providers.responses.conversation import ResponsesConversation
 from swink.providers.responses.dialect import Dialect
-from swink.providers.responses.history import History
 from swink.providers.responses.stream import ResponsesDecoder
 from swink.stream import BlockWriter, LlmContext
 
@@ -20,9 +20,9 @@ class Responses(Wire):
         self.dialect = dialect
         self.honours = ALL_OPTIONS - dialect.unhonoured
 
-    def conversation(self, model: ModelSpec) -> History:
+    def conversation(self, model: ModelSpec) -> ResponsesConversation:
         """The items of a conversation, without the system prompt."""
-        return History(model, self.dialect)
+        return ResponsesConversation(model, self.dialect)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
         """The JSON body for one reply."""

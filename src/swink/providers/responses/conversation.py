@@ -37,7 +37,7 @@ _DRAWN = "The image that you made:"
 _UNANSWERED = "error: nobody ran this call"
 
 
-class History:
+class ResponsesConversation:
     """The items so far; one message after the other is added."""
 
     def __init__(self, model: ModelSpec, dialect: Dialect) -> None:

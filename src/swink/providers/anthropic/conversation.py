@@ -33,7 +33,7 @@ from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
 _USES = ("server_tool_use", "mcp_tool_use")
 
 
-class History:
+class ClaudeConversation:
     """The turns of a conversation, converted message by message."""
 
     def __init__(self, model: ModelSpec) -> None:

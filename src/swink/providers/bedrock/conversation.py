@@ -62,7 +62,7 @@ _AUDIO = {
 _NAME = re.compile(r"[^a-zA-Z0-9()\[\] -]+")
 
 
-class History:
+class ConverseConversation:
     """The turns of a conversation, converted message by message."""
 
     def __init__(self, model: ModelSpec) -> None:
