@@ -63,7 +63,8 @@ def stream_problems(events: Sequence[AssistantMessageEvent]) -> list[str]:
             return ["the stream ends without done or error"]
         case Error(message, kind):
             return error_problems(message, kind)
-        case Done(stop_reason, usage):
+        case Done(stop_reason):
+            usage = next(event.usage for event in reversed(events) if isinstance(event, Done))
             counts = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total)
             negative = ["usage counts below zero"] if min(*counts, *usage.extra.values()) < 0 else []
             content = assembly.message(ModelSpec("test", "test"), stop_reason, usage=usage).content
