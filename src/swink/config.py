@@ -27,7 +27,7 @@ from swink.policy import Answer, Approve, Policy
 from swink.records import PendingApproval, Record
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.sent import Sent
-from swink.stream import StreamFn, StreamOptions
+from swink.stream import StreamFn, StreamOptions, asked_through
 from swink.tool import Tool, ToolSource
 
 T = TypeVar("T", default=Any)
@@ -245,18 +245,18 @@ class AgentLoopConfig(Struct, kw_only=True):
         provider, own = spec.provider, self.stream_fn
         make = catalog.registered(provider)
         if own is not None and (make is None or provider == self.own_provider):
-            return spec, own
+            return spec, asked_through(own)
         made = self.made.get(provider)
         if made is None or made[0] is not make:
             made = self.made[provider] = make, catalog.stream_fn_for(spec)
-        return spec, made[1]
+        return spec, asked_through(made[1])
 
     def _fallback(self, item: Model | tuple[Model, StreamFn]) -> Route:
         if not isinstance(item, tuple):
             return self.route_to(item)
         if len(item) != 2:
             raise InvalidInput("fallbacks are models, or pairs of a model and its stream function")
-        return catalog.parse_model(item[0]), item[1]
+        return catalog.parse_model(item[0]), asked_through(item[1])
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         """Whether the key in the options was given for somebody else than who is asked here."""

@@ -1,0 +1,92 @@
+"""Results: one attempt at one case, which is one line of results.jsonl."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from swink.eval.score import Metric
+from swink.eval.trajectory import TakenCall, TakenTurn
+from swink.messages import Message, Usage
+
+ErrorSource = Literal["factory", "provider", "agent", "timeout", "harness"]
+"""Who is to blame: the factory raised, the provider failed after its retries, the agent's own code raised,
+the case took too long, or we failed."""
+
+
+class CaseResult(Struct, frozen=True, kw_only=True):
+    """What one attempt came to."""
+
+    case_id: str
+    repeat: int = 0
+    """From 0 on."""
+    passed: bool
+    metrics: tuple[Metric, ...] = ()
+    usage: Usage = Usage()
+    cost: float | None = None
+    """Of the agent, in dollars; None: unknown. What judges cost stands in the metrics."""
+    turns: int = 0
+    duration: float = 0.0
+    stop_reason: str = "stop"
+    error: str | None = None
+    transcript: tuple[Message, ...] = ()
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    model: str = ""
+    system_prompt: str = ""
+    reason: str | None = None
+    error_source: ErrorSource | None = None
+    calls: tuple[TakenCall, ...] = ()
+    timings: tuple[TakenTurn, ...] = ()
+    started: float = 0.0
+    """Seconds since 1970."""
+    cached: bool = False
+    """Taken from the cache of an earlier run."""
+    key: str = ""
+    """What the attempt is known by in the cache: a digest of case, prompt, tools, model and code version."""
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What a run is about: run.json, written before its first result."""
+
+    name: str
+    started: float
+    version: str
+    agent: str = ""
+    model: str | None = None
+    repeat: int = 1
+    concurrency: int = 8
+    engine: str = "local"
+    case_ids: tuple[str, ...] = ()
+    digest: str = ""
+    """Of the cases: a run is only resumed with the same ones."""
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """summary.json. With repeats, a case has passed if every attempt did.
+
+    `pass_rate` is the mean over cases of the attempts that passed; `cases` = `passed` + `failed` + `errors`.
+    """
+
+    cases: int
+    passed: int
+    failed: int
+    errors: int
+    pass_rate: float
+    cost: float | None
+    """Agents and judges; None: unknown for some of it."""
+    duration: float
+    """Seconds on the clock."""
+    name: str = ""
+    attempts: int = 0
+    pass_rate_interval: tuple[float, float] | None = None
+    pass_at_k: dict[str, float] = field(default_factory=dict[str, float])
+    pass_hat_k: dict[str, float] = field(default_factory=dict[str, float])
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    """By scorer: mean, deviation, low, high, passed, errors."""
+    usage: Usage = Usage()
+    complete: bool = True
+    """False while attempts are missing: interrupted, out of budget."""
+    head: dict[str, Any] | None = None
+    """Number and hash of the newest line of results.jsonl, for `verify`."""
