@@ -8,11 +8,11 @@ from swink import catalog
 from swink.assistant.choice import choose_model, nearest_models, parse_model, unknown_provider
 from swink.assistant.settings import config_dir
 from swink.cli.conversation import announce
-from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError, UnknownModel
 from swink.keys.accounts import ACCOUNTS, account_for
 from swink.keys.store import store_key
 from swink.messages import ModelSpec
+from swink.tool.named import load_tools
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,13 @@ from swink.assistant.planning import without_plan
 from swink.assistant.settings import load_settings
 from swink.checkpoint import placeholders
 from swink.cli.terminal import say, say_in_passing
-from swink.cli.toolbox import load_tools
 from swink.errors import MisuseError
 from swink.memory.session import Session
 from swink.messages import ModelSpec
 from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
 from swink.tool import Tool
+from swink.tool.named import load_tools
 
 if TYPE_CHECKING:
     from swink.assistant.workshop import Workshop
