@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from swink.eval.score import Metric
+from swink.eval.statistics import Interval
 from swink.eval.trajectory import TakenCall, TakenTurn
 from swink.messages import Message, Usage
 
@@ -44,6 +45,8 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     key: str = ""
     """What the attempt is known by in the cache: a digest of case, prompt, tools, model and code version."""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    tools: tuple[dict[str, Any], ...] = ()
+    """What the agent was offered: name, description and parameters of each tool."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -80,13 +83,22 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Seconds on the clock."""
     name: str = ""
     attempts: int = 0
-    pass_rate_interval: tuple[float, float] | None = None
+    pass_rate_interval: Interval | None = None
     pass_at_k: dict[str, float] = field(default_factory=dict[str, float])
     pass_hat_k: dict[str, float] = field(default_factory=dict[str, float])
     metrics: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
-    """By scorer: mean, deviation, low, high, passed, errors."""
+    """By scorer: mean, deviation, low, high of its values, the attempts that it scored (`count`), those it
+    passed (`passed`), and those where it failed (`errors`), which have no part in the mean."""
     usage: Usage = Usage()
     complete: bool = True
     """False while attempts are missing: interrupted, out of budget."""
+    deviation: float | None = None
+    """Between cases, of the share of their attempts that passed."""
+    pass_at_k_intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    pass_hat_k_intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    unpriced: int = 0
+    """Attempts of which the cost is unknown, in whole or in part."""
+    cached: int = 0
+    """Attempts that an earlier run paid for."""
     head: dict[str, Any] | None = None
     """Number and hash of the newest line of results.jsonl, for `verify`."""
