@@ -1,0 +1,58 @@
+"""Importing: the data of a benchmark → a suite, and a suite → a case file."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from swink.errors import InvalidInput
+from swink.eval.case import Case, Suite
+from swink.eval.importers.rows import BadRows
+
+Importer = Callable[[Path], Iterator[Case]]
+
+FORMATS: Mapping[str, Importer] = {}
+"""Who reads a format: bfcl, gsm8k, humaneval, ifeval, mbpp, tau."""
+
+
+def import_cases(format: str, path: str | Path, limit: int | None = None) -> Suite:
+    """A suite of the rows of a published benchmark, the first `limit` of them, with its scorers.
+
+    `path` is the file with the rows, or for bfcl and tau a directory.
+    """
+    importer = FORMATS.get(format)
+    if importer is None:
+        raise InvalidInput(f"no format {format!r}; there are {', '.join(sorted(FORMATS))}")
+    if limit is not None and limit < 1:
+        raise InvalidInput(f"limit is {limit!r}; pass a number above 0, or None for all")
+    path = Path(path)
+    cases = tuple(islice(importer(path), limit))
+    if not cases:
+        raise BadRows(f"{path}: holds no rows of {format}")
+    seen: dict[str, Case] = {}
+    for case in cases:
+        if (other := seen.setdefault(case.id, case)) is not case:
+            raise BadRows(f"{case.place}: the id {case.id!r} stands at {other.place} already")
+    return Suite(name=format, cases=cases)
+
+
+def write_cases(suite: Suite, path: str | Path) -> None:
+    """Write a suite as a case file in JSON, which `load_suite` and `swink eval run` take."""
+    data = {**_given(suite), "cases": [_given(case) for case in suite.cases]}
+    Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+
+
+def _given(value: Struct) -> dict[str, Any]:
+    """What differs from the defaults, without what a loader or a runner sets."""
+    data: dict[str, Any] = msgspec.to_builtins(value)
+    for info in msgspec.structs.fields(value):
+        name = info.encode_name
+        default = info.default_factory() if callable(info.default_factory) else info.default
+        if name in ("place", "path", "workspace", "cases") or getattr(value, info.name) == default:
+            data.pop(name, None)
+        elif data.get(name) is UNSET:
+            del data[name]
+    return data

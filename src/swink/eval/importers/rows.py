@@ -1,0 +1,96 @@
+"""Rows: the data of a published benchmark, read from JSON or JSON Lines, also compressed with gzip."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from swink.errors import AgentError
+from swink.eval.case import Place
+from swink.jsondata import decode
+
+MOST_PROBLEMS = 50
+
+
+class BadRows(AgentError):
+    """The data is not in the format it was said to be in; the text names every row."""
+
+    kind = "misuse"
+
+
+class Row(Struct, frozen=True):
+    """One row and where it stands; what is wrong with it is an error that names the place."""
+
+    data: dict[str, Any]
+    place: Place
+
+    def text(self, *names: str) -> str:
+        """The text in the first of these fields that is there."""
+        for name in names:
+            if isinstance(value := self.data.get(name), str) and value.strip():
+                return value
+        raise self.problem(f"there is no text in {' or '.join(repr(name) for name in names)}")
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; an absent one is empty."""
+        return self._list(name, str, "texts")
+
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        """A list of objects; an absent one is empty."""
+        return self._list(name, dict, "objects")
+
+    def _list(self, name: str, kind: type, what: str) -> list[Any]:
+        value = self.data.get(name)
+        items = cast("list[Any]", value) if isinstance(value, list) else [None]
+        if value is not None and not all(isinstance(item, kind) for item in items):
+            raise self.problem(f"{name!r} is not a list of {what}")
+        return [] if value is None else items
+
+    def problem(self, text: str) -> BadRows:
+        """An error about this row."""
+        return BadRows(f"{self.place}: {text}")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file: a list, or one object on each line."""
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise BadRows(f"{path}: cannot be read: {error}") from error
+    if text.lstrip().startswith("["):
+        yield from _listed(path, text)
+        return
+    problems: list[str] = []
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
+        place = Place(str(path), line)
+        try:
+            yield Row(_object(decode(row)), place)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            problems.append(f"{place}: is no JSON object: {error}")
+        if len(problems) == MOST_PROBLEMS:
+            break
+    if problems:
+        raise BadRows("\n".join(problems))
+
+
+def _listed(path: Path, text: str) -> Iterator[Row]:
+    try:
+        items = decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise BadRows(f"{path}: is neither a JSON list nor JSON Lines: {error}") from error
+    for number, item in enumerate(items, 1):
+        if not isinstance(item, dict):
+            raise BadRows(f"{path}: item {number} of the list is no object")
+        yield Row(cast("dict[str, Any]", item), Place(str(path), 1))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"it is {type(value).__name__}")
+    return cast("dict[str, Any]", value)

@@ -1,0 +1,244 @@
+"""Simulations: a model that plays the user of a case, and tools whose results are written down or made up.
+
+simulation = Simulation(agent, case)          the agent has the case's simulated tools now
+ending = await simulation.converse(run)       user ──▶ run(text) ──▶ agent ──▶ its answer ──▶ user ──▶ …
+simulation.cost                               what the models that simulated cost
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolError, Usage, UserMessage
+from swink.errors import AgentError
+from swink.eval.case import Case, SimulatedTool, SimulatedUser
+from swink.eval.importers.tau import domain_tools
+from swink.jsondata import encode
+from swink.messages import Message
+
+Ending = Literal["goal", "turns", "agent", "messages"]
+"""Why a conversation is over: the user has what it wanted or gave up, its turns ran out, the agent failed or
+was stopped, or the messages of the case were all sent."""
+Run = Callable[[str], Awaitable[AgentResult[Any]]]
+"""Sends a message of the user to the agent and waits for the end of its run."""
+
+STOP = "###STOP###"
+"""What the model that plays the user says when it is done."""
+GREETING = "Hi! How can I help you today?"
+"""What the user hears first, so that it begins; the agent never sees it."""
+
+_USER = """\
+You play a user who talks to an assistant. You are not the assistant.
+
+What you want: {goal}
+{persona}
+- Write only what the user says next: one short message, in the first person, nothing around it.
+- Do not say everything at once. Tell what is needed for the next step, in your own words.
+- Never make up facts that are not given above. If the assistant asks for something you were not told, say
+  that you do not know it.
+- When you have what you want, or it is clear that you will not get it, answer with {stop}
+  and nothing else."""
+
+_TOOL = """\
+You stand in for a tool that a program calls. You get the name of the tool and its arguments, and answer with
+the result alone, as the tool would give it: no explanation, no code fence. Stay consistent with the results
+that you gave before.
+
+{tools}"""
+
+
+class _Bill(Struct):
+    """What the simulating models used."""
+
+    usage: Usage = Usage()
+    cost: float | None = 0.0
+    failure: AgentError | None = None
+
+    def add(self, result: AgentResult[Any]) -> None:
+        self.usage += result.usage
+        known = None if self.cost is None or result.cost is None else self.cost + result.cost.total
+        self.cost = known if result.usage.total else self.cost
+
+
+class Simulation:
+    """The simulated user and the simulated tools of one attempt at a case.
+
+    The agent gets the tools at once, each in place of its own tool of that name. Models that simulate are
+    asked as the agent's own is, in conversations of their own.
+    """
+
+    def __init__(self, agent: Agent, case: Case) -> None:
+        self._agent = agent
+        self._case = case
+        self._bill = _Bill()
+        self._makers: dict[str, _Maker] = {}
+        self.said: tuple[str, ...] = ()
+        """What the user has said so far."""
+        self._add_tools()
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the models that simulated."""
+        return self._bill.usage
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars for the models that simulated; None: unknown."""
+        return self._bill.cost
+
+    @property
+    def failure(self) -> AgentError | None:
+        """Why a model that stands in for a tool could not be asked, which is not the agent's fault."""
+        return self._bill.failure
+
+    async def converse(self, run: Run | None = None) -> Ending:
+        """Send the messages of the case, and then those of its simulated user, until the conversation ends.
+
+        `run` sends one message and waits for the agent's answer; without one, `agent.run` does.
+        """
+        send = run or self._agent.run
+        player = None if self._case.simulated_user is None else self._player(self._case.simulated_user)
+        waiting = list(self._case.user_messages)
+        heard = GREETING
+        while True:
+            if waiting:
+                text: str | None = waiting.pop(0)
+                if player is not None:
+                    player.remember(heard, text)
+            elif player is None:
+                return "messages"
+            elif len(self.said) >= player.user.max_turns:
+                return "turns"
+            elif (text := await player.say(heard)) is None:
+                return "goal"
+            self.said += (text,)
+            result = await send(text)
+            if result.stop_reason in ("error", "aborted") or result.reason is not None:
+                return "agent"
+            heard = result.text or "(The assistant said nothing.)"
+
+    def _player(self, user: SimulatedUser) -> "_Player":
+        persona = f"\nWho you are: {user.persona}\n" if user.persona else ""
+        prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
+        return _Player(user, self._stand_in(user.model, prompt), self._bill)
+
+    def _add_tools(self) -> None:
+        simulated = [self._tool(tool) for tool in self._case.simulated_tools]
+        simulated += domain_tools(self._case)
+        if not simulated:
+            return
+        names = {tool.name for tool in simulated}
+        kept = [tool for tool in self._agent.tools if not (isinstance(tool, Tool) and tool.name in names)]
+        self._agent.tools = [*kept, *simulated]
+
+    def _tool(self, simulated: SimulatedTool) -> Tool:
+        own = [tool for tool in self._agent.tools if isinstance(tool, Tool) and tool.name == simulated.name]
+        description, parameters = simulated.description, simulated.parameters
+        if own and not parameters.get("properties"):
+            parameters = own[0].parameters_schema
+        if own and not description:
+            description = own[0].description
+        answer = _Script(simulated.replies) if simulated.replies else self._maker(simulated.model)
+        if isinstance(answer, _Maker):
+            answer.tools[simulated.name] = simulated
+
+        async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
+            return await answer(simulated.name, arguments)
+
+        return Tool.raw(simulated.name, description or simulated.name, parameters, execute)
+
+    def _maker(self, model: str | None) -> "_Maker":
+        """What makes up results with this model: one for all of its tools, so that they agree."""
+        if (key := model or "") not in self._makers:
+            self._makers[key] = _Maker(partial(self._stand_in, model), self._bill)
+        return self._makers[key]
+
+    def _stand_in(self, model: str | None, prompt: str) -> Agent:
+        """An agent that asks a model as the evaluated one does, with nothing else of it."""
+        return self._agent.copy(
+            model=model or self._agent.model,
+            system_prompt=prompt,
+            tools=(),
+            messages=(),
+            policies=(),
+            hosted=(),
+            approve=None,
+            state={},
+            deps=None,
+        )
+
+
+async def converse(agent: Agent, case: Case, *, run: Run | None = None) -> Simulation:
+    """Have the case's user talk to the agent, whose simulated tools answer; the simulation knows the rest."""
+    simulation = Simulation(agent, case)
+    await simulation.converse(run)
+    return simulation
+
+
+class _Player:
+    """A model that plays the user: what the agent says is said to it, and what it answers is the user's."""
+
+    def __init__(self, user: SimulatedUser, agent: Agent, bill: _Bill) -> None:
+        self.user = user
+        self._agent = agent
+        self._bill = bill
+
+    def remember(self, heard: str, said: str) -> None:
+        """Have said a message that stands in the case."""
+        exchange: list[Message] = [UserMessage(heard), AssistantMessage(said)]
+        self._agent.append_messages(exchange)
+
+    async def say(self, heard: str) -> str | None:
+        """What the user says to that; None if it is done."""
+        result = await self._agent.run(heard)
+        self._bill.add(result)
+        text = result.raise_for_error().text.strip()
+        return None if STOP in text or not text else text
+
+
+class _Script:
+    """Results that are written down: one after the other, the last one again and again."""
+
+    def __init__(self, replies: tuple[Any, ...]) -> None:
+        self._replies = list(replies)
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        match reply:
+            case {"error": str(text), **rest} if not rest:
+                raise ToolError(text)
+            case _:
+                return reply
+
+
+class _Maker:
+    """A model that makes up the results of tools; it sees one call after the other, and what it answered."""
+
+    def __init__(self, make: Callable[[str], Agent], bill: _Bill) -> None:
+        self._make = make
+        self._bill = bill
+        self._agent: Agent | None = None
+        self._turn = asyncio.Lock()
+        self.tools: dict[str, SimulatedTool] = {}
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> str:
+        async with self._turn:
+            if self._agent is None:
+                about = "\n\n".join(_about(tool) for tool in self.tools.values())
+                self._agent = self._make(_TOOL.format(tools=about))
+            call = encode({"tool": name, "arguments": arguments}).decode()
+            result = await self._agent.run(call)
+            self._bill.add(result)
+            try:
+                return result.raise_for_error().text
+            except AgentError as error:
+                self._bill.failure = error
+                raise ToolError(f"the model that stands in for {name} failed: {error}") from error
+
+
+def _about(tool: SimulatedTool) -> str:
+    schema = encode(tool.parameters).decode()
+    return f"{tool.name}: {tool.description}\nArguments: {schema}\n{tool.instructions}".strip()
