@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -45,7 +46,7 @@ class Endpoint(Struct, frozen=True):
     @property
     def host(self) -> str:
         """The host, without port."""
-        return urlsplit(self.base_url).hostname or ""
+        return _host(self.base_url)
 
     @property
     def is_local(self) -> bool:
@@ -240,6 +241,11 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
             f"base_url {_shown(url)} would send the key in clear text; use https, or pass allow_http=True"
         )
     return parts.geturl().rstrip("/")
+
+
+@lru_cache(256)
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 def _site(url: str) -> tuple[str, str | None, int | None]:

@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -192,11 +193,10 @@ class _Pool:
         import aiohttp
 
         self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=_connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compression would delay small events; an answer that is compressed all the same is decoded.
             headers={"accept-encoding": "identity", "user-agent": "swink"},
-            trace_configs=[_reuse_trace()],
         )
         self.active = 0
         self.holders: WeakSet[AiohttpClient] = WeakSet()
@@ -213,7 +213,7 @@ class _Pool:
         import aiohttp
 
         while True:
-            attempt = _Attempt()
+            _is_new.set(False)
             try:
                 return await self.session.request(
                     request.method,
@@ -223,10 +223,9 @@ class _Pool:
                     allow_redirects=False,
                     timeout=_client_timeout(timeout.connect),
                     proxy=self.proxy(request.url),
-                    trace_request_ctx=attempt,
                 )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if not attempt.reused:
+                if _is_new.get():
                     raise
 
     async def retire(self) -> None:
@@ -274,24 +273,21 @@ def _client_timeout(connect: float) -> "aiohttp.ClientTimeout":
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
 
 
-class _Attempt:
-    """Whether a request went over a connection that was kept from an earlier one."""
-
-    __slots__ = ("reused",)
-
-    def __init__(self) -> None:
-        self.reused = False
+_is_new: ContextVar[bool] = ContextVar("swink.new_connection", default=False)
+"""Whether a request went over a connection of its own, and not over one that was kept from an earlier one."""
 
 
-def _reuse_trace() -> "aiohttp.TraceConfig":
+def _connector() -> "aiohttp.BaseConnector":
     import aiohttp
 
-    async def note(session: Any, context: Any, parameters: Any) -> None:
-        context.trace_request_ctx.reused = True
+    class Connector(aiohttp.TCPConnector):
+        """Notes that a connection is new; aiohttp's traces tell that too, at a twentieth of a request."""
 
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(note)
-    return trace
+        async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
+            _is_new.set(True)
+            return await super()._create_connection(req, traces, timeout)
+
+    return Connector(limit=0)
 
 
 class _AiohttpResponse:

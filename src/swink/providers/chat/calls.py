@@ -87,9 +87,9 @@ class Calls:
             if delta.index is not None
             else (self._calls[-1] if self._calls else None)
         )
-        if current is not None and id and current.id == id:
+        if current is not None and (current.id == id if id else not function.name):
             return current
-        known = next((call for call in self._calls if id and call.id == id), None)
+        known = next((call for call in self._calls if call.id == id), None) if id else None
         # A whole call at another index is another call, even if the server gives both one id.
         if known is not None and not (current is None and function.name and _is_whole(known)):
             return known

@@ -84,7 +84,8 @@ class ChatDecoder:
         self._tools = tools
         self._parser = SseParser()
         self._calls = Calls(reply)
-        self._tags = ReplyParser(only_first=True) if dialect.think_tags else None
+        self._may_tag = dialect.think_tags
+        self._tags: ReplyParser | None = None
         self._finish_reason = ""
         self._filtered: set[str] = set()
         self._refusal: list[str] = []
@@ -175,10 +176,10 @@ class ChatDecoder:
                     self._sign()
                 if not isinstance(content, str):
                     self._take_parts(content)
-                elif self._tags is None:
-                    self._reply.say(content)
+                elif self._may_tag:
+                    self._read(content)
                 else:
-                    self._read(self._tags, content)
+                    self._reply.say(content)
             if delta.refusal:
                 self._refusal.append(delta.refusal)
             if delta.tool_calls or delta.function_call is not None:
@@ -220,20 +221,28 @@ class ChatDecoder:
                 case _:
                     pass
 
-    def _read(self, tags: ReplyParser, content: str, *, final: bool = False) -> None:
+    def _read(self, content: str, *, final: bool = False) -> None:
         """Text that may begin with thinking in tags."""
+        tags = self._tags
+        if tags is None:
+            if content.lstrip()[:1] not in ("", "<"):
+                self._may_tag = False
+                self._reply.say(content)
+                return
+            tags = self._tags = ReplyParser(only_first=True)
         for piece in (tags.feed(content) if content else []) + (tags.finish() if final else []):
             if piece.kind == "thinking":
                 self._reply.think(piece.text)
             else:
                 self._reply.say(piece.text)
         if tags.settled or final:
-            self._tags = None
+            self._may_tag = False
 
     def _release(self) -> None:
         """What was held back, since it could have become a tag, is text."""
-        if self._tags is not None:
-            self._read(self._tags, "", final=True)
+        if self._may_tag and self._tags is not None:
+            self._read("", final=True)
+        self._may_tag = False
 
     def _keep_details(self, pieces: list[dict[str, Any]], thought: str | None) -> str | None:
         """Keep them for the way back; they are shown where nothing else says what they say."""

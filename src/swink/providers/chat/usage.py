@@ -6,6 +6,8 @@ from swink.catalog import SERVICE_TIER
 from swink.messages import Cost, Usage
 
 TICKS_PER_DOLLAR = 10**10
+_CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
+_SEARCHES = ("num_search_queries", "num_sources_used")
 _USUAL_TIERS = ("", "auto", "default", "standard", "on_demand")
 
 
@@ -17,29 +19,20 @@ def usage_of(usage: dict[str, Any], tier: Any = None) -> Usage:
     prompt = count(usage, "prompt_tokens")
     completion = count(usage, "completion_tokens")
     total = count(usage, "total_tokens")
-    details = usage.get("prompt_tokens_details")
-    cached = (
-        count(details, "cached_tokens")
-        or count(usage, "prompt_cache_hit_tokens")
-        or count(usage, "num_cached_tokens")
-        or count(usage, "cached_tokens")
-    )
+    details, made = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = count(details, "cached_tokens") or _first(usage, _CACHED)
     written = count(details, "cache_write_tokens")
-    reasoning = count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    reasoning = count(made, "reasoning_tokens")
     if reasoning and total == prompt + completion + reasoning:
         completion += reasoning
     cached = min(cached, prompt)
     written = min(written, prompt - cached)
-    searches = (
-        count(usage.get("server_tool_use"), "web_search_requests")
-        or count(usage, "num_search_queries")
-        or count(usage, "num_sources_used")
-    )
-    sound = {
+    extra = {
+        "reasoning": reasoning,
         "input_audio": count(details, "audio_tokens"),
-        "output_audio": count(usage.get("completion_tokens_details"), "audio_tokens"),
+        "output_audio": count(made, "audio_tokens"),
+        "web_search": count(usage.get("server_tool_use"), "web_search_requests") or _first(usage, _SEARCHES),
     }
-    extra = {"reasoning": reasoning, **sound, "web_search": searches}
     if isinstance(tier, str) and tier not in _USUAL_TIERS:
         extra[f"{SERVICE_TIER}{tier}"] = 1
     return Usage(
@@ -76,9 +69,16 @@ def _dollars(amount: float, unit: int = 1) -> Cost | None:
     return Cost(total=amount / unit) if is_price else None
 
 
+def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
+    """The count of the first of these names that has one."""
+    return next((number for name in names if name in usage and (number := count(usage, name))), 0)
+
+
 def count(counts: Any, name: str) -> int:
     """A count in an object of a provider's, also where it is written as 5.0; 0 where there is none."""
-    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
+    if not isinstance(counts, dict):
+        return 0
+    value = cast("dict[str, Any]", counts).get(name)
     if type(value) is float and value.is_integer():
         return int(value)
     return value if type(value) is int else 0
