@@ -12,5 +12,10 @@ from swink.eval.case import Suite as Suite
 from swink.eval.result import CaseResult as CaseResult
 from swink.eval.score import Metric as Metric
 from swink.eval.score import Score as Score
+from swink.eval.score import Verdict as Verdict
+from swink.eval.scorers import Panel as Panel
+from swink.eval.scorers import Scorer as Scorer
+from swink.eval.scorers import problem_of as problem_of
+from swink.eval.scorers import scorer as scorer
 from swink.eval.trajectory import TakenCall as TakenCall
 from swink.eval.trajectory import Trajectory as Trajectory

@@ -11,6 +11,14 @@ class Score(Struct, frozen=True):
     threshold: float | None = None
 
 
+class Verdict(Struct, frozen=True):
+    """What one judge of a panel said."""
+
+    judge: str
+    value: float
+    why: str = ""
+
+
 class Metric(Struct, frozen=True):
     """The score of one scorer for one attempt; a scorer that failed has an `error`, 0, and is no pass."""
 
@@ -22,3 +30,5 @@ class Metric(Struct, frozen=True):
     error: str | None = None
     cost: float | None = 0.0
     """What its judges cost; None: unknown."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What each of its judges said."""

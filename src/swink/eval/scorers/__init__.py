@@ -1,0 +1,15 @@
+"""Scorers: what an attempt is worth, by rules, by code that runs, by models that judge.
+
+case + trajectory ──→ scorers that the case names, or that apply ──→ Score | float | bool ──→ Metric
+                          └─ judges, panels of models that give a verdict
+"""
+
+from swink.eval.scorers.applying import score as score
+from swink.eval.scorers.judges import JudgeModel as JudgeModel
+from swink.eval.scorers.judges import Panel as Panel
+from swink.eval.scorers.registry import Scorer as Scorer
+from swink.eval.scorers.registry import find_scorer as find_scorer
+from swink.eval.scorers.registry import problem_of as problem_of
+from swink.eval.scorers.registry import scorer as scorer
+from swink.eval.scorers.registry import scorer_names as scorer_names
+from swink.eval.scorers.rubrics import RUBRICS as RUBRICS

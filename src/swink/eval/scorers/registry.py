@@ -1,0 +1,202 @@
+"""The registry: scorers by name, our own, users', and those that installed packages bring.
+
+response                         built in, or registered with @scorer("response")
+politeness                       an entry point of the group "swink.scorers"
+package.module:function          a function, from a module of the current directory too
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from msgspec import Struct
+
+from swink.errors import InvalidInput, MisuseError
+from swink.eval.case import Case
+from swink.eval.objects import load_object
+from swink.eval.score import Score
+from swink.eval.trajectory import Trajectory
+from swink.redact import describe_error
+
+GROUP = "swink.scorers"
+"""The entry points under which installed packages offer scorers."""
+
+Scored = Score | float | bool
+ScoreFunction = Callable[..., Scored | Awaitable[Scored]]
+"""`(case, trajectory) -> Score | float | bool`, sync or async.
+
+More keywords are options that a case file may give; one named `judge` gets the attempt's `Panel`.
+"""
+
+
+class Scorer(Struct, frozen=True):
+    """A way to score attempts; it can be called like the function it was made of."""
+
+    name: str
+    function: ScoreFunction
+    threshold: float = 1.0
+    """The least value that passes, unless the score or the case says otherwise."""
+    applies: Callable[[Case], bool] = lambda case: False
+    """Whether it is used for a case that names no evaluators."""
+
+    def __call__(self, case: Case, trajectory: Trajectory, **options: Any) -> Scored | Awaitable[Scored]:
+        return self.function(case, trajectory, **options)
+
+
+def scorer(
+    name: str, *, threshold: float = 1.0, applies: Callable[[Case], bool] = lambda case: False
+) -> Callable[[ScoreFunction], Scorer]:
+    """Register a function `(case, trajectory) -> Score | float | bool` under a name, for case files.
+
+    `applies(case)` says whether it is used for cases that name no evaluators.
+
+    >>> @scorer("short", threshold=0.5)
+    ... def short(case, trajectory):
+    ...     return len(trajectory.response) < 200
+    """
+    if not isinstance(name, str) or not name or ":" in name:  # the decorator was used without its brackets
+        raise InvalidInput(f'@scorer needs a name without a colon, such as @scorer("short"), not {name!r}')
+    check_threshold(threshold)
+
+    def register(function: ScoreFunction) -> Scorer:
+        made = Scorer(name, function, threshold, applies)
+        if problem := _signature_problem(function):
+            raise InvalidInput(f"@scorer({name!r}): {problem}")
+        known = _registered.get(name)
+        if known is not None and not _is_same(known.function, function):
+            where = _origin(known.function)
+            raise InvalidInput(f"there is a scorer {name!r} already ({where}); choose another name")
+        _registered[name] = made
+        return made
+
+    return register
+
+
+def find_scorer(name: str) -> Scorer:
+    """The scorer with that name, or at that path; raises `MisuseError` with what to write instead."""
+    if ":" in name:
+        return as_scorer(load_object(name), name)
+    if (found := _registered.get(name)) is not None:
+        return found
+    if (offered := _offered().get(name)) is not None:
+        try:
+            value = offered.load()
+        except (Exception, SystemExit) as error:
+            # Loading imports somebody else's package, which may fail in any way.
+            raise MisuseError(
+                f"the scorer {name!r} of {offered.value} cannot be loaded: {describe_error(error)}"
+            ) from error
+        return as_scorer(value, name)
+    near = get_close_matches(name, scorer_names(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(scorer_names())}"
+    raise MisuseError(f"no scorer {name!r}; {hint} (or write package.module:function)")
+
+
+def problem_of(name: str, options: Mapping[str, Any] | None = None) -> str | None:
+    """What is wrong with a scorer's name, and with its options if they are given; None if it can be used."""
+    try:
+        found = find_scorer(name)
+    except MisuseError as error:
+        return str(error)
+    if options is None:
+        return None
+    keywords = keywords_of(found.function)
+    takes = [keyword for keyword in keywords if keyword not in ("judge", "**")]
+    for option in options:
+        if option not in takes and "**" not in keywords:
+            near = get_close_matches(option, takes, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(takes) or 'none'}"
+            return f"the scorer {name!r} has no option {option!r}; {hint}"
+    for option in takes:
+        if keywords[option] and option not in options:
+            return f"the scorer {name!r} needs the option {option!r}"
+    return None
+
+
+def scorer_names() -> list[str]:
+    """The names of all scorers there are, those of installed packages included."""
+    return sorted({*_registered, *_offered()})
+
+
+def applicable(case: Case) -> list[Scorer]:
+    """The registered scorers that apply to a case which names none."""
+    return [found for found in list(_registered.values()) if found.applies(case)]
+
+
+def as_scorer(value: Any, name: str = "") -> Scorer:
+    """A scorer as it is, or made of a function."""
+    if isinstance(value, Scorer):
+        return value
+    if not callable(value) or inspect.isclass(value):
+        raise MisuseError(f"{name or repr(value)} is no scorer: it must be a function of (case, trajectory)")
+    if problem := _signature_problem(value):
+        raise MisuseError(f"{name or repr(value)}: {problem}")
+    return Scorer(name or getattr(value, "__name__", type(value).__name__), cast("ScoreFunction", value))
+
+
+def check_threshold(threshold: Any) -> None:
+    """Refuse a threshold that is no number in [0, 1]."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise InvalidInput(f"the threshold is {threshold!r}; pass a number from 0 to 1")
+
+
+@contextmanager
+def scorers_kept() -> Generator[None]:
+    """For tests: what is registered inside this block is forgotten at its end."""
+    before = dict(_registered)
+    try:
+        yield
+    finally:
+        _registered.clear()
+        _registered.update(before)
+
+
+def keywords_of(function: Any) -> dict[str, bool]:
+    """The keywords that a scorer takes besides case and trajectory, and whether it needs them.
+
+    "**" stands for any.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a function of a C module, without a signature
+        return {"**": False}
+    positional = [
+        item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+    ]
+    named = [item for item in parameters if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)]
+    keywords = {item.name: item.default is item.empty for item in named if item not in positional[:2]}
+    return (
+        {**keywords, "**": False} if any(item.kind is item.VAR_KEYWORD for item in parameters) else keywords
+    )
+
+
+def _signature_problem(function: Any) -> str | None:
+    """Why a function cannot be called with a case and a trajectory."""
+    try:
+        inspect.signature(function).bind_partial(None, None)
+    except TypeError:
+        return "a scorer takes two arguments, the case and the trajectory"
+    except ValueError:  # a function of a C module, without a signature; calling it will tell
+        return None
+    return None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two functions are the same one, perhaps of a module that was imported again."""
+    return one is other or _origin(one) == _origin(other)
+
+
+def _origin(function: Any) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+@lru_cache(1)
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+_registered: dict[str, Scorer] = {}
