@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from swink.eval.case import Place
 from swink.eval.score import Metric
 from swink.eval.statistics import Interval
 from swink.eval.trajectory import TakenCall, TakenTurn
@@ -47,6 +48,8 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     tools: tuple[dict[str, Any], ...] = ()
     """What the agent was offered: name, description and parameters of each tool."""
+    place: Place | None = None
+    """Where the case stands."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):

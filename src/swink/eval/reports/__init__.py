@@ -1,0 +1,54 @@
+"""Reports: what a run came to, for people, for CI and for GitHub.
+
+results → outcomes (one per case) → console table, report.html, report.md, junit.xml, annotations
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.console import console_table as console_table
+from swink.eval.reports.github import annotations as annotations
+from swink.eval.reports.junit import write_junit
+from swink.eval.reports.markdown import write_markdown
+from swink.eval.reports.outcomes import outcomes_of
+from swink.eval.reports.page import write_page
+from swink.eval.result import CaseResult, Manifest, Summary
+from swink.jsondata import encode
+
+
+def write_reports(
+    directory: Path,
+    summary: Summary,
+    results: Sequence[CaseResult],
+    manifest: Manifest,
+    baseline: Sequence[CaseResult] | None = None,
+) -> None:
+    """Write summary.json, report.md, junit.xml and report.html; `baseline` is an earlier run to compare with.
+
+    It takes seconds for thousands of cases: call it in a thread.
+    """
+    outcomes = outcomes_of(results)
+    comparison = None if baseline is None else Comparison.between(outcomes_of(baseline), outcomes)
+    directory.mkdir(parents=True, exist_ok=True)
+    written = {
+        "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
+        "report.md": write_markdown(summary, outcomes, manifest, comparison),
+        "junit.xml": write_junit(summary, outcomes, manifest),
+        "report.html": write_page(summary, outcomes, manifest, comparison),
+    }
+    for name, text in written.items():
+        _write(directory / name, text.encode("utf-8", "replace"))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The file, whole or not at all; as readable as any other, for CI may collect it as somebody else."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

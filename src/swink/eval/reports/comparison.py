@@ -1,0 +1,117 @@
+"""Comparison: two runs in a report: which cases flipped, and what became of score, cost and time."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from statistics import fmean, median
+from typing import Literal
+
+from msgspec import Struct
+
+from swink.eval.reports.figures import dollars, percent, points, seconds
+from swink.eval.reports.outcomes import Outcome
+from swink.eval.statistics import mcnemar
+
+Change = Literal["broke", "fixed", "same", "new"]
+
+
+class Changed(Struct, frozen=True):
+    """One case in two runs; `before` is None for a case that is new."""
+
+    before: Outcome | None
+    now: Outcome
+
+    @property
+    def change(self) -> Change:
+        """Whether it passes now and did before."""
+        if self.before is None:
+            return "new"
+        was, is_now = self.before.state == "passed", self.now.state == "passed"
+        return "same" if was == is_now else "fixed" if is_now else "broke"
+
+
+class Comparison(Struct, frozen=True, dict=True):
+    """Two runs, case by case."""
+
+    by_id: Mapping[str, Changed]
+    gone: tuple[str, ...] = ()
+    """Cases of the earlier run that this one has not."""
+
+    @staticmethod
+    def between(before: Sequence[Outcome], now: Sequence[Outcome]) -> "Comparison":
+        """What changed."""
+        earlier = {outcome.id: outcome for outcome in before}
+        by_id = {outcome.id: Changed(earlier.get(outcome.id), outcome) for outcome in now}
+        return Comparison(by_id, tuple([id for id in earlier if id not in by_id]))
+
+    @cached_property
+    def broke(self) -> list[Changed]:
+        """The cases that passed before and do not now."""
+        return [changed for changed in self.by_id.values() if changed.change == "broke"]
+
+    @cached_property
+    def fixed(self) -> list[Changed]:
+        """The cases that pass now and did not before."""
+        return [changed for changed in self.by_id.values() if changed.change == "fixed"]
+
+    @cached_property
+    def new(self) -> list[Changed]:
+        """The cases that the earlier run has not."""
+        return [changed for changed in self.by_id.values() if changed.change == "new"]
+
+    @cached_property
+    def both(self) -> list[tuple[Outcome, Outcome]]:
+        """The cases that both runs have: before and now."""
+        return [
+            (changed.before, changed.now) for changed in self.by_id.values() if changed.before is not None
+        ]
+
+    @property
+    def chance(self) -> float:
+        """How likely flips as one-sided as these are by chance (McNemar's exact test)."""
+        return mcnemar(len(self.broke), len(self.fixed))
+
+    @property
+    def figures(self) -> list[tuple[str, str, str, str]]:
+        """What, before, now, and by how much it changed, over the cases that both runs have."""
+        if not self.both:
+            return []
+        rates = [fmean(run[side].pass_rate for run in self.both) for side in (0, 1)]
+        rows = [("Pass rate", percent(rates[0]), percent(rates[1]), points(rates[1] - rates[0]))]
+        scored = [(was.score, now.score) for was, now in self.both]
+        scores = [(was, now) for was, now in scored if was is not None and now is not None]
+        if scores:
+            was, now = fmean(pair[0] for pair in scores), fmean(pair[1] for pair in scores)
+            rows.append(("Score", f"{was:.3f}", f"{now:.3f}", f"{now - was:+.3f}"))
+        costs = [(was.cost, now.cost) for was, now in self.both]
+        known = [(was, now) for was, now in costs if was is not None and now is not None]
+        if len(known) == len(costs):
+            was, now = sum(pair[0] for pair in known), sum(pair[1] for pair in known)
+            rows.append(("Cost", dollars(was), dollars(now), _growth(was, now)))
+        was, now = (median(run[side].duration for run in self.both) for side in (0, 1))
+        rows.append(("Median time", seconds(was), seconds(now), _growth(was, now)))
+        return rows
+
+    @property
+    def verdict(self) -> str:
+        """What the flips amount to, in a sentence."""
+        if not self.both:
+            return "The two runs have no case in common."
+        if not self.broke and not self.fixed:
+            return f"None of the {len(self.both):,} cases in common flipped."
+        flips = f"{len(self.broke):,} newly failing, {len(self.fixed):,} newly passing"
+        is_rare = self.chance < 0.05
+        told = "unlikely to be chance" if is_rare else "may well be chance"
+        return f"{flips} of {len(self.both):,} cases in common: {told} (p = {self.chance:.2g})."
+
+    @property
+    def lines(self) -> list[str]:
+        """All of it as lines of text."""
+        told = [self.verdict]
+        told += [f"{what}: {was} → {now} ({change})" for what, was, now, change in self.figures]
+        told += [f"{len(self.new):,} cases are new"] if self.new else []
+        told += [f"{len(self.gone):,} cases of the baseline are missing"] if self.gone else []
+        return told
+
+
+def _growth(was: float, now: float) -> str:
+    return "±0 %" if was == now else f"{100 * (now - was) / was:+.0f} %" if was else "from nothing"

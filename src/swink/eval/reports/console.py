@@ -1,0 +1,124 @@
+"""The console table: what a run came to, in the width of a terminal."""
+
+import shutil
+from collections.abc import Callable, Sequence
+
+from swink.assistant.oneline import shorten, width_of
+from swink.eval.reports.figures import dollars, percent, seconds
+from swink.eval.reports.outcomes import Outcome, outcomes_of
+from swink.eval.result import CaseResult, Summary
+
+_MOST = 40
+"""Cases that a table lists; of more, only those that have not passed."""
+_MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
+_CODES = {"passed": "32", "failed": "31", "error": "33", "dim": "2", "bold": "1"}
+
+_Paint = Callable[[str, str], str]
+"""A text in a style."""
+
+
+def console_table(
+    summary: Summary, results: Sequence[CaseResult], *, colour: bool = False, columns: int | None = None
+) -> str:
+    """The cases, why some have not passed, the mean of every metric and the totals.
+
+    `columns` is the width, by default that of the terminal.
+    """
+    columns = columns or max(60, shutil.get_terminal_size().columns - 1)
+    paint = _paint if colour else _plain
+    outcomes = outcomes_of(results)
+    bad = [outcome for outcome in outcomes if outcome.state != "passed"]
+    listed = outcomes if len(outcomes) <= _MOST else bad[:_MOST]
+    lines = _cases(listed, columns, paint) if listed else []
+    if len(outcomes) > _MOST and len(bad) > _MOST:
+        lines.append(paint(f"  and {len(bad) - _MOST:,} more that have not passed: see the report", "dim"))
+    parts = [lines, _metrics(summary), _totals(summary, paint)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _cases(outcomes: Sequence[Outcome], columns: int, paint: _Paint) -> list[str]:
+    is_repeated = any(len(outcome.attempts) > 1 for outcome in outcomes)
+    head = ["case", "result", "score", "attempts", "cost", "time", "turns"]
+    rows = [head, *map(_cells, outcomes)]
+    if not is_repeated:
+        rows = [row[:3] + row[4:] for row in rows]
+    widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))]
+    widths[0] = max(8, min(widths[0], columns - sum(widths[1:]) - 2 * len(widths) - 2))
+    lines = [paint(f"  {_row(rows[0], widths)}", "dim")]
+    for outcome, row in zip(outcomes, rows[1:], strict=True):
+        mark = paint(_MARKS[outcome.state], outcome.state)
+        lines.append(f"{mark} {_row(row, widths)}")
+        if outcome.state != "passed":
+            lines += [paint(f"    {shorten(why, columns - 4)}", "dim") for why in outcome.whys[:3]]
+            if len(outcome.whys) > 3:
+                lines.append(paint(f"    and {len(outcome.whys) - 3} more", "dim"))
+    return lines
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    return [
+        outcome.id,
+        outcome.state,
+        "–" if outcome.score is None else f"{outcome.score:.2f}",
+        f"{outcome.passed}/{len(outcome.attempts)}",
+        "–" if outcome.cost is None else dollars(outcome.cost),
+        seconds(outcome.duration),
+        f"{outcome.turns:g}",
+    ]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Texts to the left, numbers to the right."""
+    made: list[str] = []
+    for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        cell = shorten(cell, width)
+        space = " " * (width - width_of(cell))
+        made.append(cell + space if index < 2 else space + cell)
+    return "  ".join(made).rstrip()
+
+
+def _metrics(summary: Summary) -> list[str]:
+    if not summary.metrics:
+        return []
+    width = max(map(width_of, summary.metrics))
+    lines: list[str] = []
+    for name, figures in sorted(summary.metrics.items()):
+        mean = figures.get("mean", 0.0)
+        bar = "█" * round(20 * max(0.0, min(1.0, mean)))
+        errors = f"  {figures['errors']:g} errors" if figures.get("errors") else ""
+        lines.append(f"  {name}{' ' * (width - width_of(name))}  {mean:.2f}  {bar}{errors}".rstrip())
+    return lines
+
+
+def _totals(summary: Summary, paint: _Paint) -> list[str]:
+    parts = [
+        paint(f"{summary.passed:,} passed", "passed"),
+        *([paint(f"{summary.failed:,} failed", "failed")] if summary.failed else []),
+        *([paint(f"{summary.errors:,} errors", "error")] if summary.errors else []),
+    ]
+    rate = f"pass rate {percent(summary.pass_rate)}"
+    if summary.pass_rate_interval is not None:
+        low, high = summary.pass_rate_interval
+        rate += f" (95 % interval {percent(low)} to {percent(high)})"
+    lines = [
+        f"{paint(f'{summary.cases:,} cases', 'bold')}: {', '.join(parts)}",
+        f"{rate} · {dollars(summary.cost)} · {seconds(summary.duration)}",
+    ]
+    if summary.pass_at_k:
+        lines.append(" · ".join(_chances(summary)))
+    if not summary.complete:
+        lines.append(paint("The run is incomplete: continue it with --resume.", "error"))
+    return lines
+
+
+def _chances(summary: Summary) -> list[str]:
+    at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
+    return at + [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]
+
+
+def _paint(text: str, style: str) -> str:
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+
+def _plain(text: str, style: str) -> str:
+    return text

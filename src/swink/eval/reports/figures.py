@@ -1,0 +1,65 @@
+"""Figures: numbers for people, written the same way in every report."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """0.923 as `92.3 %`; a whole is never written for what is a little less."""
+    shown = f"{100 * share:.{digits}f}"
+    if (share < 1 and float(shown) == 100) or (share > 0 and float(shown) == 0):
+        shown = f"{100 * share:.{digits + 2}f}"
+    return f"{shown.removesuffix('.' + '0' * digits)} %"
+
+
+def points(change: float) -> str:
+    """A change of a share, in percentage points."""
+    return f"{100 * change:+.1f} points"
+
+
+def dollars(cost: float | None) -> str:
+    """A cost in as many digits as it takes to see it."""
+    match cost:
+        case None:
+            return "unknown"
+        case 0:
+            return "$0"
+        case _ if cost >= 100:
+            return f"${cost:,.0f}"
+        case _ if cost >= 1:
+            return f"${cost:.2f}"
+        case _ if cost >= 0.0001:
+            return f"${cost:.4f}"
+        case _:
+            return f"${cost:.1e}"
+
+
+def seconds(duration: float) -> str:
+    """A duration in the unit that suits it."""
+    if duration < 1:
+        return f"{1000 * duration:.0f} ms"
+    if duration < 59.95:
+        return f"{duration:.1f} s"
+    minutes, left = divmod(round(duration), 60)
+    if minutes < 60:
+        return f"{minutes} min {left:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def moment(timestamp: float) -> str:
+    """A time for people, UTC; nothing for none."""
+    try:
+        return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC" if timestamp > 0 else ""
+    except (ValueError, OverflowError, OSError):  # later than there are dates
+        return ""
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the others lies; 0 of none."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -1,0 +1,52 @@
+"""Annotations: failed cases on the lines of a pull request, as commands that GitHub reads from stdout."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from swink.eval.reports.outcomes import Outcome, outcomes_of
+from swink.eval.result import CaseResult
+
+_MOST = 10
+"""GitHub shows that many errors of a step."""
+_LONGEST = 4_000
+
+
+def annotations(results: Sequence[CaseResult], root: Path | None = None) -> list[str]:
+    """A line for every case that has not passed; of more than GitHub shows, the last line counts the rest.
+
+    `root` is the directory of the repository, by default `$GITHUB_WORKSPACE` or the current one.
+    """
+    root = root or Path(os.environ.get("GITHUB_WORKSPACE") or ".")
+    bad = [outcome for outcome in outcomes_of(results) if outcome.state != "passed"]
+    if len(bad) <= _MOST:
+        return [_annotation(outcome, root) for outcome in bad]
+    rest = f"::error title=More cases failed::{len(bad) - _MOST + 1} more cases failed; see the report."
+    return [*[_annotation(outcome, root) for outcome in bad[: _MOST - 1]], rest]
+
+
+def _annotation(outcome: Outcome, root: Path) -> str:
+    verb = "could not be run" if outcome.state == "error" else "failed"
+    title = f"{outcome.id} {verb}"
+    if len(outcome.attempts) > 1:
+        title += f" ({outcome.passed} of {len(outcome.attempts)} attempts passed)"
+    properties = {"title": title}
+    if (place := outcome.place) is not None:
+        properties = {"file": _relative(place.path, root), "line": str(place.line), **properties}
+    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::error {told}::{_data(chr(10).join(outcome.whys)[:_LONGEST])}"
+
+
+def _relative(path: str, root: Path) -> str:
+    """As GitHub wants it: from the root of the repository, with slashes."""
+    absolute = Path(path).absolute()
+    base = root.absolute()
+    return absolute.relative_to(base).as_posix() if absolute.is_relative_to(base) else path
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

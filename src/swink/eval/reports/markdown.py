@@ -1,0 +1,157 @@
+"""report.md: a run for a pull request or the summary of a CI step, which takes at most 1 MiB."""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.figures import dollars, moment, percent, seconds
+from swink.eval.reports.outcomes import Outcome
+from swink.eval.result import Manifest, Summary
+from swink.memory.exports.markdown import fence
+from swink.redact import redact_text
+
+_MOST_BAD = 100
+_MOST = 500
+"""Cases in the table."""
+_LONGEST = 2_000
+"""Characters of the reasons for one case."""
+_MARKUP = re.compile(r"[\\`*_\[\]|~@]")
+_MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️"}
+
+
+def write_markdown(
+    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+) -> str:
+    """The document."""
+    return "".join(_parts(summary, outcomes, manifest, comparison))
+
+
+def _parts(
+    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+) -> Iterator[str]:
+    yield f"# {_plain(manifest.name)}\n\n"
+    told = [manifest.model or "", manifest.agent, moment(manifest.started)]
+    told += [f"{manifest.repeat} attempts each"] if manifest.repeat > 1 else []
+    if any(told):
+        yield " · ".join(_plain(part) for part in told if part) + "\n\n"
+    if not summary.complete:
+        yield "> **The run is incomplete**: some attempts are missing.\n\n"
+    if not outcomes:
+        yield "> **There are no results.**\n\n"
+    yield from _figures(summary)
+    if comparison is not None:
+        yield from _comparison(comparison)
+    yield from _metrics(summary)
+    yield from _bad([outcome for outcome in outcomes if outcome.state != "passed"])
+    yield from _cases(outcomes)
+
+
+def _figures(summary: Summary) -> Iterator[str]:
+    interval = ""
+    if summary.pass_rate_interval is not None:
+        low, high = map(percent, summary.pass_rate_interval)
+        interval = f" ({low} to {high})"
+    figures = {
+        "Pass rate": f"**{percent(summary.pass_rate)}**{interval}",
+        "Cases": f"{summary.cases:,}",
+        "Passed": f"{summary.passed:,}",
+        "Failed": f"{summary.failed:,}",
+        "Errors": f"{summary.errors:,}",
+        "Cost": dollars(summary.cost),
+        "Duration": seconds(summary.duration),
+        **{f"pass@{k}": percent(value) for k, value in summary.pass_at_k.items()},
+        **{f"pass^{k}": percent(value) for k, value in summary.pass_hat_k.items()},
+    }
+    yield from _table(list(figures), [list(figures.values())], numbers=range(len(figures)))
+
+
+def _comparison(comparison: Comparison) -> Iterator[str]:
+    yield "## Compared with the baseline\n\n"
+    yield "".join(f"- {_plain(line)}\n" for line in comparison.lines) + "\n"
+    for title, changed in (("Newly failing", comparison.broke), ("Newly passing", comparison.fixed)):
+        if changed:
+            ids = ", ".join(_code(change.now.id) for change in changed[:_MOST_BAD])
+            more = f" and {len(changed) - _MOST_BAD:,} more" if len(changed) > _MOST_BAD else ""
+            yield f"**{title}** ({len(changed):,}): {ids}{more}\n\n"
+
+
+def _metrics(summary: Summary) -> Iterator[str]:
+    if not summary.metrics:
+        return
+    yield "## Metrics\n\n"
+    rows = [
+        [
+            _code(name),
+            f"{figures.get('mean', 0.0):.3f}",
+            f"{figures.get('deviation', 0.0):.3f}",
+            f"{figures.get('low', 0.0):.3f} to {figures.get('high', 0.0):.3f}",
+            f"{figures.get('errors', 0):g}",
+        ]
+        for name, figures in sorted(summary.metrics.items())
+    ]
+    yield from _table(["metric", "mean", "deviation", "95 % interval", "errors"], rows, numbers=range(1, 5))
+
+
+def _bad(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    if not outcomes:
+        return
+    yield f"## Not passed ({len(outcomes):,})\n\n"
+    for outcome in outcomes[:_MOST_BAD]:
+        name = f" {html.escape(_one_line(outcome.name), quote=False)}" if outcome.name else ""
+        attempts = (
+            f" · {outcome.passed} of {len(outcome.attempts)} attempts passed"
+            if len(outcome.attempts) > 1
+            else ""
+        )
+        id = html.escape(_one_line(outcome.id), quote=False)
+        summary = f"{_MARKS[outcome.state]} <code>{id}</code>{name}{attempts}"
+        whys = "\n".join(outcome.whys)
+        cut = whys if len(whys) <= _LONGEST else f"{whys[:_LONGEST]}… (the rest is in results.jsonl)"
+        yield f"<details>\n<summary>{summary}</summary>\n\n{fence(cut, 'text')}</details>\n\n"
+    if len(outcomes) > _MOST_BAD:
+        yield f"And {len(outcomes) - _MOST_BAD:,} more: see report.html.\n\n"
+
+
+def _cases(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    if not outcomes:
+        return
+    yield "## Cases\n\n"
+    rows = [
+        [
+            _MARKS[outcome.state],
+            _code(outcome.id),
+            "–" if outcome.score is None else f"{outcome.score:.2f}",
+            f"{outcome.passed}/{len(outcome.attempts)}",
+            "–" if outcome.cost is None else dollars(outcome.cost),
+            seconds(outcome.duration),
+            ", ".join(_plain(tag) for tag in outcome.tags),
+        ]
+        for outcome in outcomes[:_MOST]
+    ]
+    head = ["", "case", "score", "attempts passed", "cost", "time", "tags"]
+    yield from _table(head, rows, numbers=range(2, 6))
+    if len(outcomes) > _MOST:
+        yield f"And {len(outcomes) - _MOST:,} more: see report.html.\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> Iterator[str]:
+    rule = ["--:" if index in numbers else "---" for index in range(len(head))]
+    for row in (head, rule, *rows):
+        yield f"| {' | '.join(row)} |\n"
+    yield "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(redact_text(text[:400]).split())
+
+
+def _plain(text: str) -> str:
+    """Text in one line that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>#|~@])", r"\\\1", _one_line(text))
+
+
+def _code(text: str) -> str:
+    """Text in one line as code, also in a table; no content ends it."""
+    escaped = html.escape(_one_line(text), quote=False)
+    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', escaped)}</code>"

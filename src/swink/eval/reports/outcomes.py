@@ -1,0 +1,115 @@
+"""Outcomes: what the attempts at one case came to."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from statistics import fmean, median
+
+from msgspec import Struct
+
+from swink.eval.case import Place
+from swink.eval.result import CaseResult
+from swink.eval.summary import State, cost_of, pass_rate_of, state_of
+from swink.redact import redact_text
+
+
+class Outcome(Struct, frozen=True, dict=True):
+    """One case and its attempts, of which there is at least one, in the order of their numbers."""
+
+    attempts: tuple[CaseResult, ...]
+
+    @property
+    def id(self) -> str:
+        """The case's."""
+        return self.attempts[0].case_id
+
+    @property
+    def name(self) -> str:
+        """The case's name, where it has one besides its id."""
+        name = redact_text(self.attempts[0].name)
+        return "" if name == self.id else name
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The case's."""
+        return self.attempts[0].tags
+
+    @property
+    def place(self) -> Place | None:
+        """Where the case stands, if that is known."""
+        return next((attempt.place for attempt in self.attempts if attempt.place is not None), None)
+
+    @cached_property
+    def state(self) -> State:
+        """It has passed if every attempt did; an error is something else than a bad answer."""
+        return state_of(self.attempts)
+
+    @property
+    def pass_rate(self) -> float:
+        """The share of its attempts that passed."""
+        return pass_rate_of(self.attempts)
+
+    @property
+    def passed(self) -> int:
+        """How many attempts passed."""
+        return sum(attempt.passed for attempt in self.attempts)
+
+    @cached_property
+    def score(self) -> float | None:
+        """The mean of all metrics of all attempts; None if there is none."""
+        scores = [score for attempt in self.attempts if (score := score_of(attempt)) is not None]
+        return fmean(scores) if scores else None
+
+    @cached_property
+    def cost(self) -> float | None:
+        """Of all attempts, judges included; None: unknown for some of it."""
+        costs = [cost_of(attempt) for attempt in self.attempts]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @cached_property
+    def duration(self) -> float:
+        """Of the median attempt, in seconds."""
+        return median(attempt.duration for attempt in self.attempts)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Of all attempts."""
+        return sum(attempt.usage.total for attempt in self.attempts)
+
+    @cached_property
+    def turns(self) -> float:
+        """Of the median attempt."""
+        return median(attempt.turns for attempt in self.attempts)
+
+    @cached_property
+    def whys(self) -> list[str]:
+        """Why it has not passed: a line for every attempt and metric that did not, each once."""
+        return list(dict.fromkeys(why for attempt in self.attempts for why in whys_of(attempt)))
+
+
+def outcomes_of(results: Sequence[CaseResult]) -> list[Outcome]:
+    """The outcomes in the order of the cases' first results; of an attempt made twice the newer counts."""
+    cases: dict[str, dict[int, CaseResult]] = {}
+    for result in results:
+        cases.setdefault(result.case_id, {})[result.repeat] = result
+    return [Outcome(tuple([tried[repeat] for repeat in sorted(tried)])) for tried in cases.values()]
+
+
+def score_of(attempt: CaseResult) -> float | None:
+    """The mean of its metrics; None if there is none."""
+    return fmean(metric.value for metric in attempt.metrics) if attempt.metrics else None
+
+
+def whys_of(attempt: CaseResult) -> list[str]:
+    """Why an attempt has not passed, as lines without secrets."""
+    if attempt.passed:
+        return []
+    told = [f"error: {attempt.error}"] if attempt.error is not None else []
+    told += [f"stopped: {attempt.reason}"] if attempt.reason and attempt.error is None else []
+    for metric in attempt.metrics:
+        if metric.error is not None:
+            told.append(f"{metric.name} could not be scored: {metric.error}")
+        elif not metric.passed:
+            why = f": {metric.why}" if metric.why else ""
+            told.append(f"{metric.name} {metric.value:.2f} < {metric.threshold:.2f}{why}")
+    return [redact_text(line) for line in told or ["no metric applied"]]

@@ -1,0 +1,160 @@
+"""Data of the page: a short row for every case, and chunks of details that are unpacked when somebody looks.
+
+The rows are read when the page opens, so they hold only what the table shows, sorts and filters by. Details
+(metrics, errors, conversations) are compressed JSON, some hundred kilobytes in a chunk.
+"""
+
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.conversation import conversation
+from swink.eval.reports.outcomes import Outcome, score_of
+from swink.eval.result import CaseResult
+from swink.eval.summary import cost_of
+from swink.jsondata import clean, encode
+from swink.redact import redact_text
+
+STATES = ("passed", "failed", "error")
+MOST_CASES = 20_000
+"""In the page; of more, those that have not passed come first."""
+_ROOM = 40_000_000
+"""Characters of all conversations together."""
+_MOST_ROOM = 60_000
+"""Characters of one conversation."""
+_CHUNK = 400_000
+"""Bytes of details that are compressed together."""
+_LONGEST = 2_000
+"""Characters of an explanation."""
+
+
+class PageData(Struct, frozen=True):
+    """What the page's script reads."""
+
+    rows: str
+    """JSON that may stand in a script element."""
+    chunks: list[str]
+    left_out: int
+    """Cases that the page has not."""
+
+
+def page_data(outcomes: Sequence[Outcome], comparison: Comparison | None) -> PageData:
+    """The data of a run."""
+    shown = outcomes
+    if len(outcomes) > MOST_CASES:
+        shown = sorted(outcomes, key=_is_passed)[:MOST_CASES]
+    tags = _numbers(tag for outcome in shown for tag in outcome.tags)
+    metrics = _numbers(m.name for o in shown for attempt in o.attempts for m in attempt.metrics)
+    attempts = sum(len(outcome.attempts) for outcome in shown)
+    room = min(_MOST_ROOM, _ROOM // max(1, attempts))
+    rows: list[list[Any]] = []
+    chunks: list[str] = []
+    pending: list[bytes] = []
+    for outcome in shown:
+        rows.append([*_row(outcome, tags, metrics, comparison), len(chunks), len(pending)])
+        pending.append(encode(_details(outcome, comparison, room)))
+        if sum(map(len, pending)) > _CHUNK:
+            chunks.append(_packed(pending))
+            pending = []
+    if pending:
+        chunks.append(_packed(pending))
+    data = {"rows": rows, "tags": list(tags), "metrics": list(metrics), "compared": comparison is not None}
+    return PageData(embedded(data), chunks, len(outcomes) - len(shown))
+
+
+def embedded(data: Any) -> str:
+    """JSON that ends no script element and begins no comment, whatever is in it."""
+    return msgspec.json.encode(data).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
+
+
+def _is_passed(outcome: Outcome) -> bool:
+    return outcome.state == "passed"
+
+
+def _numbers(names: Iterator[str]) -> dict[str, int]:
+    """Each name once, with its number, the most frequent first."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return {
+        name: number for number, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))
+    }
+
+
+def _row(
+    outcome: Outcome, tags: dict[str, int], metrics: dict[str, int], comparison: Comparison | None
+) -> list[Any]:
+    """In the order that the script names: see `FIELDS` there."""
+    failed = {m.name for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
+    before = None
+    if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None:
+        before = [STATES.index(was.state), _short(was.score), _short(was.cost, 6), _short(was.duration)]
+    return [
+        clean(outcome.id),
+        clean(outcome.name)[:300],
+        STATES.index(outcome.state),
+        _short(outcome.score),
+        outcome.passed,
+        len(outcome.attempts),
+        _short(outcome.cost, 6),
+        _short(outcome.duration),
+        outcome.turns,
+        outcome.tokens,
+        [tags[tag] for tag in outcome.tags],
+        sorted(metrics[name] for name in failed),
+        clean(outcome.whys[0])[:160] if outcome.whys else "",
+        before,
+    ]
+
+
+def _details(outcome: Outcome, comparison: Comparison | None, room: int) -> dict[str, Any]:
+    details: dict[str, Any] = {"attempts": [_attempt(attempt, room) for attempt in outcome.attempts]}
+    if outcome.place is not None:
+        details["place"] = str(outcome.place)
+    if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None and was.whys:
+        details["before"] = [why[:_LONGEST] for why in was.whys[:5]]
+    return details
+
+
+def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:
+    usage = attempt.usage
+    return {
+        "passed": attempt.passed,
+        "error": _text(attempt.error),
+        "source": attempt.error_source,
+        "reason": _text(attempt.reason),
+        "stop": attempt.stop_reason,
+        "score": _short(score_of(attempt)),
+        "cost": _short(cost_of(attempt), 6),
+        "time": _short(attempt.duration),
+        "turns": attempt.turns,
+        "tokens": [usage.input + usage.cache_read + usage.cache_write, usage.output],
+        "model": attempt.model,
+        "cached": attempt.cached,
+        "metrics": [
+            [m.name, _short(m.value), m.threshold, m.passed, _text(m.why), _text(m.error)]
+            for m in attempt.metrics
+        ],
+        "talk": conversation(attempt, room),
+    }
+
+
+def _text(text: str | None) -> str:
+    if not text:
+        return ""
+    clear = redact_text(text[: 2 * _LONGEST])
+    rest = len(text) - _LONGEST
+    return clear if rest <= 0 else f"{clear[:_LONGEST]}… {rest:,} more characters in results.jsonl"
+
+
+def _short(value: float | None, digits: int = 4) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _packed(details: Sequence[bytes]) -> str:
+    return b64encode(zlib.compress(b"[" + b",".join(details) + b"]", 6)).decode()
