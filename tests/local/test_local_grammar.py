@@ -20,7 +20,7 @@ EXACT = {
     "string": {"type": "string"},
     "bounded string": {"type": "string", "minLength": 2, "maxLength": 5},
     "pattern": {"type": "string", "pattern": "^[A-Z]{2}-\\d{3,4}$"},
-    "quotes in a pattern": {"type": "string", "pattern": '^"[^"]+"\\\\$'},
+    "quotes in a class of a pattern": {"type": "string", "pattern": '^[^"\\n]{2}[a"]$'},
     "enum": {"enum": ["a", 'quote "', 3, None, {"x": [1.5]}]},
     "enum of a type": {"type": "string", "enum": ["a", 3]},
     "const": {"const": "exactly"},
@@ -106,6 +106,8 @@ INEXACT = {
     "unique items": {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True},
     "not": {"type": "integer", "not": {"const": 3}},
     "oneOf": {"oneOf": [{"type": "integer"}, {"type": "number"}]},
+    "quotes in a pattern": {"type": "string", "pattern": '^"[^"]+"\\\\$'},
+    "a line end in a pattern": {"type": "string", "pattern": "^a\\n[a-z]{3}$"},
     "a pattern with a look-ahead": {"type": "string", "pattern": "^(?=a)a$"},
     "between two integers": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5},
     "few properties": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
@@ -188,7 +190,7 @@ def test_a_property_may_have_the_name_of_a_keyword():
 
 
 def test_what_the_engine_refuses_is_taken_out_or_reported():
-    for pattern in ("(?=a)", "(?<!a)b", "\\bword", "(a)\\1"):
+    for pattern in ("(?=a)", "(?<!a)b", "\\bword", "(a)\\1", '"[a-z]', '["]a', "\\\\\\\\a", "\ta"):
         assert not guide({"type": "string", "pattern": pattern}).exact
         assert prepared({"type": "string", "pattern": pattern}) == {"type": "string"}
     with pytest.raises(InvalidTool, match=r"'broken'.*never fetched"):

@@ -39,8 +39,7 @@ async def test_a_prompt_is_answered_a_call_asked_about_and_the_app_left():
         panel = app.query_one(ApprovalPanel)
         await until(pilot, lambda: "a.txt" in screen_text(app) and panel.has_focus and panel.guard.counts)
         await pilot.press("y")
-        await until(pilot, lambda: "Done." in screen_text(app))
-        assert "idle" in screen_text(app)
+        await until(pilot, lambda: "Done." in screen_text(app) and "idle" in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: not app.is_running)
     assert app.return_code == 0

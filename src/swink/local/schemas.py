@@ -28,6 +28,9 @@ _ANNOTATIONS = frozenset(
 )
 _SHORT = frozenset({"enum", "const", "format", "pattern"})
 _LOOKS_AROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[bB1-9]")
+_CLASS = re.compile(r"\[(?:\^(?:\\.|[^\]\\])+|(?:\\.|[^\]\\]){2,})\]")
+_ESCAPED_IN_JSON = re.compile(r'["\x00-\x1f]|\\[\\nrtfv0xuc]')
+"""Letters of a pattern, outside its classes, with which the engine forgets what has to follow them."""
 _COUNTS = frozenset({"minItems", "maxItems"})
 _MOST_ITEMS = 10_000
 """Items that a list is held to: the engine unrolls them, which takes it minutes for millions."""
@@ -126,9 +129,10 @@ class _Reading:
 
 
 def _is_too_much(key: str, value: Any) -> bool:
-    """Whether the engine would refuse a keyword with this value, or take minutes over it."""
+    """Whether the engine would refuse a keyword with this value, misread it, or take minutes over it."""
     if key == "pattern":
-        return _LOOKS_AROUND.search(str(value)) is not None
+        letters = _CLASS.sub("", str(value))
+        return bool(_LOOKS_AROUND.search(str(value)) or _ESCAPED_IN_JSON.search(letters))
     return key in _COUNTS and isinstance(value, int | float) and value > _MOST_ITEMS
 
 
