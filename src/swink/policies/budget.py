@@ -93,6 +93,7 @@ class Budget(Policy):
         self.reserve = reserve
         self.expected_output = expected_output
         self.unknown_price: Literal["stop", "warn"] = unknown_price
+        self._warned: set[str] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -100,10 +101,9 @@ class Budget(Policy):
         self._roots: list[_Row] = []
         self._of_run: WeakKeyDictionary[RunKey, _Row] = WeakKeyDictionary()
         self._used = False
-        self._warned: set[str] = set()
 
     def twin(self) -> "Budget":
-        """One with the same limits that has seen no run yet."""
+        """One with the same limits that has seen no run yet; what one of them warned of, none does again."""
         twin = copy(self)
         twin._forget()
         return twin

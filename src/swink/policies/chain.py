@@ -129,11 +129,8 @@ class Chain:
     def _line(self, head: Head, record: dict[str, Any]) -> tuple[bytes, Head]:
         link = {"prev": head.hash, "seq": head.records, "time": time.time()}
         link |= {"anchored": True} if isinstance(self._anchor, Path) else {}
-        body = msgspec.json.encode(link | record | link)[
-            :-1
-        ]  # the link comes first, and wins over keys of the record
-        digest = _digest(body, self.key)
-        return body + b',"hash":"' + digest.encode() + b'"}\n', Head(head.records + 1, digest)
+        # The link comes first, and wins over keys of the record.
+        return sealed(head, msgspec.json.encode(link | record | link), self.key)
 
     def _whole(self, line: bytes) -> Head | None:
         """The head that a line makes, if only its line break is missing."""
@@ -181,6 +178,19 @@ def verify(
     end = Head(records, previous, size)
     problems += _compare(end, read_head(head) if isinstance(head, str | Path) else head)
     return Verification(records, tuple(problems), end)
+
+
+def sealed(head: Head, record: bytes, key: bytes | None = None) -> tuple[bytes, Head]:
+    """The line of a record, a JSON object that begins with its link, and the head it makes after `head`."""
+    body = record[:-1]
+    digest = _digest(body, key)
+    return body + b',"hash":"' + digest.encode() + b'"}\n', Head(head.records + 1, digest)
+
+
+def head_of(line: bytes) -> Head | None:
+    """The head that a whole line makes, without its line break; None if it is no record."""
+    is_record = line.startswith(b'{"prev":"') and _TAIL.fullmatch(line[-_TAIL_LENGTH:])
+    return _head(line) if is_record else None
 
 
 def read_head(path: str | Path) -> Head:

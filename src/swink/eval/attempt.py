@@ -1,0 +1,233 @@
+"""Attempts: one agent, made for one case, asked, scored, and cleaned up.
+
+    workspace → factory → agent → its runs → trajectory → score → result
+
+Whatever goes wrong is in the result, with who is to blame for it. Provider trouble is tried again from the
+start, with a new agent in a new workspace; what an agent does wrong is not.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from typing import Any
+
+from msgspec import Struct, convert
+from msgspec.structs import replace
+
+from swink import Agent
+from swink.codec import copy_state, to_builtins
+from swink.config import AgentResult, Model
+from swink.engine.waiting import resolve
+from swink.errors import AgentError, InvalidInput, ModelError, error_for
+from swink.eval.case import Case
+from swink.eval.collector import Collector
+from swink.eval.limits import limits_of
+from swink.eval.result import CaseResult, ErrorSource
+from swink.eval.score import Metric
+from swink.eval.trajectory import Trajectory
+from swink.eval.workspace import read_attachments, read_files, workspace
+from swink.jsondata import copy_data, encode, from_data
+from swink.messages import Input, Usage
+from swink.policy import Policy
+from swink.redact import describe_error, redact_value, secret_spans
+from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
+from swink.stream.through import Wrap, through
+
+Factory = Callable[[Case], Agent | Awaitable[Agent]]
+ScoreFn = Callable[[Case, Trajectory, Agent], Awaitable[Sequence[Metric]]]
+"""Scores an attempt; the agent's model is the judge where no other is named."""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """How every attempt of a run is made."""
+
+    factory: Factory
+    score: ScoreFn
+    model: Model | None = None
+    """In place of the model that the factory chose."""
+    timeout: float | None = None
+    """Seconds, for cases that name none."""
+    retry: RetryStrategy = ExponentialBackoff()
+    """For attempts that failed for their provider; the agent has retries of its own before that."""
+    policies: Sequence[Policy] = ()
+    wrap: Wrap | None = None
+    """Asks every model of the attempt, judges too."""
+
+    async def attempt(self, case: Case, repeat: int = 0) -> CaseResult:
+        """Try the case until it has a result that is not for its provider to answer for."""
+        spent, cost, tried = Usage(), 0.0, 0
+        while True:
+            tried += 1
+            result, failure = await self._try(case, repeat)
+            if failure is None or not self.retry.should_retry(failure, tried):
+                if tried == 1:
+                    return result
+                known = None if result.cost is None else result.cost + cost
+                return replace(result, usage=result.usage + spent, cost=known)
+            spent, cost = spent + result.usage, cost + (result.cost or 0.0)
+            await asyncio.sleep(wait_before(self.retry, failure, tried))
+
+    async def _try(self, case: Case, repeat: int) -> tuple[CaseResult, AgentError | None]:
+        """One try; also gives the error that its provider is to blame for."""
+        attempt = _Attempt(self, case, repeat)
+        with nullcontext() if self.wrap is None else through(self.wrap):
+            try:
+                async with workspace(case) as root:
+                    attempt.case = replace(case, workspace=root)
+                    await attempt.run()
+            except (OSError, InvalidInput) as error:
+                attempt.fail("harness", f"the workspace could not be made: {describe_error(error)}")
+        return attempt.result(), attempt.failure
+
+
+class _Attempt:
+    """One try at a case, while it goes on."""
+
+    def __init__(self, plan: Plan, case: Case, repeat: int) -> None:
+        self.plan = plan
+        self.case = case
+        self.repeat = repeat
+        self.started = time.time()
+        self.collector = Collector()
+        self.trajectory: Trajectory | None = None
+        self.metrics: tuple[Metric, ...] = ()
+        self.error: str | None = None
+        self.source: ErrorSource | None = None
+        self.failure: AgentError | None = None
+        self.agent: Agent | None = None
+        self.extra_cost: float | None = 0.0
+
+    async def run(self) -> None:
+        """Make the agent, ask it, score what it did."""
+        async with AsyncExitStack() as stack:
+            await self._within(self._make_and_ask(stack))
+            agent = self.agent
+            if agent is None:
+                return
+            expected, root = self.case.expected_environment_state, self.case.workspace
+            found = {} if expected is None or root is None else await read_files(root, expected.files)
+            self.trajectory = self.collector.trajectory(copy_state(agent.state), found)
+            if self.error is None:
+                await self._within(self._score(agent, self.trajectory))
+
+    def fail(self, source: ErrorSource, error: str) -> None:
+        """Keep the first thing that went wrong."""
+        if self.error is None:
+            self.source, self.error = source, error
+
+    def result(self) -> CaseResult:
+        """What it came to, without secrets."""
+        case, trajectory = self.case, self.trajectory or Trajectory(stop_reason="error")
+        metrics = self.metrics
+        passed = self.error is None and bool(metrics) and all(metric.passed for metric in metrics)
+        cost = trajectory.cost if self.trajectory is not None else 0.0
+        result = CaseResult(
+            case_id=case.id,
+            repeat=self.repeat,
+            passed=passed,
+            metrics=metrics,
+            usage=trajectory.usage,
+            cost=None if cost is None or self.extra_cost is None else cost + self.extra_cost,
+            turns=len(trajectory.turns),
+            duration=trajectory.duration,
+            stop_reason=trajectory.stop_reason,
+            error=self.error,
+            transcript=trajectory.messages,
+            name=case.name,
+            tags=case.tags,
+            model=trajectory.model or ("" if self.agent is None else str(self.agent.model)),
+            system_prompt=trajectory.system_prompt,
+            reason=trajectory.reason,
+            error_source=self.source,
+            calls=trajectory.calls,
+            timings=trajectory.turns,
+            started=self.started,
+            metadata=case.metadata,
+            place=case.place,
+        )
+        return without_secrets(result)
+
+    async def _within(self, step: Awaitable[None]) -> None:
+        """Do one step within the time limit."""
+        limit = self.plan.timeout if self.case.timeout is None else self.case.timeout
+        try:
+            async with asyncio.timeout(limit) as timer:
+                await step
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            self.fail("timeout", f"timed out after {limit:g} s")
+
+    async def _make_and_ask(self, stack: AsyncExitStack) -> None:
+        agent = await self._make()
+        if agent is None:
+            return
+        self.agent = await stack.enter_async_context(agent)
+        self.collector = Collector(tuple(agent.messages))
+        with agent.subscribe(self.collector):
+            try:
+                await self._ask(agent)
+            except AgentError as error:
+                self._blame(error)
+            except Exception as error:
+                # Hooks of the agent are somebody else's code.
+                self.fail("agent", describe_error(error))
+
+    async def _make(self) -> Agent | None:
+        try:
+            agent: object = await resolve(self.plan.factory(self.case))
+            if not isinstance(agent, Agent):
+                raise InvalidInput(f"the factory returns an Agent, not {type(agent).__name__}")
+            if self.plan.model is not None:
+                agent.model = self.plan.model
+            if self.case.system_prompt is not None:
+                agent.system_prompt = self.case.system_prompt
+            agent.state.update(copy_data(self.case.session_state))
+        except Exception as error:
+            # A factory is somebody else's code.
+            self.fail("factory", f"the factory failed: {describe_error(error)}")
+            return None
+        return agent
+
+    async def _ask(self, agent: Agent) -> None:
+        """Say what the case's user says, until the agent has answered or was stopped."""
+        case = self.case
+        attached: list[Any] = list(await read_attachments(case))
+        policies = (self.collector, *limits_of(case.budget), *self.plan.policies)
+
+        async def say(input: Input) -> AgentResult[Any]:
+            given: Input = [*attached, input] if attached and isinstance(input, str) else input
+            attached.clear()
+            result = await agent.run(given, policies=policies)
+            if result.stop_reason == "error":
+                self._blame(result.exception or error_for(result.error_kind, result.error or "the run failed"))
+            return result
+
+        if case.simulated_user is not None:
+            self.extra_cost = await converse(case, say, agent)
+            return
+        for message in case.user_messages:
+            result = await say(message)
+            if result.stop_reason in ("error", "aborted") or result.reason is not None:
+                return
+
+    def _blame(self, error: AgentError) -> None:
+        is_provider = isinstance(error, ModelError) and error.kind != "context_window_exceeded"
+        self.failure = error if is_provider and self.error is None else self.failure
+        self.fail("provider" if is_provider else "agent", describe_error(error))
+
+    async def _score(self, agent: Agent, trajectory: Trajectory) -> None:
+        try:
+            self.metrics = tuple(await self.plan.score(self.case, trajectory, agent))
+        except Exception as error:
+            # A scorer is somebody else's code.
+            self.fail("harness", f"scoring failed: {describe_error(error)}")
+
+
+def without_secrets(result: CaseResult) -> CaseResult:
+    """The result without what looks like a secret, wherever it stands."""
+    data = encode(result)
+    if not secret_spans(data.decode()):
+        return result
+    return convert(from_data(redact_value(to_builtins(result))), CaseResult)

@@ -1,0 +1,249 @@
+"""The result file: results.jsonl, one line for each attempt, as a hash chain that only grows.
+
+    {"prev": hash of the line before, "seq": 0, "time": …, "case_id": "oslo", …, "hash": …}
+
+A line that a crash cut short is dropped when the run is resumed. Of two lines about the same attempt the later
+one counts: an attempt that failed for its provider is made again by a resumed run. Beside it, run.json says
+what the run is about.
+"""
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, overload
+
+import msgspec
+from msgspec import Struct
+
+from swink import filelock
+from swink.errors import AgentError
+from swink.eval.result import CaseResult, ErrorSource, Manifest
+from swink.jsondata import decode_with, encode
+from swink.policies.chain import START, Head, head_of, sealed
+
+log = logging.getLogger("swink.eval")
+
+RESULTS, MANIFEST = "results.jsonl", "run.json"
+Attempt = tuple[str, int]
+"""The id of a case, and the number of the repeat."""
+
+
+class BadResults(AgentError):
+    """A result file cannot be read or continued; what is there stays as it is."""
+
+    kind = "misuse"
+
+
+class Entry(Struct, frozen=True):
+    """Where the line of an attempt is, and what of it is needed again and again."""
+
+    case_id: str
+    repeat: int = 0
+    passed: bool = False
+    error_source: ErrorSource | None = None
+    error: str | None = None
+    cost: float | None = None
+    offset: int = 0
+    length: int = 0
+
+
+class Results(Sequence[CaseResult]):
+    """The results of a file, each read when it is asked for: transcripts of thousands of cases are large.
+
+    `problems` names the lines that cannot be read.
+    """
+
+    def __init__(self, path: Path, entries: Sequence[Entry], problems: Sequence[str] = ()) -> None:
+        self.path = path
+        self.entries = tuple(entries)
+        self.problems = tuple(problems)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> CaseResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Results": ...
+    def __getitem__(self, index: int | slice) -> "CaseResult | Results":
+        if isinstance(index, slice):
+            return Results(self.path, self.entries[index], self.problems)
+        with self.path.open("rb") as file:
+            return _read(file, self.entries[index])
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        if not self.entries:
+            return
+        with self.path.open("rb") as file:
+            for entry in self.entries:
+                yield _read(file, entry)
+
+    def __repr__(self) -> str:
+        return f"Results({str(self.path)!r}, {len(self)} attempts)"
+
+
+class ResultFile:
+    """results.jsonl of a run that goes on: `append` adds a line; one writer at a time, which a lock ensures.
+
+    Lines reach the operating system at once, so that they outlive the program, and the disk at `close`.
+    """
+
+    def __init__(self, directory: Path, *, resume: bool = False, key: bytes | None = None) -> None:
+        self.path = directory / RESULTS
+        self._key = key
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        self._file = os.fdopen(descriptor, "a+b")
+        try:
+            filelock.take(descriptor, 0.0, str(self.path))
+            if not resume and os.fstat(descriptor).st_size:
+                raise BadResults(f"{directory} has results already: resume that run, or name another directory")
+            self.entries, self.problems, self.head, end = _scan(self._file, self.path)
+            os.ftruncate(descriptor, end)
+        except TimeoutError as error:
+            self._file.close()
+            raise BadResults(f"another run writes to {directory}: wait for it, or name another directory") from error
+        except BaseException:
+            self._file.close()
+            raise
+        self._end = end
+
+    def append(self, result: CaseResult) -> None:
+        """Add a line; all of it is written, or nothing."""
+        link = f'{{"prev":"{self.head.hash}","seq":{self.head.records},"time":{time.time()!r},'.encode()
+        line, head = sealed(self.head, link + encode(result)[1:], self._key)
+        try:
+            left = memoryview(line)
+            while left:
+                left = left[os.write(self._file.fileno(), left) :]
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._end)
+            raise
+        entry = Entry(
+            result.case_id, result.repeat, result.passed, result.error_source, result.error, result.cost,
+            self._end, len(line),
+        )  # fmt: skip
+        self.entries[result.case_id, result.repeat] = entry
+        self.head, self._end = head, self._end + len(line)
+
+    def results(self, order: Sequence[Attempt] | None = None) -> Results:
+        """What the file holds so far, in the order of those attempts."""
+        entries = self.entries.values() if order is None else [
+            self.entries[attempt] for attempt in order if attempt in self.entries
+        ]  # fmt: skip
+        return Results(self.path, tuple(entries), self.problems)
+
+    def close(self) -> None:
+        """Bring everything to the disk, and free the lock."""
+        if self._file.closed:
+            return
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+    def __enter__(self) -> "ResultFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_results(directory: str | Path) -> Results:
+    """The results of a run, in the order in which they were written; read one by one."""
+    results, _ = load_results(directory)
+    return results
+
+
+def read_results(directory: str | Path) -> list[CaseResult]:
+    """The results of a run; lines that cannot be read are logged."""
+    results = open_results(directory)
+    for problem in results.problems:
+        log.warning("%s", problem)
+    return list(results)
+
+
+def load_results(directory: str | Path) -> tuple[Results, Head]:
+    """The results of a run, and the head of their chain."""
+    path = Path(directory) / RESULTS
+    try:
+        with path.open("rb") as file:
+            entries, problems, head, end = _scan(file, path)
+            if file.seek(0, os.SEEK_END) > end:
+                problems.append(f"{path}: the last line is cut short; its case counts as not run")
+    except FileNotFoundError as error:
+        raise BadResults(f"{directory} has no {RESULTS}: name the directory that a run wrote") from error
+    except OSError as error:
+        raise BadResults(f"{path} cannot be read: {error.strerror or error}") from error
+    return Results(path, tuple(entries.values()), problems), head
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write run.json, whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_whole(directory / MANIFEST, msgspec.json.format(encode(manifest)) + b"\n")
+
+
+def read_manifest(directory: str | Path) -> Manifest | None:
+    """What run.json says; None if there is none."""
+    path = Path(directory) / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadResults(f"{path} cannot be read: {error}") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], Head, int]:
+    """The attempts of a file, the lines that cannot be read, the newest head, and the end of the last line."""
+    entries: dict[Attempt, Entry] = {}
+    problems: list[str] = []
+    head, end = START, 0
+    file.seek(0)
+    for number, line in enumerate(file, 1):
+        if not line.endswith(b"\n"):
+            break
+        head = head_of(line[:-1]) or head
+        try:
+            entry = _entries.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            problems.append(f"{path}:{number}: is no result, so its case counts as not run ({error})")
+        else:
+            placed = msgspec.structs.replace(entry, offset=end, length=len(line))
+            entries[entry.case_id, entry.repeat] = placed
+        end += len(line)
+    return entries, problems, head, end
+
+
+def _read(file: BinaryIO, entry: Entry) -> CaseResult:
+    file.seek(entry.offset)
+    try:
+        return decode_with(_results, file.read(entry.length))
+    except msgspec.DecodeError as error:
+        raise BadResults(f"the result of case {entry.case_id!r} cannot be read: {error}") from error
+
+
+_entries = msgspec.json.Decoder(Entry)
+_results: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(CaseResult)
