@@ -25,10 +25,11 @@ from swink.eval.collector import Collector
 from swink.eval.limits import limits_of
 from swink.eval.result import CaseResult, ErrorSource
 from swink.eval.score import Metric
+from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Trajectory
 from swink.eval.workspace import read_attachments, read_files, workspace
 from swink.jsondata import copy_data, encode, from_data
-from swink.messages import Input, Usage
+from swink.messages import Usage
 from swink.policy import Policy
 from swink.redact import describe_error, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
@@ -96,7 +97,7 @@ class _Attempt:
         self.source: ErrorSource | None = None
         self.failure: AgentError | None = None
         self.agent: Agent | None = None
-        self.extra_cost: float | None = 0.0
+        self.simulation: Simulation | None = None
 
     async def run(self) -> None:
         """Make the agent, ask it, score what it did."""
@@ -121,14 +122,16 @@ class _Attempt:
         case, trajectory = self.case, self.trajectory or Trajectory(stop_reason="error")
         metrics = self.metrics
         passed = self.error is None and bool(metrics) and all(metric.passed for metric in metrics)
-        cost = trajectory.cost if self.trajectory is not None else 0.0
+        metadata = case.metadata
+        if self.simulation is not None and self.simulation.cost != 0:
+            metadata = metadata | {"simulation_cost": self.simulation.cost}
         result = CaseResult(
             case_id=case.id,
             repeat=self.repeat,
             passed=passed,
             metrics=metrics,
             usage=trajectory.usage,
-            cost=None if cost is None or self.extra_cost is None else cost + self.extra_cost,
+            cost=0.0 if self.trajectory is None else trajectory.cost,
             turns=len(trajectory.turns),
             duration=trajectory.duration,
             stop_reason=trajectory.stop_reason,
@@ -143,8 +146,8 @@ class _Attempt:
             calls=trajectory.calls,
             timings=trajectory.turns,
             started=self.started,
-            metadata=case.metadata,
-            place=case.place,
+            metadata=metadata,
+            tools=self.collector.tools,
         )
         return without_secrets(result)
 
@@ -196,21 +199,19 @@ class _Attempt:
         attached: list[Any] = list(await read_attachments(case))
         policies = (self.collector, *limits_of(case.budget), *self.plan.policies)
 
-        async def say(input: Input) -> AgentResult[Any]:
-            given: Input = [*attached, input] if attached and isinstance(input, str) else input
+        async def say(text: str) -> AgentResult[Any]:
+            result = await agent.run([*attached, text] if attached else text, policies=policies)
             attached.clear()
-            result = await agent.run(given, policies=policies)
             if result.stop_reason == "error":
                 self._blame(result.exception or error_for(result.error_kind, result.error or "the run failed"))
             return result
 
-        if case.simulated_user is not None:
-            self.extra_cost = await converse(case, say, agent)
-            return
-        for message in case.user_messages:
-            result = await say(message)
-            if result.stop_reason in ("error", "aborted") or result.reason is not None:
-                return
+        if not case.user_messages and case.simulated_user is None:
+            raise InvalidInput(f"case {case.id!r} has no user_messages: there is nothing to ask")
+        self.simulation = Simulation(agent, case)
+        await self.simulation.converse(say)
+        if self.simulation.failure is not None:
+            self._blame(self.simulation.failure)
 
     def _blame(self, error: AgentError) -> None:
         is_provider = isinstance(error, ModelError) and error.kind != "context_window_exceeded"

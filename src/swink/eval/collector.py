@@ -81,14 +81,14 @@ class Collector(Policy):
         self._spent.append((ctx.usage, ctx.cost))
 
     @property
-    def ending(self) -> Ending | None:
-        """How the last run ended."""
-        return self._ending
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars so far; None: unknown."""
-        return self._total()[1]
+    def tools(self) -> tuple[dict[str, Any], ...]:
+        """What the model was told about the tools that it was offered."""
+        return tuple(
+            [
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
+                for tool in (() if self._ctx is None else self._ctx.tools)
+            ]
+        )
 
     def trajectory(
         self, state: Mapping[str, Any] | None = None, files: Mapping[str, str | None] | None = None

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +48,8 @@ class Entry(Struct, frozen=True):
     error_source: ErrorSource | None = None
     error: str | None = None
     cost: float | None = None
+    started: float = 0.0
+    duration: float = 0.0
     offset: int = 0
     length: int = 0
 
@@ -62,6 +64,10 @@ class Results(Sequence[CaseResult]):
         self.path = path
         self.entries = tuple(entries)
         self.problems = tuple(problems)
+
+    def in_order(self, key: Callable[[Entry], Any]) -> "Results":
+        """The same results, sorted."""
+        return Results(self.path, sorted(self.entries, key=key), self.problems)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -127,7 +133,7 @@ class ResultFile:
             raise
         entry = Entry(
             result.case_id, result.repeat, result.passed, result.error_source, result.error, result.cost,
-            self._end, len(line),
+            result.started, result.duration, self._end, len(line),
         )  # fmt: skip
         self.entries[result.case_id, result.repeat] = entry
         self.head, self._end = head, self._end + len(line)

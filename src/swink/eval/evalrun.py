@@ -1,0 +1,101 @@
+"""EvalRun: what an evaluation came to."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import json
+
+from swink.eval.result import CaseResult, Manifest, Summary
+from swink.eval.resultfile import (
+    ResultFile,
+    load_results,
+    read_manifest,
+    write_manifest,
+    write_whole,
+)
+from swink.eval.summary import summarise
+from swink.jsondata import encode
+from swink.policies.chain import Head
+
+
+class EvalRun:
+    """The results of an evaluation, in the order of its cases, and their summary.
+
+    With a `directory`, results are read from there one by one when they are asked for.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        cases: Sequence[CaseResult],
+        *,
+        duration: float = 0.0,
+        directory: Path | None = None,
+        head: Head | None = None,
+        stopped: str | None = None,
+    ) -> None:
+        self.manifest = manifest
+        self.cases = cases
+        """One for each attempt."""
+        self.duration = duration
+        self.directory = directory
+        self.head = head
+        self.stopped = stopped
+        """Why attempts are missing; None if none is."""
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures."""
+        return summarise(self.cases, self.manifest, self.duration, self.head)
+
+    @property
+    def passed(self) -> int:
+        """How many cases passed, in every attempt."""
+        return self.summary.passed
+
+    @property
+    def failed(self) -> int:
+        """How many cases failed."""
+        return self.summary.failed
+
+    @property
+    def errors(self) -> int:
+        """How many cases could not be judged: an attempt at them ended in an error."""
+        return self.summary.errors
+
+    def save(self, directory: str | Path) -> None:
+        """Write the results, the summary and the reports to a directory."""
+        directory = Path(directory)
+        if self.directory is None or not directory.exists() or not directory.samefile(self.directory):
+            with ResultFile(directory) as file:
+                for result in self.cases:
+                    file.append(result)
+                self.head, self.cases, self.directory = file.head, file.results(), directory
+            vars(self).pop("summary", None)  # its head is another one now
+            write_manifest(directory, self.manifest)
+        self.write_summary()
+        from swink.eval.reports import write_reports
+
+        write_reports(directory, self.summary, self.cases, self.manifest)
+
+    def write_summary(self) -> None:
+        """Write summary.json beside the results, if they are in a directory."""
+        if self.directory is not None:
+            write_whole(self.directory / "summary.json", json.format(encode(self.summary)) + b"\n")
+
+    def __repr__(self) -> str:
+        figures = self.summary
+        return f"EvalRun({figures.cases} cases, {figures.passed} passed, {figures.failed} failed, {figures.errors} errors)"
+
+
+def open_run(directory: str | Path) -> EvalRun:
+    """The run that was written to a directory, finished or not."""
+    results, head = load_results(directory)
+    manifest = read_manifest(directory) or Manifest(name=Path(directory).name, started=0.0, version="")
+    order = {id: place for place, id in enumerate(manifest.case_ids)}
+    results = results.in_order(lambda entry: (order.get(entry.case_id, len(order)), entry.repeat))
+    ended = max((entry.started + entry.duration for entry in results.entries), default=manifest.started)
+    return EvalRun(
+        manifest, results, duration=max(0.0, ended - manifest.started), directory=Path(directory), head=head
+    )
