@@ -8,8 +8,8 @@ start, with a new agent in a new workspace; what an agent does wrong is not.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from msgspec import Struct, convert
@@ -25,26 +25,30 @@ from swink.eval.collector import Collector
 from swink.eval.limits import limits_of
 from swink.eval.result import CaseResult, ErrorSource
 from swink.eval.score import Metric
+from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Trajectory
 from swink.eval.workspace import read_attachments, read_files, workspace
 from swink.jsondata import copy_data, encode, from_data
-from swink.messages import Usage
+from swink.messages import ModelSpec, Usage
 from swink.policy import Policy
 from swink.redact import describe_error, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
+from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
+from swink.wrappers.traits import copy_traits
 
 Factory = Callable[[Case], Agent | Awaitable[Agent]]
-ScoreFn = Callable[[Case, Trajectory, Agent], Awaitable[Sequence[Metric]]]
-"""Scores an attempt; the agent's model is the judge where no other is named."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
     """How every attempt of a run is made."""
 
     factory: Factory
-    score: ScoreFn
+    scorers: Sequence[Any] | None = None
+    """Used for every case, besides its own."""
+    judges: Sequence[JudgeModel] = ()
+    """By default the agent's own model."""
     model: Model | None = None
     """In place of the model that the factory chose."""
     timeout: float | None = None
@@ -72,13 +76,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     async def _try(self, case: Case, repeat: int) -> tuple[CaseResult, AgentError | None]:
         """One try; also gives the error that its provider is to blame for."""
         attempt = _Attempt(self, case, repeat)
-        with nullcontext() if self.wrap is None else through(self.wrap):
+        with through(attempt.wrap):
             try:
                 async with workspace(case) as root:
                     attempt.case = replace(case, workspace=root)
                     await attempt.run()
             except (OSError, InvalidInput) as error:
-                attempt.fail("harness", f"the workspace could not be made: {describe_error(error)}")
+                attempt.fail("harness", describe_error(error))
         return attempt.result(), attempt.failure
 
 
@@ -98,19 +102,39 @@ class _Attempt:
         self.failure: AgentError | None = None
         self.agent: Agent | None = None
         self.simulation: Simulation | None = None
+        self._asked: dict[str, StreamFn] = {}
+
+    def wrap(self, stream_fn: StreamFn) -> StreamFn:
+        """Note which model is asked through which stream function: judges may ask the same one."""
+
+        def stream(
+            model: ModelSpec, context: LlmContext, options: StreamOptions
+        ) -> AsyncIterator[AssistantMessageEvent]:
+            self._asked.setdefault(str(model), stream_fn)
+            return stream_fn(model, context, options)
+
+        noted = copy_traits(stream_fn, stream)
+        return noted if self.plan.wrap is None else self.plan.wrap(noted)
 
     async def run(self) -> None:
         """Make the agent, ask it, score what it did."""
         async with AsyncExitStack() as stack:
-            await self._within(self._make_and_ask(stack))
-            agent = self.agent
-            if agent is None:
+            limit = self.plan.timeout if self.case.timeout is None else self.case.timeout
+            timer = asyncio.timeout(limit)
+            try:
+                async with timer:
+                    await self._make_and_ask(stack)
+            except TimeoutError:
+                if not timer.expired():
+                    raise
+                self.fail("timeout", f"timed out after {limit:g} s")
+            if (agent := self.agent) is None:
                 return
             expected, root = self.case.expected_environment_state, self.case.workspace
             found = {} if expected is None or root is None else await read_files(root, expected.files)
             self.trajectory = self.collector.trajectory(copy_state(agent.state), found)
             if self.error is None:
-                await self._within(self._score(agent, self.trajectory))
+                await self._score(self.trajectory)
 
     def fail(self, source: ErrorSource, error: str) -> None:
         """Keep the first thing that went wrong."""
@@ -148,19 +172,9 @@ class _Attempt:
             started=self.started,
             metadata=metadata,
             tools=self.collector.tools,
+            place=case.place,
         )
         return without_secrets(result)
-
-    async def _within(self, step: Awaitable[None]) -> None:
-        """Do one step within the time limit."""
-        limit = self.plan.timeout if self.case.timeout is None else self.case.timeout
-        try:
-            async with asyncio.timeout(limit) as timer:
-                await step
-        except TimeoutError:
-            if not timer.expired():
-                raise
-            self.fail("timeout", f"timed out after {limit:g} s")
 
     async def _make_and_ask(self, stack: AsyncExitStack) -> None:
         agent = await self._make()
@@ -203,7 +217,9 @@ class _Attempt:
             result = await agent.run([*attached, text] if attached else text, policies=policies)
             attached.clear()
             if result.stop_reason == "error":
-                self._blame(result.exception or error_for(result.error_kind, result.error or "the run failed"))
+                self._blame(
+                    result.exception or error_for(result.error_kind, result.error or "the run failed")
+                )
             return result
 
         if not case.user_messages and case.simulated_user is None:
@@ -218,12 +234,10 @@ class _Attempt:
         self.failure = error if is_provider and self.error is None else self.failure
         self.fail("provider" if is_provider else "agent", describe_error(error))
 
-    async def _score(self, agent: Agent, trajectory: Trajectory) -> None:
-        try:
-            self.metrics = tuple(await self.plan.score(self.case, trajectory, agent))
-        except Exception as error:
-            # A scorer is somebody else's code.
-            self.fail("harness", f"scoring failed: {describe_error(error)}")
+    async def _score(self, trajectory: Trajectory) -> None:
+        plan = self.plan
+        ask = None if plan.judges else self._asked.get(trajectory.model)
+        self.metrics = await score(self.case, trajectory, scorers=plan.scorers, judges=plan.judges, ask=ask)
 
 
 def without_secrets(result: CaseResult) -> CaseResult:

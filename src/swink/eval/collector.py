@@ -35,7 +35,9 @@ class Collector(Policy):
     >>> collector.trajectory().response
     """
 
-    def __init__(self, messages: tuple[Message, ...] = (), clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, messages: tuple[Message, ...] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._clock = clock
         self._began = clock()
         self._given = messages

@@ -85,8 +85,8 @@ class EvalRun:
             write_whole(self.directory / "summary.json", json.format(encode(self.summary)) + b"\n")
 
     def __repr__(self) -> str:
-        figures = self.summary
-        return f"EvalRun({figures.cases} cases, {figures.passed} passed, {figures.failed} failed, {figures.errors} errors)"
+        cases, errors = self.summary.cases, self.errors
+        return f"EvalRun({cases} cases, {self.passed} passed, {self.failed} failed, {errors} errors)"
 
 
 def open_run(directory: str | Path) -> EvalRun:

@@ -9,7 +9,7 @@ from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, TurnVerdic
 
 
 def limits_of(budget: CaseBudget) -> Sequence[Policy]:
-    """Policies that stop an attempt at its budget, over all of its runs; their reasons begin with `budget:`."""
+    """Policies that stop an attempt at its budget, over all its runs; their reasons begin with `budget:`."""
     limits: list[Policy] = []
     if budget.max_turns is not None:
         limits.append(TurnLimit(budget.max_turns))
@@ -42,6 +42,7 @@ class RunBudget(Policy):
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
+        self.reason = f"the run's budget of {limit:g} $ is spent"
         self._ended = 0.0
         self._running: dict[RunKey, float] = {}
 
@@ -63,7 +64,7 @@ class RunBudget(Policy):
         """Stop if nothing is left."""
         if ctx.run is not None and ctx.cost is not None:
             self._running[ctx.run] = ctx.cost.total
-        return Stop(f"the run's budget of {self.limit:g} $ is spent") if self.is_spent else None
+        return Stop(self.reason) if self.is_spent else None
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """Count the run as a whole."""

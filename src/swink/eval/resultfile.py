@@ -2,9 +2,9 @@
 
     {"prev": hash of the line before, "seq": 0, "time": …, "case_id": "oslo", …, "hash": …}
 
-A line that a crash cut short is dropped when the run is resumed. Of two lines about the same attempt the later
-one counts: an attempt that failed for its provider is made again by a resumed run. Beside it, run.json says
-what the run is about.
+A line that a crash cut short is dropped when the run is resumed. Of two lines about the same attempt the
+later one counts: an attempt that failed for its provider is made again by a resumed run. Beside it, run.json
+says what the run is about.
 """
 
 import logging
@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, overload
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink import filelock
 from swink.errors import AgentError
@@ -100,20 +101,27 @@ class ResultFile:
     """
 
     def __init__(self, directory: Path, *, resume: bool = False, key: bytes | None = None) -> None:
+        self.directory = directory
         self.path = directory / RESULTS
         self._key = key
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        descriptor = os.open(
+            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600
+        )
         self._file = os.fdopen(descriptor, "a+b")
         try:
             filelock.take(descriptor, 0.0, str(self.path))
             if not resume and os.fstat(descriptor).st_size:
-                raise BadResults(f"{directory} has results already: resume that run, or name another directory")
+                raise BadResults(
+                    f"{directory} has results already: resume that run, or name another directory"
+                )
             self.entries, self.problems, self.head, end = _scan(self._file, self.path)
             os.ftruncate(descriptor, end)
         except TimeoutError as error:
             self._file.close()
-            raise BadResults(f"another run writes to {directory}: wait for it, or name another directory") from error
+            raise BadResults(
+                f"another run writes to {directory}: wait for it, or name another directory"
+            ) from error
         except BaseException:
             self._file.close()
             raise
@@ -136,7 +144,8 @@ class ResultFile:
             result.started, result.duration, self._end, len(line),
         )  # fmt: skip
         self.entries[result.case_id, result.repeat] = entry
-        self.head, self._end = head, self._end + len(line)
+        self._end += len(line)
+        self.head = replace(head, size=self._end)
 
     def results(self, order: Sequence[Attempt] | None = None) -> Results:
         """What the file holds so far, in the order of those attempts."""
@@ -223,7 +232,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], Head, int]:
-    """The attempts of a file, the lines that cannot be read, the newest head, and the end of the last line."""
+    """The attempts of a file, lines that cannot be read, the newest head, and the end of the last line."""
     entries: dict[Attempt, Entry] = {}
     problems: list[str] = []
     head, end = START, 0
@@ -231,13 +240,14 @@ def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], 
     for number, line in enumerate(file, 1):
         if not line.endswith(b"\n"):
             break
-        head = head_of(line[:-1]) or head
+        if (link := head_of(line[:-1])) is not None:
+            head = replace(link, size=end + len(line))
         try:
             entry = _entries.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             problems.append(f"{path}:{number}: is no result, so its case counts as not run ({error})")
         else:
-            placed = msgspec.structs.replace(entry, offset=end, length=len(line))
+            placed = replace(entry, offset=end, length=len(line))
             entries[entry.case_id, entry.repeat] = placed
         end += len(line)
     return entries, problems, head, end

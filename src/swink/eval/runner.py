@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 import swink
-from swink.checks import check_list, check_positive, check_word
+from swink.checks import check_list, check_positive, check_type, check_word
 from swink.config import Model
 from swink.engine.waiting import call_to_end
 from swink.errors import InvalidInput
@@ -19,11 +20,12 @@ from swink.eval.engines import run_local
 from swink.eval.evalrun import EvalRun
 from swink.eval.factories import suite_factory
 from swink.eval.limits import RunBudget
-from swink.eval.progress import Progress, Tally
+from swink.eval.progress import Progress, Tally, cost_of
 from swink.eval.rates import local_rates
 from swink.eval.result import CaseResult, Manifest
-from swink.eval.resultfile import BadResults, ResultFile, read_manifest, write_manifest
+from swink.eval.resultfile import Attempt, BadResults, ResultFile, read_manifest, write_manifest
 from swink.jsondata import encode
+from swink.policies.chain import Head
 from swink.redact import redact_value
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.threads import Serial, in_thread
@@ -64,6 +66,193 @@ async def evaluate(
     in run.json.
     """
     suite = cases if isinstance(cases, Suite) else None
-    listed = tuple(suite.cases if suite is not None else check_list("cases", cases, "cases"))  # type: ignore
-    _check(listed, repeat, concurrency, budget, timeout, rate_limit)
-    raise NotImplementedError
+    listed = _checked(cases)
+    make = factory or (suite_factory(suite, None if model is None else str(model)) if suite else None)
+    if make is None:
+        raise InvalidInput(
+            "there is no factory: pass a function from a Case to an Agent, or a Suite of cases"
+        )
+    check_word("engine", engine, ("local", "ray"))
+    for what, number in (("repeat", repeat), ("concurrency", concurrency)):
+        if type(number) is not int or number < 1:
+            raise InvalidInput(f"{what} is {number!r}; pass a whole number from 1 on")
+    for what, limit in (("budget", budget), ("timeout", timeout), ("rate_limit", rate_limit)):
+        if limit is not None:
+            check_positive(what, limit)
+    manifest = Manifest(
+        name=name or (suite.name if suite else ""),
+        started=time.time(),
+        version=swink.__version__,
+        agent=agent or (suite.agent if suite and suite.agent else ""),
+        model=None if model is None else str(model),
+        repeat=repeat,
+        concurrency=concurrency,
+        engine=engine,
+        case_ids=tuple([case.id for case in listed]),
+        digest=_digest(listed),
+        arguments=redact_value(dict(arguments or {})),
+    )
+    purse = RunBudget(budget) if budget is not None else None
+    plan = Plan(
+        factory=make,
+        scorers=scorers,
+        judges=judges or (suite.judges if suite else ()),
+        model=model,
+        timeout=timeout,
+        retry=retry,
+        policies=() if purse is None else (purse,),
+        wrap=local_rates(rate_limit),
+    )
+    attempts = [(case, number) for number in range(repeat) for case in listed]
+    secret = key.encode() if isinstance(key, str) else key
+    record = await _open(output, manifest, resume, secret)
+    try:
+        return await _Evaluation(plan, manifest, attempts, record, purse, progress).run()
+    finally:
+        await call_to_end(Serial(), record.close)
+
+
+class _Evaluation:
+    """One evaluation, while it goes on."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        manifest: Manifest,
+        attempts: Sequence[tuple[Case, int]],
+        record: "Record",
+        purse: RunBudget | None,
+        progress: Callable[[Progress], object] | None,
+    ) -> None:
+        self.plan = plan
+        self.manifest = manifest
+        self.attempts = attempts
+        self.record = record
+        self.purse = purse
+        self.progress = progress
+        self.tally = Tally(len(attempts))
+        self.stopped: str | None = None
+        self._serial = Serial()
+
+    async def run(self) -> EvalRun:
+        """Make the attempts that are missing."""
+        wanted = {(case.id, number) for case, number in self.attempts}
+        done = await in_thread(self._take_up, wanted)
+        missing = [attempt for attempt in self.attempts if (attempt[0].id, attempt[1]) not in done]
+        await run_local(self.plan, self._next(missing), self._keep, self.manifest.concurrency)
+        return await in_thread(self._ended)
+
+    def _take_up(self, wanted: set[Attempt]) -> set[Attempt]:
+        """The attempts that need not be made again."""
+        done: set[Attempt] = set()
+        for result in self.record.results():
+            if (result.case_id, result.repeat) in wanted and result.error_source != "provider":
+                done.add((result.case_id, result.repeat))
+                self.tally.take_up(result)
+                if self.purse is not None:
+                    self.purse.add(cost_of(result) or 0.0)
+        return done
+
+    def _next(self, missing: Sequence[tuple[Case, int]]) -> Iterator[tuple[Case, int]]:
+        for attempt in missing:
+            if self.purse is not None and self.purse.is_spent:
+                self.stopped = f"the budget of {self.purse.limit:g} $ is spent"
+                return
+            yield attempt
+
+    async def _keep(self, result: CaseResult) -> None:
+        """Write a result down; one that the end of the money cut short is none."""
+        if self.purse is not None:
+            if result.reason == self.purse.reason:
+                return
+            self.purse.add((cost_of(result) or 0.0) - (result.cost or 0.0))
+        await self._serial.call(self.record.append, result)
+        shown = self.tally.add(result)
+        if self.progress is not None:
+            self.progress(shown)
+
+    def _ended(self) -> EvalRun:
+        order = [(case.id, number) for case, number in self.attempts]
+        record = self.record
+        run = EvalRun(
+            self.manifest,
+            record.results(order),
+            duration=self.tally.elapsed,
+            directory=record.directory,
+            head=record.head,
+            stopped=self.stopped,
+        )
+        run.write_summary()
+        return run
+
+
+def _checked(cases: Suite | Sequence[Case]) -> tuple[Case, ...]:
+    """The cases, if each can be told from the others."""
+    listed = tuple(cases.cases if isinstance(cases, Suite) else check_list("cases", cases, "cases"))
+    if not listed:
+        raise InvalidInput("there are no cases to run")
+    for case in listed:
+        check_type("a case", case, Case)
+    twice = [id for id, count in Counter(case.id for case in listed).items() if count > 1]
+    if twice or not all(case.id for case in listed):
+        what = f"these ids are there more than once: {', '.join(twice)}" if twice else "a case has no id"
+        raise InvalidInput(f"every case needs an id of its own; {what}")
+    return listed
+
+
+def _digest(cases: Sequence[Case]) -> str:
+    """What tells other cases apart from these, wherever their file is."""
+    digest = hashlib.sha256()
+    for case in cases:
+        digest.update(encode(replace(case, place=None, workspace=None)) + b"\n")
+    return digest.hexdigest()
+
+
+async def _open(output: str | Path | None, manifest: Manifest, resume: bool, key: bytes | None) -> "Record":
+    if output is None:
+        if resume:
+            raise InvalidInput("resume= continues the run in output=: name its directory")
+        return Memory()
+    return await in_thread(_open_file, Path(output), manifest, resume, key)
+
+
+def _open_file(directory: Path, manifest: Manifest, resume: bool, key: bytes | None) -> ResultFile:
+    before = read_manifest(directory) if resume else None
+    if before is not None and before.digest != manifest.digest:
+        raise BadResults(
+            f"{directory} is a run of other cases: resume it with the same ones, or run anew elsewhere"
+        )
+    if before is not None and (before.model, before.agent) != (manifest.model, manifest.agent):
+        was = " with ".join(part for part in (before.agent, before.model) if part) or "the suite's own agent"
+        raise BadResults(f"{directory} is a run of {was}: resume it with the same one, or run anew elsewhere")
+    file = ResultFile(directory, resume=resume, key=key)
+    try:
+        write_manifest(directory, manifest if before is None else replace(manifest, started=before.started))
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+class Memory:
+    """Results that are kept nowhere else."""
+
+    directory: Path | None = None
+    head: Head | None = None
+
+    def __init__(self) -> None:
+        self._results: dict[Attempt, CaseResult] = {}
+
+    def append(self, result: CaseResult) -> None:
+        """Keep a result."""
+        self._results[result.case_id, result.repeat] = result
+
+    def results(self, order: Sequence[Attempt] | None = None) -> Sequence[CaseResult]:
+        """Those there are, in that order."""
+        return [self._results[attempt] for attempt in order or () if attempt in self._results]
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+Record = ResultFile | Memory
