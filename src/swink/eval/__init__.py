@@ -9,7 +9,15 @@ from swink.eval.case import ExpectedResponse as ExpectedResponse
 from swink.eval.case import SimulatedTool as SimulatedTool
 from swink.eval.case import SimulatedUser as SimulatedUser
 from swink.eval.case import Suite as Suite
+from swink.eval.collector import Collector as Collector
+from swink.eval.evalrun import EvalRun as EvalRun
+from swink.eval.evalrun import open_run as open_run
+from swink.eval.progress import Progress as Progress
+from swink.eval.progress import ProgressBar as ProgressBar
 from swink.eval.result import CaseResult as CaseResult
+from swink.eval.resultfile import BadResults as BadResults
+from swink.eval.resultfile import read_results as read_results
+from swink.eval.runner import evaluate as evaluate
 from swink.eval.score import Metric as Metric
 from swink.eval.score import Score as Score
 from swink.eval.score import Verdict as Verdict
