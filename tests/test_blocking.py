@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -172,3 +174,35 @@ async def test_what_is_not_saved_by_the_deadline_or_after_an_abort_is_told(
     assert "the end of a run was not saved" in caplog.text
     assert agent.messages[-1].text == "done"
     session.release.set()
+
+
+UNHEARD = """
+import asyncio, os, signal, threading, time
+from swink.threads import run_to_end
+
+def kill():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    while not waits.is_set():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+async def main():
+    waits.set()
+    await asyncio.Event().wait()
+
+waits = threading.Event()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+threading.Thread(target=kill).start()
+try:
+    run_to_end(main())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_signal_that_does_not_wake_the_event_loop_is_heard_all_the_same() -> None:
+    # Here another thread gets it; one that comes between two instructions of the loop is the same.
+    done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr

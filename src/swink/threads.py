@@ -7,6 +7,8 @@ the standard library join their threads at exit, so one that is stuck keeps the 
 import asyncio
 import atexit
 import os
+import signal
+import socket
 import sys
 import threading
 import time
@@ -124,13 +126,33 @@ def runner_to_end() -> Generator[asyncio.Runner, None, None]:
     loop = runner.get_loop()
     loop.set_default_executor(_Executor())
     try:
-        yield runner
+        with _woken_by_signals(loop):
+            yield runner
     finally:
         try:
             _end(loop)
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
+    """Without it, Python may not hear a signal that comes just before the loop begins to wait."""
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        yield  # Windows' loop does it by itself
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        loop.add_reader(ours, ours.recv, 4096)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(ours)
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:

@@ -71,6 +71,7 @@ class Place:
         self.home = root / "home"
         self.here = root / "here"
         self.sessions = root / "sessions"
+        self.started: list[subprocess.Popen[bytes]] = []
         self.home.mkdir()
         self.here.mkdir()
         self.config = self.home / ".config" / "swink"
@@ -114,8 +115,8 @@ class Place:
         return ended
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
-        """Start the command; it is the caller's to end it."""
-        return subprocess.Popen(
+        """Start the command; whoever has not ended it when the test ends is killed."""
+        process = subprocess.Popen(
             [sys.executable, "-m", "swink", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -123,6 +124,15 @@ class Place:
             cwd=self.here,
             env={**self.environ, **(env or {})},
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what still runs: a process that is left would be the next test's failure."""
+        for process in self.started:
+            process.kill()
+            with process:  # which closes its pipes and waits for it
+                pass
 
     def write(self, name: str, text: str) -> Path:
         """A file in the directory."""
@@ -179,6 +189,7 @@ class Screen:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
+        place.started.append(self.process)
 
     def wait_for(self, wanted: str) -> str:
         """Everything shown up to a text, counted from the last one waited for."""

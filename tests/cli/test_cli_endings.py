@@ -121,6 +121,7 @@ def test_a_signal_that_is_ignored_from_the_start_stays_ignored(place: Place, pro
         env={**place.environ, **provider.env},
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
+    place.started.append(process)
     assert process.stdout is not None
     assert os.read(process.stdout.fileno(), 100) == b"Once "
     process.send_signal(signal.SIGHUP)

@@ -499,6 +499,7 @@ def test_standard_input_that_stays_silent_is_explained(place: Place, provider: P
         cwd=place.here,
         env={**place.environ, **provider.env},
     )
+    place.started.append(process)
     assert process.stderr is not None
     assert b"reading standard input until it ends" in process.stderr.readline()
     out, _ = process.communicate(b"", timeout=30)

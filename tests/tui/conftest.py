@@ -13,9 +13,11 @@ from command_line import CACHE, Place, Provider, serving
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Iterator[Place]:
     """An empty directory with an empty HOME."""
-    return Place(tmp_path)
+    made = Place(tmp_path)
+    yield made
+    made.end()
 
 
 @pytest.fixture

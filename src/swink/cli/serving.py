@@ -18,6 +18,7 @@ from swink.keys.accounts import ACCOUNTS
 from swink.keys.store import key_places, open_to_others
 from swink.messages import ModelSpec
 from swink.stream import StreamFn
+from swink.threads import run_to_end
 
 _MODEL_KEY = "SWINK_SERVE_KEY"
 _TOKENS = "SWINK_PROXY_TOKENS"
@@ -32,7 +33,7 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
             f"serving on {arguments.host} lets the whole network use the model; "
             f"set {_MODEL_KEY} to a key that clients must send"
         )
-    return asyncio.run(_serve_model(arguments, name, key))
+    return run_to_end(_serve_model(arguments, name, key))
 
 
 async def _serve_model(arguments: argparse.Namespace, name: str, key: str | None) -> int:
@@ -78,7 +79,7 @@ def serve_proxy_command(arguments: argparse.Namespace) -> int:
     """Serve the proxy until a signal comes."""
     tokens = load_tokens(arguments.tokens)
     stream_fns = stream_fns_for(tokens)
-    return asyncio.run(_serve_proxy(arguments, stream_fns, tokens))
+    return run_to_end(_serve_proxy(arguments, stream_fns, tokens))
 
 
 async def _serve_proxy(
