@@ -1,11 +1,34 @@
-"""Compare: what changed between two runs, and whether it could be chance."""
+"""Comparisons: what changed between two runs, and whether it could be chance.
 
+Only cases of both runs are compared; the others are listed. Tests are paired by case, and each case weighs
+the same however often it was tried. An agent that raised or took too long has failed. A case that a provider
+or the harness failed says nothing about the agent: no test looks at it, but it is listed, and may be a flip.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from swink.eval.statistics import Interval
-from swink.eval.summary import State
+from swink.eval.result import CaseResult
+from swink.eval.savedrun import SavedRun, read_run
+from swink.eval.statistics import (
+    CONFIDENCE,
+    Interval,
+    bootstrap,
+    detectable,
+    detectable_mean,
+    difference_interval,
+    holm,
+    mean,
+    permutation,
+)
+from swink.eval.summary import Attempts, State, by_case, pass_rate_of, state_of
+
+ALPHA = 1 - CONFIDENCE
+_NOT_THE_AGENT = ("provider", "harness")
 
 
 class Flip(Struct, frozen=True):
@@ -23,21 +46,21 @@ class Change(Struct, frozen=True, kw_only=True):
 
     name: str
     cases: int
-    before: float | None
-    """None: unknown, or no case to compare."""
-    after: float | None
-    difference: float | None
+    """Those of which it is known in both runs."""
+    before: float | None = None
+    after: float | None = None
+    difference: float | None = None
     interval: Interval | None = None
-    """Of the difference: bootstrap over cases."""
+    """Of the difference, at 95 %."""
     p: float | None = None
-    """How likely a difference this large is by chance."""
+    """How likely a difference this large is by chance; of metrics after Holm's correction."""
     significant: bool = False
     detectable: float | None = None
-    """The smallest difference that so many cases show four times out of five."""
+    """The smallest difference that so many cases show four times out of five; None: unknown, or none does."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Two runs, case by case. Only the cases of both are compared."""
+    """Two runs, case by case."""
 
     before: str
     after: str
@@ -48,7 +71,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
     improvements: tuple[Flip, ...] = ()
     pass_rate: Change
     cost: Change
+    """Of the agent alone, per attempt."""
     duration: Change
+    """Seconds per attempt."""
     metrics: dict[str, Change] = field(default_factory=dict[str, Change])
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
@@ -56,14 +81,152 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Cases that a provider or the harness failed in either run: no test looks at them."""
     notes: tuple[str, ...] = ()
 
-    def to_json(self) -> bytes:
-        """As JSON."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        raise NotImplementedError
-
 
 def compare(before: str | Path, after: str | Path) -> Comparison:
-    """Compare the runs of two directories: the earlier one first."""
-    raise NotImplementedError
+    """Compare the runs of two directories, the earlier one first."""
+    return compare_runs(read_run(before), read_run(after))
+
+
+def compare_runs(before: SavedRun, after: SavedRun) -> Comparison:
+    """Compare two runs that were read, the earlier one first."""
+    comparison = _compare(before.cases, after.cases, before.directory, after.directory)
+    return replace(comparison, notes=(*_saved_notes(before, after), *comparison.notes))
+
+
+def compare_results(
+    before: Iterable[CaseResult], after: Iterable[CaseResult], names: tuple[str, str] = ("before", "after")
+) -> Comparison:
+    """Compare results in memory, the earlier ones first."""
+    return _compare(by_case(before), by_case(after), *names)
+
+
+def _compare(before: Attempts, after: Attempts, name_before: str, name_after: str) -> Comparison:
+    common = [case for case in after if case in before]
+    pairs = {case: (before[case], after[case]) for case in common}
+    troubled = [case for case, both in pairs.items() if any(map(_is_troubled, both))]
+    tested = {case: both for case, both in pairs.items() if case not in set(troubled)}
+    flips = [
+        Flip(case, state_of(old), state_of(new), pass_rate_of(old), pass_rate_of(new))
+        for case, (old, new) in pairs.items()
+    ]
+    return Comparison(
+        before=name_before,
+        after=name_after,
+        cases=len(common),
+        regressions=tuple(flip for flip in flips if flip.before == "passed" != flip.after),
+        improvements=tuple(flip for flip in flips if flip.after == "passed" != flip.before),
+        pass_rate=_pass_rate(tested),
+        cost=_change("cost", tested, _mean_cost),
+        duration=_change("duration", tested, lambda tried: mean([attempt.duration for attempt in tried])),
+        metrics=_metrics(tested),
+        only_before=tuple(case for case in before if case not in after),
+        only_after=tuple(case for case in after if case not in before),
+        troubled=tuple(troubled),
+        notes=_notes(pairs),
+    )
+
+
+def _is_troubled(attempts: Sequence[CaseResult]) -> bool:
+    return any(attempt.error_source in _NOT_THE_AGENT for attempt in attempts)
+
+
+Pairs = Mapping[str, tuple[Sequence[CaseResult], Sequence[CaseResult]]]
+
+
+def _pass_rate(pairs: Pairs) -> Change:
+    change, differences = _paired("pass rate", pairs, pass_rate_of)
+    if not differences:
+        return change
+    square = fsum([difference**2 for difference in differences]) / len(differences)
+    least = detectable(len(differences), square)
+    return replace(change, interval=difference_interval(differences), detectable=least)
+
+
+def _change(name: str, pairs: Pairs, figure: Callable[[Sequence[CaseResult]], float | None]) -> Change:
+    change, differences = _paired(name, pairs, figure)
+    if not differences:
+        return change
+    return replace(change, interval=bootstrap(differences), detectable=detectable_mean(differences))
+
+
+def _paired(
+    name: str, pairs: Pairs, figure: Callable[[Sequence[CaseResult]], float | None]
+) -> tuple[Change, list[float]]:
+    """A figure of both runs and the differences between them, where it is known in both."""
+    figures = [(figure(old), figure(new)) for old, new in pairs.values()]
+    known = [(old, new) for old, new in figures if old is not None and new is not None]
+    if not known:
+        return Change(name=name, cases=0), []
+    differences = [new - old for old, new in known]
+    chance = permutation(differences)
+    change = Change(
+        name=name,
+        cases=len(known),
+        before=mean([old for old, _ in known]),
+        after=mean([new for _, new in known]),
+        difference=mean(differences),
+        p=chance,
+        significant=chance < ALPHA,
+    )
+    return change, differences
+
+
+def _mean_cost(attempts: Sequence[CaseResult]) -> float | None:
+    costs = [attempt.cost for attempt in attempts]
+    return None if None in costs else mean([cost for cost in costs if cost is not None])
+
+
+def _metrics(pairs: Pairs) -> dict[str, Change]:
+    """The change in the values of each scorer; attempts where it failed have none."""
+    names = dict.fromkeys(
+        metric.name
+        for both in pairs.values()
+        for tried in both
+        for attempt in tried
+        for metric in attempt.metrics
+    )
+
+    def value_of(name: str) -> Callable[[Sequence[CaseResult]], float | None]:
+        def value(attempts: Sequence[CaseResult]) -> float | None:
+            metrics = [metric for attempt in attempts for metric in attempt.metrics]
+            values = [metric.value for metric in metrics if metric.name == name and metric.error is None]
+            return mean(values) if values else None
+
+        return value
+
+    changes = [change for name in names if (change := _change(name, pairs, value_of(name))).cases]
+    adjusted = holm([1.0 if change.p is None else change.p for change in changes])
+    return {
+        change.name: replace(change, p=p, significant=p < ALPHA)
+        for change, p in zip(changes, adjusted, strict=True)
+    }
+
+
+def _notes(pairs: Pairs) -> tuple[str, ...]:
+    """What a reader should know before believing the figures."""
+    notes: list[str] = []
+    if not pairs:
+        notes.append("the runs have no case in common: nothing is compared")
+    unequal = sum(len(old) != len(new) for old, new in pairs.values())
+    if unequal:
+        notes.append(
+            f"{unequal} cases were not tried equally often in both runs: a case passes if every attempt does, "
+            "and so less easily with more of them; look at the pass rate, not at the flips"
+        )
+    cached = sum(attempt.cached for both in pairs.values() for tried in both for attempt in tried)
+    if cached:
+        notes.append(
+            f"{cached} attempts are from the cache: their cost and duration are those of an earlier run"
+        )
+    return tuple(notes)
+
+
+def _saved_notes(before: SavedRun, after: SavedRun) -> list[str]:
+    notes = [*before.problems, *after.problems]
+    for run in (before, after):
+        if run.missing:
+            notes.append(f"{run.directory} is not complete: {run.missing} attempts are missing")
+    digests = {run.manifest.digest for run in (before, after) if run.manifest and run.manifest.digest}
+    if len(digests) > 1:
+        notes.append("the cases were changed between the runs: the same id may stand for another question")
+    return notes

@@ -1,15 +1,23 @@
 """Gates: whether a run is good enough to go on."""
 
+from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 
 from msgspec import Struct
 
-from swink.eval.compare import Comparison
+from swink.assistant.oneline import strip_controls
+from swink.errors import InvalidInput
+from swink.eval.compare import Comparison, compare_runs
 from swink.eval.result import Summary
+from swink.eval.savedrun import SavedRun, read_run
+from swink.eval.summary import summarise
+
+_ROUNDING = 1e-9
 
 
 class GateCheck(Struct, frozen=True):
-    """One demand and what the run has to say to it."""
+    """One demand, and how the run meets it."""
 
     name: str
     passed: bool
@@ -17,7 +25,7 @@ class GateCheck(Struct, frozen=True):
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """What a gate found; `passed` if every check did."""
+    """What a gate found."""
 
     checks: tuple[GateCheck, ...]
     summary: Summary
@@ -26,11 +34,12 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the run may pass."""
+        """Whether every check did."""
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:
-        raise NotImplementedError
+        lines = [f"{'ok' if check.passed else 'FAILED':6} {check.name}: {check.why}" for check in self.checks]
+        return strip_controls("\n".join([*lines, *[f"note: {note}" for note in self.notes]]))
 
 
 def gate(
@@ -48,4 +57,113 @@ def gate(
     baseline and do not now (0 unless given). `significant`: more of them fail only if the pass rate fell by
     more than chance explains.
     """
-    raise NotImplementedError
+    _check_limit("min_pass_rate", min_pass_rate, most=1.0)
+    _check_limit("max_cost", max_cost)
+    _check_limit("max_duration", max_duration)
+    _check_limit("max_regressions", max_regressions)
+    if baseline is None and (max_regressions is not None or significant):
+        raise InvalidInput("max_regressions and significant compare with an earlier run: name it as baseline")
+    run = read_run(directory)
+    comparison = None if baseline is None else compare_runs(read_run(baseline), run)
+    summary = summarise(run.attempts, run.manifest, run.duration or 0.0)
+    if min_pass_rate is max_cost is max_duration is baseline is None:
+        min_pass_rate = 1.0
+    checks = [_complete(run)]
+    if min_pass_rate is not None:
+        checks.append(_pass_rate(summary, min_pass_rate))
+    if max_cost is not None:
+        checks.append(_cost(summary, max_cost))
+    if max_duration is not None:
+        checks.append(_duration(run.duration, max_duration))
+    if comparison is not None:
+        checks.append(_regressions(comparison, max_regressions or 0, significant))
+    return GateResult(
+        checks=tuple(checks),
+        summary=summary,
+        comparison=comparison,
+        notes=_notes(comparison) if comparison else (),
+    )
+
+
+def _check_limit(name: str, value: float | None, most: float | None = None) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isfinite(value) or value < 0 or (most is not None and value > most):
+        bounds = "at least 0" if most is None else f"between 0 and {most:g} (90 % is 0.9)"
+        raise InvalidInput(f"{name} is {bounds}, not {value}")
+
+
+def _complete(run: SavedRun) -> GateCheck:
+    why = f"{len(run.cases)} cases, {len(run.attempts)} attempts"
+    if not run.cases:
+        why = "no case was run"
+    elif run.missing:
+        why += f"; {run.missing} attempts are missing: `swink eval run --resume` makes them"
+    elif run.problems:
+        why += f"; {'; '.join(run.problems)}"
+    return GateCheck("complete", bool(run.cases) and not run.missing and not run.problems, why)
+
+
+def _pass_rate(summary: Summary, least: float) -> GateCheck:
+    low, high = summary.pass_rate_interval or (0.0, 1.0)
+    errors = f", {summary.errors} of them errors, which count as failed" if summary.errors else ""
+    others = f"{summary.cases - summary.passed} of {summary.cases} cases did not pass{errors}"
+    why = (
+        f"{_percent(summary.pass_rate)} (95 % interval {_percent(low)} to {_percent(high)}), "
+        f"{_percent(least)} demanded; {others}"
+    )
+    return GateCheck("pass rate", bool(summary.cases) and summary.pass_rate >= least - _ROUNDING, why)
+
+
+def _cost(summary: Summary, most: float) -> GateCheck:
+    if summary.cost is None:
+        why = (
+            f"unknown for {summary.unpriced} of {summary.attempts} attempts, so that a limit of ${most:g} "
+            "cannot be checked: use models with known prices"
+        )
+        return GateCheck("cost", False, why)
+    return GateCheck(
+        "cost", summary.cost <= most + _ROUNDING, f"${summary.cost:.4f}, at most ${most:g} allowed"
+    )
+
+
+def _duration(seconds: float | None, most: float) -> GateCheck:
+    if seconds is None:
+        return GateCheck("duration", False, f"unknown, so that a limit of {most:g} s cannot be checked")
+    return GateCheck("duration", seconds <= most + _ROUNDING, f"{seconds:.1f} s, at most {most:g} s allowed")
+
+
+def _regressions(comparison: Comparison, most: int, significant: bool) -> GateCheck:
+    if not comparison.cases:
+        return GateCheck("regressions", False, "the baseline has no case in common with this run")
+    change, flipped = comparison.pass_rate, len(comparison.regressions)
+    why = f"{flipped} of {comparison.cases} cases passed in the baseline and do not now, {most} allowed"
+    if flipped:
+        why += f": {_first([flip.case_id for flip in comparison.regressions])}"
+    if not significant:
+        return GateCheck("regressions", flipped <= most, why)
+    fell = change.significant and (change.difference or 0.0) < 0
+    p = "unknown" if change.p is None else f"{change.p:.3g}"
+    why += f"; the pass rate {'fell' if fell else 'did not fall'} significantly (p = {p})"
+    if not fell:
+        why += (
+            f"; {change.cases} cases show a fall of {_percent(change.detectable)} four times out of five"
+            if change.detectable is not None
+            else f"; {change.cases} cases are too few to show any fall"
+        )
+    # Where a provider failed every case there is nothing to test, and flips stay flips.
+    return GateCheck("regressions", flipped <= most or (not fell and change.cases > 0), why)
+
+
+def _notes(comparison: Comparison) -> tuple[str, ...]:
+    gone = len(comparison.only_before)
+    left_out = [f"{gone} cases of the baseline are not in this run: {_first(comparison.only_before)}"]
+    return (*(left_out if gone else ()), *comparison.notes)
+
+
+def _first(cases: Sequence[str]) -> str:
+    return ", ".join(cases[:20]) + (f" and {len(cases) - 20} more" if len(cases) > 20 else "")
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"

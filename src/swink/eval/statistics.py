@@ -94,6 +94,18 @@ def bootstrap(
     return _percentile(drawn, tail), _percentile(drawn, 1 - tail)
 
 
+def difference_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The interval of a mean difference of pass rates, one of each case.
+
+    Bonett and Price's: two more cases that flipped, one in each direction, give it a width where nothing did.
+    """
+    size = len(differences) + 2
+    middle = fsum(differences) / size
+    variance = (fsum([value * value for value in differences]) + 2) / size - middle * middle
+    half = _quantile(confidence) * sqrt(variance / size)
+    return max(-1.0, middle - half), min(1.0, middle + half)
+
+
 def pass_at_k(attempts: int, passed: int, k: int) -> float:
     """The chance that at least one of k attempts passes, estimated without bias from more attempts."""
     _check_attempts(attempts, passed, k)
@@ -155,9 +167,11 @@ def detectable(
     """The smallest difference in pass rate that a paired comparison would notice; None: not even the largest.
 
     `square` is the mean square of the differences seen, which is the share of cases that flipped (Connor's
-    formula for McNemar's test). A difference of 10 points flips at least 10 % of the cases, seen or not.
+    formula for McNemar's test). A difference of 10 points flips at least 10 % of the cases, seen or not; and
+    fewer than six flips, however one-sided, are not significant.
     """
-    if not cases:
+    fewest = next(flips for flips in range(1, 100) if mcnemar(flips, 0) < 1 - confidence)
+    if cases < fewest:
         return None
     alpha, beta = _quantile(confidence), _NORMAL.inv_cdf(power)
 
@@ -166,7 +180,7 @@ def detectable(
         needed = alpha * sqrt(flipped) + beta * sqrt(flipped - difference * difference)
         return difference * sqrt(cases) >= needed
 
-    low, high = 0.0, 1.0
+    low, high = fewest / cases, 1.0
     if not is_noticed(high):
         return None
     for _ in range(50):

@@ -1,12 +1,32 @@
-"""Verify: whether the results of a run are those that were written."""
+"""Verification: whether the results of a run are those that were written.
 
+results.jsonl is a hash chain over every line, and so over every turn, usage, response and stop reason. Its
+head, which summary.json keeps together with a digest of run.json, shows lines that were cut off at the end.
+Somebody who changes all the files so that they agree is found out only if the run was written with a key.
+"""
+
+import hashlib
+import hmac
 from pathlib import Path
+from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
+
+from swink.eval.result import Manifest, Summary
+from swink.eval.resultfile import MANIFEST, RESULTS, BadResults, load_results, read_manifest
+from swink.eval.savedrun import SUMMARY, read_summary
+from swink.eval.summary import summarise
+from swink.policies import chain
+from swink.policies.chain import Head
+
+_NOT_COMPUTED = frozenset({"name", "duration", "head", "complete"})
+"""What a summary knows from elsewhere."""
+_ROUNDING = 1e-9
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
-    """What reading a run came to; `ok` if nothing in it was changed."""
+    """What reading a run came to."""
 
     records: int
     problems: tuple[str, ...] = ()
@@ -19,6 +39,101 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
         return not self.problems
 
 
+def seal(directory: str | Path, head: Head, key: str | bytes | None = None) -> dict[str, Any]:
+    """The head of results.jsonl and a digest of run.json, for summary.json; with a key both are sealed."""
+    sealed = msgspec.to_builtins(head) | {"run": _digest(Path(directory) / MANIFEST)}
+    return sealed if key is None else sealed | {"seal": _seal(sealed, key)}
+
+
 def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResult:
-    """Check every line of results.jsonl, and summary.json against them; every problem is named."""
-    raise NotImplementedError
+    """Check every line of results.jsonl, and run.json and summary.json against them; names every problem."""
+    directory = Path(directory)
+    results, _ = load_results(directory)
+    problems, notes = list(results.problems), list[str]()
+    summary: Summary | None = None
+    manifest: Manifest | None = None
+    try:
+        manifest = read_manifest(directory)
+        summary = read_summary(directory)
+    except BadResults as error:
+        problems.append(str(error))
+    else:
+        if summary is None:
+            notes.append(
+                f"without {SUMMARY} nobody can tell whether lines at the end of {RESULTS} are missing"
+            )
+    head = summary.head if summary else None
+    checked = chain.verify(directory / RESULTS, key=key, head=_head(head))
+    problems += [f"{RESULTS}: {problem}" for problem in checked.problems]
+    if summary and head is None:
+        notes.append(
+            f"{SUMMARY} has no head: nobody can tell whether lines at the end of {RESULTS} are missing"
+        )
+    if head is not None:
+        problems += _sealed(directory, head, key)
+    if summary and not problems:
+        problems += _figures(summary, summarise(results, manifest))
+    return VerifyResult(records=checked.records, problems=tuple(problems), notes=tuple(notes))
+
+
+def _head(head: dict[str, Any] | None) -> Head | None:
+    match head:
+        case None:
+            return None
+        case {"records": int(records), "hash": str(digest)}:
+            return Head(records, digest)
+        case _:
+            return Head(-1, "")  # of no file
+
+
+def _sealed(directory: Path, head: dict[str, Any], key: str | bytes | None) -> list[str]:
+    problems: list[str] = []
+    if head.get("run") is not None and head["run"] != _digest(directory / MANIFEST):
+        problems.append(f"{MANIFEST}: was changed")
+    if key is not None:
+        given = head.get("seal")
+        if not isinstance(given, str):
+            problems.append(f"{SUMMARY}: has no seal, but the run should have been written with a key")
+        elif not hmac.compare_digest(given.encode(), _seal(head, key).encode()):
+            problems.append(f"{SUMMARY}: its head was changed, or sealed with another key")
+    return problems
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def _seal(head: dict[str, Any], key: str | bytes) -> str:
+    key = key.encode() if isinstance(key, str) else key
+    said = f"{head.get('records')} {head.get('hash')} {head.get('run')}"
+    return hmac.new(key, said.encode(), hashlib.sha256).hexdigest()
+
+
+def _figures(written: Summary, computed: Summary) -> list[str]:
+    """Where summary.json does not say what the results come to."""
+    ours, theirs = msgspec.to_builtins(computed), msgspec.to_builtins(written)
+    return [
+        f"{SUMMARY}: {name} is not what the results come to"
+        for name in ours
+        if name not in _NOT_COMPUTED and not _agree(ours[name], theirs[name])
+    ]
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether two pieces of JSON data are equal up to rounding."""
+    match one, other:
+        case (dict(), dict()):
+            ones, others = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+            return ones.keys() == others.keys() and all(
+                map(_agree, ones.values(), [others[key] for key in ones])
+            )
+        case (list() | tuple(), list() | tuple()):
+            items, rest = cast("list[Any]", one), cast("list[Any]", other)
+            return len(items) == len(rest) and all(map(_agree, items, rest))
+        case (int() | float(), int() | float()):
+            return abs(one - other) <= _ROUNDING * max(1.0, abs(one))
+        case _:
+            return one == other

@@ -1,0 +1,201 @@
+"""Statistics, held against scipy's."""
+
+import random
+from math import comb
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tests.counts import tried
+
+from swink.errors import InvalidInput
+from swink.eval.statistics import (
+    bootstrap,
+    detectable,
+    detectable_mean,
+    deviation,
+    holm,
+    interval,
+    mcnemar,
+    mean,
+    pass_at_k,
+    pass_hat_k,
+    permutation,
+    wilson,
+)
+
+
+@tried(30, 1000)
+@given(st.integers(1, 5000), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
+def test_wilson_is_scipys(total: int, data: st.DataObject, confidence: float):
+    passed = data.draw(st.integers(0, total))
+    known = stats.binomtest(passed, total).proportion_ci(confidence, method="wilson")
+    assert wilson(passed, total, confidence) == pytest.approx((known.low, known.high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("passed", "total"), [(0, 0), (3, 2), (-1, 2)])
+def test_a_rate_that_is_none_has_no_interval(passed: int, total: int):
+    with pytest.raises(InvalidInput):
+        wilson(passed, total)
+
+
+@tried(30, 1000)
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_mcnemar_is_the_binomial_test_of_the_flips(broke: int, fixed: int):
+    known = stats.binomtest(broke, broke + fixed).pvalue if broke + fixed else 1.0
+    assert mcnemar(broke, fixed) == pytest.approx(known, rel=1e-9)
+
+
+def test_mcnemar_of_ten_thousand_flips_does_not_overflow():
+    assert mcnemar(5200, 4800) == pytest.approx(stats.binomtest(4800, 10_000).pvalue, rel=1e-9)
+
+
+@tried(10, 200)
+@given(st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=2, max_size=9))
+def test_a_permutation_of_a_few_differences_is_scipys_exact_one(differences: list[float]):
+    known = stats.permutation_test(
+        (numpy.array(differences),), numpy.sum, permutation_type="samples", n_resamples=numpy.inf
+    ).pvalue
+    assert permutation(differences) == pytest.approx(known, abs=2 / 2 ** len(differences))
+
+
+def test_a_permutation_of_binary_differences_is_mcnemars_test():
+    assert permutation([-1.0] * 9 + [1.0] * 2 + [0.0] * 50) == mcnemar(9, 2)
+    assert permutation([]) == permutation([0.0] * 9) == 1.0
+
+
+@pytest.mark.parametrize("size", [40, 400, 3000])
+def test_a_permutation_of_many_differences_is_near_the_t_test(size: int):
+    draw = random.Random(size)
+    differences = [draw.gauss(2 / size**0.5, 1) for _ in range(size)]
+    assert permutation(differences) == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.015)
+    assert permutation(differences) == permutation(differences)
+
+
+def test_rounding_does_not_hide_an_extreme_sum():
+    # Only the signs as they are, and all of them turned, reach the sum; its digits depend on the order.
+    assert permutation([0.1, 0.2, 0.3, 0.7, 0.1]) == pytest.approx(2 / 32)
+
+
+@tried(5, 50)
+@given(st.lists(st.floats(0, 1), min_size=12, max_size=40), st.integers(0, 5))
+def test_the_bootstrap_is_scipys_percentile_one(values: list[float], seed: int):
+    known = stats.bootstrap(
+        (values,), numpy.mean, method="percentile", n_resamples=2000, rng=numpy.random.default_rng(seed)
+    ).confidence_interval
+    spread = deviation(values) / len(values) ** 0.5
+    assert bootstrap(values) == pytest.approx((known.low, known.high), abs=0.35 * spread + 1e-12)
+    assert bootstrap(values) == bootstrap(values)
+
+
+def test_the_bootstrap_of_many_values_is_the_normal_interval():
+    draw = random.Random(1)
+    values = [draw.expovariate(1) for _ in range(1001)]
+    known = stats.norm.interval(0.95, mean(values), stats.sem(values))
+    assert bootstrap(values) == pytest.approx(known, rel=1e-9)
+
+
+def test_the_interval_of_zeros_and_ones_is_wilsons():
+    assert interval([1, 1, 1, 0, 1]) == pytest.approx(wilson(4, 5))
+    assert interval([1] * 5) == pytest.approx(wilson(5, 5))
+    assert interval([0] * 5) == pytest.approx(wilson(0, 5))
+
+
+def test_repeats_of_the_same_outcome_do_not_narrow_the_interval():
+    # Ten attempts at each of 20 cases that always pass or always fail say no more than one attempt at each.
+    assert interval([1] * 15 + [0] * 5, draws=200) == pytest.approx(wilson(15, 20))
+
+
+def test_attempts_that_vary_within_cases_narrow_the_interval_up_to_their_number():
+    assert interval([0.5] * 20, draws=200) == pytest.approx(wilson(100, 200))
+    low, high = interval([0.4, 0.6] * 10, draws=200)
+    assert wilson(100, 200)[0] - 1e-9 <= low < high <= wilson(100, 200)[1] + 1e-9
+
+
+@tried(50, 1000)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 10))
+def test_an_interval_holds_the_mean_and_stays_within_bounds(values: list[float], repeat: int):
+    low, high = interval(values, repeat * len(values))
+    assert 0 <= low <= mean(values) + 1e-9
+    assert mean(values) - 1e-9 <= high <= 1
+    assert interval(values)[0] >= low - 1e-9
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    """Cases differ in how hard they are; the truth is the mean of how hard they are."""
+    draw, covered = random.Random(7), 0
+    for _ in range(600):
+        rates = [
+            sum(draw.random() < hardness for _ in range(4)) / 4
+            for hardness in [draw.betavariate(2, 1) for _ in range(40)]
+        ]
+        low, high = interval(rates, 160)
+        covered += low <= 2 / 3 <= high
+    assert 0.925 <= covered / 600 <= 0.98
+
+
+@tried(30, 300)
+@given(st.integers(1, 12), st.data())
+def test_pass_at_k_and_pass_hat_k_are_the_mean_over_all_choices(attempts: int, data: st.DataObject):
+    passed, k = data.draw(st.integers(0, attempts)), data.draw(st.integers(1, attempts))
+    hypergeometric = stats.hypergeom(attempts, passed, k)
+    assert pass_at_k(attempts, passed, k) == pytest.approx(1 - hypergeometric.pmf(0), abs=1e-9)
+    assert pass_hat_k(attempts, passed, k) == pytest.approx(hypergeometric.pmf(k), abs=1e-9)
+
+
+def test_pass_hat_k_is_not_the_rate_to_the_power_of_k():
+    assert pass_hat_k(4, 2, 2) == 1 / comb(4, 2) != 0.25
+    assert pass_at_k(4, 2, 2) == 1 - 1 / comb(4, 2) != 0.75
+
+
+@pytest.mark.parametrize("numbers", [(3, 4, 1), (3, 1, 4), (3, 1, 0), (0, 0, 1)])
+def test_k_beyond_the_attempts_is_refused(numbers: tuple[int, int, int]):
+    with pytest.raises(InvalidInput):
+        pass_at_k(*numbers)
+    with pytest.raises(InvalidInput):
+        pass_hat_k(*numbers)
+
+
+def test_holms_correction_keeps_the_order_and_stays_below_one():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_detectable_difference_shrinks_with_cases_and_grows_with_flips():
+    sizes = [detectable(cases, 0.2) for cases in (50, 200, 800)]
+    assert sizes == sorted(sizes, key=lambda value: -(value or 1))
+    assert (detectable(200, 0.1) or 1) < (detectable(200, 0.4) or 0)
+
+
+def test_too_few_cases_detect_nothing():
+    assert detectable(0, 0.0) is None
+    assert detectable(3, 0.3) is None
+    assert detectable_mean([0.5]) is None
+    assert detectable_mean([0.0, 0.0]) is None
+
+
+def test_without_a_flip_a_handful_of_one_sided_ones_would_be_noticed():
+    # Six flips in one direction and none in the other are the fewest that McNemar's test calls significant.
+    assert mcnemar(6, 0) < 0.05 < mcnemar(5, 0)
+    assert 6 / 100 < (detectable(100, 0.0) or 0) < 12 / 100
+
+
+def test_a_difference_just_detectable_is_found_four_times_out_of_five():
+    cases, flipped = 200, 0.2
+    difference = detectable(cases, flipped) or 0
+    draw, found = random.Random(3), 0
+    for _ in range(400):
+        flips = [draw.random() for _ in range(cases)]
+        broke = sum(flip < (flipped + difference) / 2 for flip in flips)
+        fixed = sum((flipped + difference) / 2 <= flip < flipped for flip in flips)
+        found += mcnemar(broke, fixed) < 0.05
+    assert 0.7 <= found / 400 <= 0.88
+
+
+def test_a_detectable_mean_is_the_z_tests():
+    values = [0.1, -0.2, 0.3, 0.05, -0.1, 0.2]
+    known = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * numpy.std(values, ddof=1) / 6**0.5
+    assert detectable_mean(values) == pytest.approx(known)

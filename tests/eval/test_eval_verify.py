@@ -1,0 +1,159 @@
+"""Whether the results of a run are those that were written."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from swink.eval.resultfile import BadResults
+from tests.counts import tried
+from tests.eval.runs import outcomes, result, save
+
+from swink.eval.verify import verify
+from swink.messages import AssistantMessage, UserMessage
+
+
+def told() -> list[object]:
+    return [UserMessage("What should I wear?", 1.0), AssistantMessage("A jacket.", timestamp=2.0)]
+
+
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_a_run_as_it_was_written_verifies(tmp_path: Path, key: bytes | None):
+    found = verify(save(tmp_path, outcomes("++ +-"), key=key), key)
+    assert found.ok
+    assert found.problems == found.notes == ()
+    assert found.records == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"A jacket.", b"A jumper."),
+        (b'"passed":false', b'"passed":true'),
+        (b'"stop_reason":"stop"', b'"stop_reason":"length"'),
+        (b'"cost":0.01', b'"cost":0.00'),
+    ],
+)
+def test_a_changed_line_is_found(tmp_path: Path, old: bytes, new: bytes):
+    run = save(tmp_path, [result(passed=False, transcript=told())])
+    path = run / "results.jsonl"
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    found = verify(run)
+    assert not found.ok
+    assert "line 1" in found.problems[0]
+
+
+def _drop(number: int) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda lines: lines[:number] + lines[number + 1 :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _drop(0),
+        _drop(1),
+        _drop(2),
+        lambda lines: [lines[1], lines[0], lines[2]],
+        lambda lines: [*lines, lines[2]],
+    ],
+)
+def test_lines_removed_moved_or_added_are_found(tmp_path: Path, change: Callable[[list[bytes]], list[bytes]]):
+    run = save(tmp_path, outcomes("+ + -"))
+    path = run / "results.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    assert not verify(run).ok
+
+
+@tried(60, 2000)
+@given(st.sampled_from(["results.jsonl", "run.json"]), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
+def test_any_changed_byte_is_found(tmp_path: Path, name: str, place: float, change: int):
+    run = tmp_path / "run"
+    if not run.exists():
+        save(run, [result(transcript=told()), result("b", False)])
+    path = run / name
+    whole = path.read_bytes()
+    content = bytearray(whole)
+    content[int(place * len(content))] ^= change
+    path.write_bytes(content)
+    assert not verify(run).ok
+    path.write_bytes(whole)
+    assert verify(run).ok
+
+
+def test_a_changed_summary_is_found(tmp_path: Path):
+    run = save(tmp_path, outcomes("+ -"))
+    summary = msgspec.json.decode((run / "summary.json").read_bytes())
+    (run / "summary.json").write_bytes(msgspec.json.encode(summary | {"passed": 2, "failed": 0}))
+    assert verify(run).problems == (
+        "summary.json: passed is not what the results come to",
+        "summary.json: failed is not what the results come to",
+    )
+
+
+def test_a_cut_end_is_found_without_a_key(tmp_path: Path):
+    run = save(tmp_path, outcomes("+ -"))
+    os.truncate(run / "results.jsonl", (run / "results.jsonl").stat().st_size - 20)
+    assert not verify(run).ok
+
+
+def test_a_cut_end_with_a_head_to_match_is_found_with_a_key(tmp_path: Path):
+    whole = save(tmp_path / "whole", outcomes("+ -"), key=b"secret")
+    lines = (whole / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (whole / "results.jsonl").write_bytes(lines[0])
+    summary = msgspec.json.decode((whole / "summary.json").read_bytes())
+    digest = msgspec.json.decode(lines[0])["hash"]
+    summary["head"] |= {"records": 1, "hash": digest, "size": len(lines[0])}
+    (whole / "summary.json").write_bytes(msgspec.json.encode(summary))
+    assert (
+        "summary.json: its head was changed, or sealed with another key" in verify(whole, "secret").problems
+    )
+
+
+def test_a_run_written_anew_without_the_key_is_found(tmp_path: Path):
+    forged = save(tmp_path, outcomes("+ +"))
+    found = verify(forged, b"secret")
+    assert len(found.problems) >= 3
+    assert any("has no seal" in problem for problem in found.problems)
+
+
+def test_another_key_does_not_verify(tmp_path: Path):
+    assert not verify(save(tmp_path, outcomes("+"), key=b"secret"), b"other").ok
+    assert not verify(tmp_path).ok
+
+
+def test_without_a_summary_the_end_cannot_be_checked_and_that_is_said(tmp_path: Path):
+    run = save(tmp_path, outcomes("+ -"))
+    (run / "summary.json").unlink()
+    found = verify(run)
+    assert found.ok
+    assert "nobody can tell" in found.notes[0]
+
+
+def test_a_missing_manifest_is_found(tmp_path: Path):
+    run = save(tmp_path, outcomes("+"))
+    (run / "run.json").unlink()
+    assert verify(run).problems == ("run.json: was changed",)
+
+
+@pytest.mark.parametrize("name", ["run.json", "summary.json"])
+def test_a_damaged_file_is_a_problem_and_no_crash(tmp_path: Path, name: str):
+    run = save(tmp_path, outcomes("+"))
+    (run / name).write_bytes(b'{"cases": \xff')
+    assert any(name in problem for problem in verify(run).problems)
+
+
+@pytest.mark.parametrize("head", [b"{}", b"[]", b'"x"', b'{"records": "1", "hash": 3}'])
+def test_a_head_that_is_none_is_found(tmp_path: Path, head: bytes):
+    run = save(tmp_path, outcomes("+"))
+    summary = msgspec.json.decode((run / "summary.json").read_bytes())
+    (run / "summary.json").write_bytes(msgspec.json.encode(summary | {"head": msgspec.json.decode(head)}))
+    assert not verify(run).ok
+
+
+def test_nothing_to_verify_is_an_error(tmp_path: Path):
+    with pytest.raises(BadResults):
+        verify(tmp_path)
