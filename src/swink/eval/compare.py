@@ -210,8 +210,8 @@ def _notes(pairs: Pairs) -> tuple[str, ...]:
     unequal = sum(len(old) != len(new) for old, new in pairs.values())
     if unequal:
         notes.append(
-            f"{unequal} cases were not tried equally often in both runs: a case passes if every attempt does, "
-            "and so less easily with more of them; look at the pass rate, not at the flips"
+            f"{unequal} cases were not tried equally often in both runs: a case passes if every attempt does "
+            "and so less easily the more there are; look at the pass rate, not at the flips"
         )
     cached = sum(attempt.cached for both in pairs.values() for tried in both for attempt in tried)
     if cached:
