@@ -26,6 +26,8 @@ def load_object(reference: str) -> Any:
 
 
 def _module(module: str, reference: str) -> ModuleType:
+    if (known := sys.modules.get(module)) is not None:
+        return known
     if "" not in sys.path and os.getcwd() not in sys.path:
         # Last, so that no file of this directory hides a module of Python or of an installed package.
         sys.path.append(os.getcwd())

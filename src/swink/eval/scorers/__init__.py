@@ -5,11 +5,17 @@ case + trajectory ──→ scorers that the case names, or that apply ──→
 """
 
 from swink.eval.scorers.applying import score as score
+from swink.eval.scorers.code import CodeRun as CodeRun
+from swink.eval.scorers.code import extract_code as extract_code
+from swink.eval.scorers.code import run_python as run_python
+from swink.eval.scorers.environment import environment_state as environment_state
 from swink.eval.scorers.judges import JudgeModel as JudgeModel
 from swink.eval.scorers.judges import Panel as Panel
+from swink.eval.scorers.limits import budget as budget
 from swink.eval.scorers.registry import Scorer as Scorer
 from swink.eval.scorers.registry import find_scorer as find_scorer
 from swink.eval.scorers.registry import problem_of as problem_of
 from swink.eval.scorers.registry import scorer as scorer
 from swink.eval.scorers.registry import scorer_names as scorer_names
 from swink.eval.scorers.rubrics import RUBRICS as RUBRICS
+from swink.eval.scorers.trajectories import efficiency as efficiency

@@ -20,7 +20,6 @@ from swink.eval.scorers.registry import (
     as_scorer,
     check_threshold,
     find_scorer,
-    keywords_of,
 )
 from swink.eval.trajectory import Trajectory
 from swink.jsondata import clean
@@ -104,9 +103,7 @@ class _Attempt(Struct, frozen=True):
             threshold = found.threshold if threshold is None else threshold
             check_threshold(threshold)
             panel.threshold = threshold
-            options = (
-                {**use.options, "judge": panel} if "judge" in keywords_of(found.function) else use.options
-            )
+            options = {**use.options, "judge": panel} if "judge" in found.keywords else use.options
             async with asyncio.timeout(self.timeout) as limit:
                 answer = await _call(found.function, self.case, self.trajectory, options)
             given = _as_score(answer)

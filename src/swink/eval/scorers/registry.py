@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case
@@ -42,6 +43,11 @@ class Scorer(Struct, frozen=True):
     """The least value that passes, unless the score or the case says otherwise."""
     applies: Callable[[Case], bool] = lambda case: False
     """Whether it is used for a case that names no evaluators."""
+    keywords: dict[str, bool] = {}
+    """The options it takes, and whether it needs them; as its function has them."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "keywords", _keywords_of(self.function))
 
     def __call__(self, case: Case, trajectory: Trajectory, **options: Any) -> Scored | Awaitable[Scored]:
         return self.function(case, trajectory, **options)
@@ -104,7 +110,7 @@ def problem_of(name: str, options: Mapping[str, Any] | None = None) -> str | Non
         return str(error)
     if options is None:
         return None
-    keywords = keywords_of(found.function)
+    keywords = found.keywords
     takes = [keyword for keyword in keywords if keyword not in ("judge", "**")]
     for option in options:
         if option not in takes and "**" not in keywords:
@@ -155,7 +161,7 @@ def scorers_kept() -> Generator[None]:
         _registered.update(before)
 
 
-def keywords_of(function: Any) -> dict[str, bool]:
+def _keywords_of(function: Any) -> dict[str, bool]:
     """The keywords that a scorer takes besides case and trajectory, and whether it needs them.
 
     "**" stands for any.

@@ -1,0 +1,54 @@
+"""The environment scorer: what a run left behind, in its workspace and in the session state."""
+
+from typing import Any
+
+from swink.errors import InvalidInput
+from swink.eval.case import Case, ExpectedResponse
+from swink.eval.score import Score
+from swink.eval.scorers.registry import scorer
+from swink.eval.scorers.responses import problems_with, score_of
+from swink.eval.scorers.values import equal
+from swink.eval.trajectory import Trajectory
+from swink.jsondata import encode
+
+
+@scorer("environment_state", applies=lambda case: case.expected_environment_state is not None)
+async def environment_state(case: Case, trajectory: Trajectory) -> Score:
+    """The part of the case's `expected_environment_state` that holds, file by file and key by key."""
+    expected = case.expected_environment_state
+    if expected is None:
+        raise InvalidInput("the case has no expected_environment_state")
+    problems = [
+        await _file_problem(path, wanted, trajectory.files.get(path))
+        for path, wanted in expected.files.items()
+    ]
+    problems += [_state_problem(key, wanted, trajectory.state) for key, wanted in expected.state.items()]
+    if not problems:
+        raise InvalidInput("expected_environment_state is empty; give files or state")
+    return score_of(problems, "the environment:")
+
+
+async def _file_problem(path: str, wanted: str | ExpectedResponse | None, found: str | None) -> str | None:
+    if wanted is None:
+        return None if found is None else f"{path} is there, and should not be"
+    if found is None:
+        return f"{path} is not there, or no text"
+    if isinstance(wanted, str):
+        return (
+            None
+            if found.strip() == wanted.strip()
+            else f"{path} does not hold what it should: {_excerpt(found)}"
+        )
+    wrong = [problem for problem in await problems_with(found, wanted) if problem is not None]
+    return f"{path} {'; '.join(wrong)}" if wrong else None
+
+
+def _state_problem(key: str, wanted: Any, state: dict[str, Any]) -> str | None:
+    if key not in state:
+        return f"the state has no {key!r}"
+    shown = _excerpt(encode(state[key]).decode())
+    return None if equal(wanted, state[key]) else f"{key!r} of the state is {shown}"
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")

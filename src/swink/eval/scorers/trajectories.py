@@ -1,0 +1,160 @@
+"""Trajectory scorers: which calls were made, against those that are expected, and how many were wasted."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from swink.errors import InvalidInput
+from swink.eval.case import Case, ExpectedCall
+from swink.eval.score import Score
+from swink.eval.scorers.registry import scorer
+from swink.eval.scorers.values import contains, equal
+from swink.eval.trajectory import TakenCall, Trajectory
+from swink.jsondata import encode
+from swink.threads import in_thread
+
+Arguments = Literal["equal", "contain"]
+MANY = 20_000
+"""Pairs of an expectation and a call; more are not compared on the event loop."""
+_MATCHES: dict[str, Callable[[Any, Any], bool]] = {"equal": equal, "contain": contains}
+
+
+@scorer("trajectory", applies=lambda case: case.expected_trajectory is not None)
+async def trajectory_score(
+    case: Case, trajectory: Trajectory, *, mode: str | None = None, arguments: Arguments = "equal"
+) -> Score:
+    """The calls that were expected and made, as a part of the expected ones.
+
+    `exact`: these calls in this order and no other; `in_order`: these in this order, others between them;
+    `any_order`: these in any order, and others. A call satisfies at most one expectation, and only if it ran.
+    With `arguments="contain"` a call may have more arguments than the expected ones.
+    """
+    expected = case.expected_trajectory
+    if expected is None:
+        raise InvalidInput("the case has no expected_trajectory; write one ([] for no calls at all)")
+    mode = mode or case.mode
+    if mode not in _FOUND:
+        raise InvalidInput(f"no mode {mode!r}; there are {', '.join(_FOUND)}")
+    if arguments not in _MATCHES:
+        raise InvalidInput(f"arguments={arguments!r}; there are {', '.join(_MATCHES)}")
+    same = _MATCHES[arguments]
+
+    def satisfies(call: TakenCall, wanted: ExpectedCall) -> bool:
+        known = wanted.arguments is None or same(wanted.arguments, call.arguments)
+        return call.ran and call.name == wanted.tool_name and known
+
+    calls = trajectory.calls
+    work = partial(_FOUND[mode], expected, calls, satisfies)
+    found = work() if len(expected) * len(calls) <= MANY else await in_thread(work)
+    missing = [wanted for number, wanted in enumerate(expected) if number not in found]
+    surplus = len(calls) - len(found) if mode == "exact" else 0
+    total = len(expected) + surplus
+    why = _explain(mode, missing, surplus, calls)
+    return Score(len(found) / total if total else 1.0, why)
+
+
+@scorer("efficiency", threshold=0.8)
+async def efficiency(case: Case, trajectory: Trajectory, *, ideal: int | None = None) -> Score:
+    """0.6 · unique calls / calls + 0.4 · min(ideal, calls) / calls; 1 if no call was made.
+
+    `ideal` is how many calls the task takes: by default as many as are expected, else as are unique.
+    """
+    calls = trajectory.calls
+    if not calls:
+        return Score(1.0, "no calls were made")
+    unique = len({(call.name, _as_key(call.arguments)) for call in calls})
+    if ideal is None:
+        ideal = unique if case.expected_trajectory is None else len(case.expected_trajectory)
+    if isinstance(ideal, bool) or not isinstance(ideal, int) or ideal < 0:
+        raise InvalidInput(f"ideal is {ideal!r}; pass how many calls the task takes")
+    value = 0.6 * unique / len(calls) + 0.4 * min(ideal, len(calls)) / len(calls)
+    return Score(min(value, 1.0), f"{len(calls)} calls, {unique} of them unique, {ideal} would be ideal")
+
+
+Satisfies = Callable[[TakenCall, ExpectedCall], bool]
+
+
+def _found_in_order(
+    expected: Sequence[ExpectedCall], calls: Sequence[TakenCall], satisfies: Satisfies
+) -> set[int]:
+    """The longest part of the expectations that the calls satisfy in this order."""
+    rows = [[0] * (len(calls) + 1) for _ in range(len(expected) + 1)]
+    fits = [[satisfies(call, wanted) for call in calls] for wanted in expected]
+    for row in range(len(expected) - 1, -1, -1):
+        below, own = rows[row + 1], rows[row]
+        for column in range(len(calls) - 1, -1, -1):
+            own[column] = below[column + 1] + 1 if fits[row][column] else max(below[column], own[column + 1])
+    found: set[int] = set()
+    row = column = 0
+    while row < len(expected) and column < len(calls):
+        if fits[row][column]:
+            found.add(row)
+            row, column = row + 1, column + 1
+        elif rows[row + 1][column] >= rows[row][column + 1]:
+            row += 1
+        else:
+            column += 1
+    return found
+
+
+def _found_any_order(
+    expected: Sequence[ExpectedCall], calls: Sequence[TakenCall], satisfies: Satisfies
+) -> set[int]:
+    """The most expectations that can have a call each.
+
+    An expectation may have to leave its call to another that only this call satisfies: each one looks, in
+    breadth, for a chain of such exchanges that ends at a free call.
+    """
+    fits = [[column for column, call in enumerate(calls) if satisfies(call, wanted)] for wanted in expected]
+    taker: dict[int, int] = {}
+    held: dict[int, int] = {}
+    for start in range(len(expected)):
+        came_from: dict[int, int] = {}
+        waiting, free = deque([start]), None
+        while waiting and free is None:
+            row = waiting.popleft()
+            for column in fits[row]:
+                if column in came_from:
+                    continue
+                came_from[column] = row
+                if column not in taker:
+                    free = column
+                    break
+                waiting.append(taker[column])
+        while free is not None:
+            row = came_from[free]
+            left = held.get(row)
+            taker[free], held[row], free = row, free, left
+    return set(held)
+
+
+_FOUND: dict[str, Callable[[Sequence[ExpectedCall], Sequence[TakenCall], Satisfies], set[int]]] = {
+    "exact": _found_in_order,
+    "in_order": _found_in_order,
+    "any_order": _found_any_order,
+}
+
+
+def _explain(mode: str, missing: Sequence[ExpectedCall], surplus: int, calls: Sequence[TakenCall]) -> str:
+    if not missing and not surplus:
+        return (
+            "all expected calls were made" if mode != "exact" or calls else "no calls were made, as expected"
+        )
+    lacks = [f"missing: {', '.join(map(_show_expected, missing))}"] if missing else []
+    lacks += [f"{surplus} more than expected"] if surplus else []
+    made = ", ".join(map(_show_call, calls[:20])) or "none"
+    more = f" and {len(calls) - 20} more" if len(calls) > 20 else ""
+    return f"{'; '.join(lacks)} ({mode}); made: {made}{more}"
+
+
+def _show_expected(call: ExpectedCall) -> str:
+    return call.tool_name if call.arguments is None else f"{call.tool_name}({_as_key(call.arguments)})"
+
+
+def _show_call(call: TakenCall) -> str:
+    return f"{call.name}({_as_key(call.arguments)}){'' if call.ran else ' [did not run]'}"
+
+
+def _as_key(arguments: Any) -> str:
+    return encode(arguments).decode()
