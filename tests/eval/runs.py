@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from swink.eval.resultfile import ResultFile, write_manifest
 
 from swink.eval import CaseResult, Metric
 from swink.eval.result import Manifest
+from swink.eval.resultfile import ResultFile, write_manifest
 from swink.eval.summary import summarise
 from swink.eval.verify import seal
 

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swink.eval.resultfile import BadResults
 from tests.counts import tried
 from tests.eval.runs import outcomes, result, save
 
 from swink.eval import Metric
 from swink.eval.compare import Comparison, compare, compare_results
 from swink.eval.comparisontable import comparison_table
+from swink.eval.resultfile import BadResults
 from swink.eval.statistics import mcnemar
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from swink.eval.resultfile import BadResults
 from tests.eval.runs import outcomes, result, save
 
 from swink.errors import InvalidInput
 from swink.eval.gate import GateResult, gate
+from swink.eval.resultfile import BadResults
 
 
 def failed(found: GateResult) -> list[str]:

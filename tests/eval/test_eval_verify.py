@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swink.eval.resultfile import BadResults
 from tests.counts import tried
 from tests.eval.runs import outcomes, result, save
 
+from swink.eval.resultfile import BadResults
 from swink.eval.verify import verify
 from swink.messages import AssistantMessage, UserMessage
 

@@ -18,11 +18,20 @@ from msgspec.structs import force_setattr
 
 from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case
-from swink.eval.objects import load_object
 from swink.eval.score import Score
 from swink.eval.trajectory import Trajectory
+from swink.loading import load_object
 from swink.redact import describe_error
 
+BENCHMARKS: Mapping[str, str] = {
+    "bfcl": "swink.eval.importers.bfcl:bfcl",
+    "gsm8k": "swink.eval.importers.gsm8k:gsm8k",
+    "humaneval": "swink.eval.importers.programs:humaneval",
+    "mbpp": "swink.eval.importers.programs:mbpp",
+    "ifeval": "swink.eval.importers.ifeval:ifeval",
+    "tau": "swink.eval.importers.tau:tau",
+}
+"""Where the scorers of benchmarks are, by name; imported when they are used."""
 GROUP = "swink.scorers"
 """The entry points under which installed packages offer scorers."""
 
@@ -85,7 +94,9 @@ def scorer(
 def find_scorer(name: str) -> Scorer:
     """The scorer with that name, or at that path; raises `MisuseError` with what to write instead."""
     if ":" in name:
-        return as_scorer(load_object(name), name)
+        return as_scorer(load_object(name, "the scorer"), name)
+    if (path := BENCHMARKS.get(name)) is not None:
+        return as_scorer(load_object(path, "the scorer"), name)
     if (found := _registered.get(name)) is not None:
         return found
     if (offered := _offered().get(name)) is not None:
@@ -125,7 +136,7 @@ def problem_of(name: str, options: Mapping[str, Any] | None = None) -> str | Non
 
 def scorer_names() -> list[str]:
     """The names of all scorers there are, those of installed packages included."""
-    return sorted({*_registered, *_offered()})
+    return sorted({*_registered, *BENCHMARKS, *_offered()})
 
 
 def applicable(case: Case) -> list[Scorer]:
