@@ -16,6 +16,7 @@ from swink.eval.reports.comparison import Comparison
 from swink.eval.reports.conversation import conversation
 from swink.eval.reports.outcomes import Outcome, score_of
 from swink.eval.result import CaseResult
+from swink.eval.score import Metric
 from swink.eval.summary import cost_of
 from swink.jsondata import clean, encode
 from swink.redact import redact_text
@@ -137,11 +138,15 @@ def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:
         "model": attempt.model,
         "cached": attempt.cached,
         "metrics": [
-            [m.name, _short(m.value), m.threshold, m.passed, _text(m.why), _text(m.error)]
+            [m.name, _short(m.value), m.threshold, m.passed, _text(m.why), _text(m.error), _verdicts(m)]
             for m in attempt.metrics
         ],
         "talk": conversation(attempt, room),
     }
+
+
+def _verdicts(metric: Metric) -> list[list[Any]]:
+    return [[verdict.judge, _short(verdict.value), _text(verdict.why)] for verdict in metric.verdicts]
 
 
 def _text(text: str | None) -> str:

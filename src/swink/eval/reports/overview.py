@@ -1,0 +1,107 @@
+"""The overview: which plots of a run are worth drawing, and of what."""
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.figures import dollars, quantile, seconds
+from swink.eval.reports.outcomes import Outcome, score_of
+from swink.eval.reports.plots import Point, Rate, histogram, log_edges, rates, scatter
+from swink.eval.result import CaseResult, Summary
+from swink.eval.statistics import interval
+
+_MOST_TAGS = 14
+
+
+def plots_of(
+    outcomes: Sequence[Outcome], summary: Summary, comparison: Comparison | None
+) -> Iterator[tuple[str, str, str]]:
+    """The name of each plot, a note to it, and its SVG."""
+    before = [was for was, _ in comparison.both] if comparison is not None else []
+    if comparison is not None and (points := _paired(comparison)):
+        plot = scatter(points, (0, 1), "{:g}".format, ("score before", "score now"), "Scores", diagonal=True)
+        yield "Score, before and now", "above the line: better", plot
+    by_tag = _by_tag(outcomes)
+    if by_tag:
+        was = _by_tag(before)
+        shown = sorted(by_tag, key=lambda tag: (-len(by_tag[tag]), tag))[:_MOST_TAGS]
+        rows = [_rate(tag, by_tag[tag], was.get(tag, [])) for tag in shown]
+        rows.sort(key=lambda row: (row.rate, row.name))
+        note = "with 95 % intervals" + ("; hollow: before" if was else "")
+        note += f"; the {_MOST_TAGS} largest of {len(by_tag)} tags" if len(by_tag) > _MOST_TAGS else ""
+        yield "Pass rate by tag", note, rates(rows, summary.pass_rate)
+    attempts = [attempt for outcome in outcomes for attempt in outcome.attempts]
+    old = [attempt for outcome in before for attempt in outcome.attempts]
+    outlined = "; outline: before" if old else ""
+    scored = [(score, attempt.passed) for attempt in attempts if (score := score_of(attempt)) is not None]
+    if scored:
+        plot = histogram(
+            [score for score, passed in scored if passed],
+            [score for score, passed in scored if not passed],
+            [tenth / 10 for tenth in range(11)],
+            "{:g}".format,
+            "Distribution of scores",
+            [score for attempt in old if (score := score_of(attempt)) is not None],
+        )
+        yield "Score distribution", f"attempts by mean of their metrics{outlined}", plot
+    priced = [
+        Point(outcome.id, outcome.cost, outcome.score, outcome.state, _told(outcome))
+        for outcome in outcomes
+        if outcome.cost is not None and outcome.score is not None
+    ]
+    if any(point.x for point in priced):
+        most = max(point.x for point in priced)
+        plot = scatter(priced, (0, most * 1.04), dollars, ("cost", "score"), "Cost against score")
+        yield "Cost against score", "a dot per case", plot
+    times = [attempt.duration for attempt in attempts if attempt.duration > 0]
+    if times:
+        yield "Latency", f"attempts by duration{outlined}", _latency(attempts, old, times)
+
+
+def _paired(comparison: Comparison) -> list[Point]:
+    return [
+        Point(
+            now.id, was.score, now.score, now.state, f"{now.id}: {was.score:.2f} before, {now.score:.2f} now"
+        )
+        for was, now in comparison.both
+        if was.score is not None and now.score is not None
+    ]
+
+
+def _by_tag(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """The pass rates of the cases of each tag."""
+    by_tag: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        for tag in dict.fromkeys(outcome.tags):
+            by_tag.setdefault(tag, []).append(outcome.pass_rate)
+    return by_tag
+
+
+def _rate(tag: str, values: Sequence[float], before: Sequence[float]) -> Rate:
+    return Rate(tag, fmean(values), interval(values), len(values), fmean(before) if before else None)
+
+
+def _told(outcome: Outcome) -> str:
+    return f"{outcome.id}: score {outcome.score or 0:.2f}, {dollars(outcome.cost)}"
+
+
+def _latency(attempts: Sequence[CaseResult], old: Sequence[CaseResult], times: Sequence[float]) -> str:
+    marks = [(quantile(times, 0.5), f"median {seconds(quantile(times, 0.5))}")]
+    if len(times) >= 20:
+        marks = [(marks[0][0], "median"), (quantile(times, 0.95), f"95 %: {seconds(quantile(times, 0.95))}")]
+    return histogram(
+        [attempt.duration for attempt in attempts if attempt.passed],
+        [attempt.duration for attempt in attempts if not attempt.passed],
+        log_edges(times),
+        _brief,
+        "Latency",
+        [attempt.duration for attempt in old],
+        marks,
+    )
+
+
+def _brief(duration: float) -> str:
+    """A duration as it fits below an axis."""
+    if duration < 1:
+        return f"{1000 * duration:.3g} ms"
+    return f"{duration:.3g} s" if duration < 120 else f"{duration / 60:.3g} min"
