@@ -101,7 +101,8 @@ class Comparison(Struct, frozen=True, dict=True):
         flips = f"{len(self.broke):,} newly failing, {len(self.fixed):,} newly passing"
         is_rare = self.chance < 0.05
         told = "unlikely to be chance" if is_rare else "may well be chance"
-        return f"{flips} of {len(self.both):,} cases in common: {told} (p = {self.chance:.2g})."
+        chance = f"p = {self.chance:.2g}" if self.chance >= 0.001 else "p < 0.001"
+        return f"{flips} of {len(self.both):,} cases in common: {told} ({chance})."
 
     @property
     def lines(self) -> list[str]:

@@ -104,7 +104,7 @@ def _totals(summary: Summary, paint: _Paint) -> list[str]:
         f"{paint(f'{summary.cases:,} cases', 'bold')}: {', '.join(parts)}",
         f"{rate} · {dollars(summary.cost)} · {seconds(summary.duration)}",
     ]
-    if summary.pass_at_k:
+    if len(summary.pass_at_k) > 1:
         lines.append(" · ".join(_chances(summary)))
     if not summary.complete:
         lines.append(paint("The run is incomplete: continue it with --resume.", "error"))

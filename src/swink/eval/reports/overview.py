@@ -6,7 +6,7 @@ from statistics import fmean
 from swink.eval.reports.comparison import Comparison
 from swink.eval.reports.figures import dollars, quantile, seconds
 from swink.eval.reports.outcomes import Outcome, score_of
-from swink.eval.reports.plots import Point, Rate, histogram, log_edges, rates, scatter
+from swink.eval.reports.plots import Point, Rate, floor_of, histogram, log_edges, rates, scatter
 from swink.eval.result import CaseResult, Summary
 from swink.eval.statistics import interval
 
@@ -18,9 +18,6 @@ def plots_of(
 ) -> Iterator[tuple[str, str, str]]:
     """The name of each plot, a note to it, and its SVG."""
     before = [was for was, _ in comparison.both] if comparison is not None else []
-    if comparison is not None and (points := _paired(comparison)):
-        plot = scatter(points, (0, 1), "{:g}".format, ("score before", "score now"), "Scores", diagonal=True)
-        yield "Score, before and now", "above the line: better", plot
     by_tag = _by_tag(outcomes)
     if by_tag:
         was = _by_tag(before)
@@ -51,21 +48,28 @@ def plots_of(
     ]
     if any(point.x for point in priced):
         most = max(point.x for point in priced)
-        plot = scatter(priced, (0, most * 1.04), dollars, ("cost", "score"), "Cost against score")
+        low = floor_of([point.y for point in priced])
+        plot = scatter(priced, (0, most * 1.04), low, dollars, ("cost", "score"), "Cost against score")
         yield "Cost against score", "a dot per case", plot
     times = [attempt.duration for attempt in attempts if attempt.duration > 0]
     if times:
         yield "Latency", f"attempts by duration{outlined}", _latency(attempts, old, times)
 
 
-def _paired(comparison: Comparison) -> list[Point]:
-    return [
+def paired_plot(comparison: Comparison) -> str:
+    """The scores of the cases that both runs have; nothing if none has two scores."""
+    points = [
         Point(
             now.id, was.score, now.score, now.state, f"{now.id}: {was.score:.2f} before, {now.score:.2f} now"
         )
         for was, now in comparison.both
         if was.score is not None and now.score is not None
     ]
+    if not points:
+        return ""
+    low = floor_of([score for point in points for score in (point.x, point.y)])
+    names = ("score before", "score now")
+    return scatter(points, (low, 1), low, "{:g}".format, names, "Scores before and now", diagonal=True)
 
 
 def _by_tag(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:

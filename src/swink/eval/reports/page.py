@@ -14,7 +14,7 @@ from urllib.parse import quote
 from swink.eval.reports.comparison import Comparison
 from swink.eval.reports.figures import dollars, moment, percent, seconds
 from swink.eval.reports.outcomes import Outcome
-from swink.eval.reports.overview import plots_of
+from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
 from swink.eval.result import Manifest, Summary
@@ -146,7 +146,7 @@ def _short(count: int) -> str:
 
 
 def _comparison(comparison: Comparison) -> Iterator[str]:
-    yield '<section class="card compared">\n<h2>Compared with the baseline</h2>\n'
+    yield '<section class="card compared">\n<div><h2>Compared with the baseline</h2>\n'
     yield f"<p>{_safe(comparison.verdict)}</p>\n"
     if comparison.figures:
         yield '<table class="plain"><thead><tr><th></th><th>before</th><th>now</th><th>change</th></tr>'
@@ -170,7 +170,12 @@ def _comparison(comparison: Comparison) -> Iterator[str]:
         parts.append(
             f'<span class="chip" title="{_safe(ids)}"><b>{len(comparison.gone):,}</b> missing now</span>'
         )
-    yield f'<p class="chips">{"".join(parts)}</p>\n</section>\n'
+    yield f'<p class="chips">{"".join(parts)}</p></div>\n'
+    if plot := paired_plot(comparison):
+        note = "above the line: better than before"
+        caption = f"<figcaption><b>Score, before and now</b><span>{note}</span></figcaption>"
+        yield f"<figure>{caption}{plot}</figure>"
+    yield "</section>\n"
 
 
 def _metrics(summary: Summary) -> Iterator[str]:

@@ -135,37 +135,39 @@ def histogram(
 def scatter(
     points: Sequence[Point],
     x_range: tuple[float, float],
+    y_low: float,
     label: Label,
     names: tuple[str, str],
     title: str,
     *,
     diagonal: bool = False,
 ) -> str:
-    """Cases in a plane, y from 0 to 1; those in one place are one dot, larger and counted."""
+    """Cases in a plane, y up to 1; those in one place are one dot, larger and counted."""
     low, high = x_range
     span = (high - low) or 1.0
-    width, base = WIDTH - _LEFT - _RIGHT, _HEIGHT - _BOTTOM
+    width, base, top = WIDTH - _LEFT - _RIGHT, _HEIGHT - _BOTTOM, 2 * _TOP
 
     def at(x: float, y: float) -> tuple[float, float]:
-        return _LEFT + width * (x - low) / span, base - (base - _TOP) * y
+        share = (max(y_low, min(1.0, y)) - y_low) / (1 - y_low)
+        return _LEFT + width * (x - low) / span, base - (base - top) * share
 
-    parts = [_level(at(low, tick / 4)[1], f"{tick / 4:g}") for tick in range(5)]
+    parts = [_level(at(low, tick)[1], f"{tick:g}") for tick in _steps(y_low, 1.0)]
     for tick in _steps(low, high):
         x = at(tick, 0)[0]
-        parts.append(_line("grid", x, _TOP, x, base))
+        parts.append(_line("grid", x, top, x, base))
         parts.append(_text(x, base + 16, label(tick), "middle"))
     if diagonal:
-        parts.append(_line("whole", *at(0, 0), *at(1, 1)))
+        parts.append(_line("whole", *at(low, low), *at(1, 1)))
     places: dict[tuple[int, int, str], list[Point]] = {}
     for point in points:
-        x, y = at(point.x, min(1.0, max(0.0, point.y)))
+        x, y = at(point.x, point.y)
         places.setdefault((round(x / 4), round(y / 4), point.state), []).append(point)
     order = {"passed": 0, "failed": 1, "error": 2}
     for (_, _, state), group in sorted(
         places.items(), key=lambda item: (order.get(item[0][2], 0), -len(item[1]))
     ):
         first = group[0]
-        x, y = at(first.x, min(1.0, max(0.0, first.y)))
+        x, y = at(first.x, first.y)
         more = f", and {len(group) - 1:,} more here" if len(group) > 1 else ""
         radius = min(11.0, 3.4 + 0.9 * (len(group) - 1) ** 0.5)
         circle = f'<circle class="{state}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
@@ -198,6 +200,11 @@ def gauge(value: float, interval: Interval | None = None) -> str:
         width = max(0.5, 100 * (high - low))
         bar += f'<rect class="whisker" x="{100 * low:.1f}" y="3" width="{width:.1f}" height="2"/>'
     return f'<svg class="gauge" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
+
+
+def floor_of(values: Sequence[float]) -> float:
+    """Where an axis up to 1 may begin: at a multiple of a fifth with some room below the least value."""
+    return max(0.0, min(0.8, floor(min(values) * 5 - 0.2) / 5))
 
 
 def log_edges(values: Sequence[float]) -> list[float]:
