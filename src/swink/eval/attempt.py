@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert
@@ -24,6 +25,7 @@ from swink.eval.case import Case
 from swink.eval.collector import Collector
 from swink.eval.limits import limits_of
 from swink.eval.result import CaseResult, ErrorSource
+from swink.eval.resultcache import ResultCache, key_of
 from swink.eval.score import Metric
 from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
@@ -36,6 +38,7 @@ from swink.redact import describe_error, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
+from swink.threads import in_thread
 from swink.wrappers.traits import copy_traits
 
 Factory = Callable[[Case], Agent | Awaitable[Agent]]
@@ -55,6 +58,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Seconds, for cases that name none."""
     retry: RetryStrategy = ExponentialBackoff()
     """For attempts that failed for their provider; the agent has retries of its own before that."""
+    cache: Path | None = None
+    """A directory of results that need not be made again."""
     policies: Sequence[Policy] = ()
     wrap: Wrap | None = None
     """Asks every model of the attempt, judges too."""
@@ -83,7 +88,10 @@ class Plan(Struct, frozen=True, kw_only=True):
                     await attempt.run()
             except (OSError, InvalidInput) as error:
                 attempt.fail("harness", describe_error(error))
-        return attempt.result(), attempt.failure
+        result = attempt.result()
+        if self.cache is not None and attempt.found is None:
+            await in_thread(ResultCache(self.cache).keep, result)
+        return result, attempt.failure
 
 
 class _Attempt:
@@ -102,6 +110,8 @@ class _Attempt:
         self.failure: AgentError | None = None
         self.agent: Agent | None = None
         self.simulation: Simulation | None = None
+        self.key = ""
+        self.found: CaseResult | None = None
         self._asked: dict[str, StreamFn] = {}
 
     def wrap(self, stream_fn: StreamFn) -> StreamFn:
@@ -128,7 +138,7 @@ class _Attempt:
                 if not timer.expired():
                     raise
                 self.fail("timeout", f"timed out after {limit:g} s")
-            if (agent := self.agent) is None:
+            if (agent := self.agent) is None or self.found is not None:
                 return
             expected, root = self.case.expected_environment_state, self.case.workspace
             found = {} if expected is None or root is None else await read_files(root, expected.files)
@@ -143,6 +153,8 @@ class _Attempt:
 
     def result(self) -> CaseResult:
         """What it came to, without secrets."""
+        if self.found is not None:
+            return replace(self.found, cached=True, started=self.started, place=self.case.place)
         case, trajectory = self.case, self.trajectory or Trajectory(stop_reason="error")
         metrics = self.metrics
         passed = self.error is None and bool(metrics) and all(metric.passed for metric in metrics)
@@ -170,6 +182,7 @@ class _Attempt:
             calls=trajectory.calls,
             timings=trajectory.turns,
             started=self.started,
+            key=self.key,
             metadata=metadata,
             tools=self.collector.tools,
             place=case.place,
@@ -181,6 +194,8 @@ class _Attempt:
         if agent is None:
             return
         self.agent = await stack.enter_async_context(agent)
+        if await self._find(agent):
+            return
         self.collector = Collector(tuple(agent.messages))
         with agent.subscribe(self.collector):
             try:
@@ -206,6 +221,16 @@ class _Attempt:
             self.fail("factory", f"the factory failed: {describe_error(error)}")
             return None
         return agent
+
+    async def _find(self, agent: Agent) -> bool:
+        """Whether the cache knows the result."""
+        plan = self.plan
+        if plan.cache is None:
+            return False
+        used = [plan.factory, *(plan.scorers or ()), *map(str, plan.judges)]
+        self.key = await in_thread(key_of, self.case, self.repeat, agent, used)
+        self.found = await in_thread(ResultCache(plan.cache).find, self.key)
+        return self.found is not None
 
     async def _ask(self, agent: Agent) -> None:
         """Say what the case's user says, until the agent has answered or was stopped."""

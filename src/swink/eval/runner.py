@@ -100,6 +100,7 @@ async def evaluate(
         model=model,
         timeout=timeout,
         retry=retry,
+        cache=None if cache is None else Path(cache),
         policies=() if purse is None else (purse,),
         wrap=local_rates(rate_limit),
     )
