@@ -42,7 +42,7 @@ class RunBudget(Policy):
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self.reason = f"the run's budget of {limit:g} $ is spent"
+        self.reason = f"the budget of {limit:g} $ for the whole run is spent"
         self._ended = 0.0
         self._running: dict[RunKey, float] = {}
 

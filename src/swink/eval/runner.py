@@ -157,7 +157,7 @@ class _Evaluation:
     def _next(self, missing: Sequence[tuple[Case, int]]) -> Iterator[tuple[Case, int]]:
         for attempt in missing:
             if self.purse is not None and self.purse.is_spent:
-                self.stopped = f"the budget of {self.purse.limit:g} $ is spent"
+                self.stopped = self.purse.reason
                 return
             yield attempt
 
@@ -165,6 +165,7 @@ class _Evaluation:
         """Write a result down; one that the end of the money cut short is none."""
         if self.purse is not None:
             if result.reason == self.purse.reason:
+                self.stopped = self.purse.reason
                 return
             self.purse.add((cost_of(result) or 0.0) - (result.cost or 0.0))
         await self._serial.call(self.record.append, result)
