@@ -1,0 +1,233 @@
+"""Training data: the conversations of attempts that passed, as lines of JSON without secrets.
+
+openai      {"messages": [system, user, assistant with tool_calls, tool, …], "tools": […]}
+sharegpt    {"conversations": [{"from": …, "value": …}], "system": …, "tools": …}, from a human, gpt,
+            a function_call or an observation
+
+A conversation is written whole or not at all: one that a format cannot hold is skipped and named, with the
+reason. Thinking is left out: it is the provider's own. The same conversation is written once.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.checks import check_word
+from swink.errors import AgentError
+from swink.eval.result import CaseResult
+from swink.eval.resultfile import open_results
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Extension,
+    LlmMessage,
+    Media,
+    ModelSpec,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+)
+from swink.providers.chat.conversation import ChatConversation
+from swink.providers.chat.dialect import Dialect
+from swink.providers.convert import paired_messages
+from swink.redact import redact_text, redact_value
+
+TrainingFormat = Literal["openai", "sharegpt"]
+_DIALECT = Dialect("openai", documents="file", audio="object")
+_MODEL = ModelSpec("openai", "training")
+
+
+class Skipped(Struct, frozen=True):
+    """An attempt that is not written, and why."""
+
+    case_id: str
+    repeat: int
+    why: str
+
+
+class TrainingExport(Struct, frozen=True):
+    """What was written, and which attempts that passed were not."""
+
+    written: int
+    skipped: tuple[Skipped, ...] = ()
+
+
+class _Unfit(AgentError):
+    """A conversation that cannot be written whole."""
+
+    kind = "misuse"
+
+
+def export_training(
+    directory: str | Path, path: str | Path, format: TrainingFormat = "openai"
+) -> TrainingExport:
+    """Write the attempts of a run that passed to a file, whole or not at all."""
+    check_word("format", format, ("openai", "sharegpt"))
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            export = _write(open_results(directory), file.write, format)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+    return export
+
+
+def training_example(result: CaseResult, format: TrainingFormat = "openai") -> dict[str, Any]:
+    """The conversation of one attempt in a format; an `AgentError` says why it cannot be written whole."""
+    messages = _whole(result)
+    system = redact_text(result.system_prompt)
+    tools = [{"type": "function", "function": _without_secrets(tool)} for tool in result.tools]
+    match format:
+        case "openai":
+            chat = ChatConversation(_MODEL, _DIALECT)
+            for message in messages:
+                chat.add(_with_safe_calls(message))
+            said = [_with_safe_text(item) for item in chat.items]
+            lead: list[Any] = [{"role": "system", "content": system}] if system.strip() else []
+            return {"messages": lead + said} | ({"tools": tools} if tools else {})
+        case "sharegpt":
+            example: dict[str, Any] = {"conversations": _turns(messages)}
+            example |= {"system": system} if system.strip() else {}
+            return example | ({"tools": _text(tools)} if tools else {})
+
+
+def _write(
+    results: Iterable[CaseResult], write: Callable[[bytes], object], format: TrainingFormat
+) -> TrainingExport:
+    seen: set[bytes] = set()
+    skipped: list[Skipped] = []
+    for result in results:
+        if not result.passed:
+            continue
+        try:
+            line = msgspec.json.encode(training_example(result, format))
+        except AgentError as error:
+            skipped.append(Skipped(result.case_id, result.repeat, str(error)))
+            continue
+        digest = hashlib.sha256(line).digest()
+        if digest not in seen:
+            seen.add(digest)
+            write(line + b"\n")
+    return TrainingExport(len(seen), tuple(skipped))
+
+
+def _whole(result: CaseResult) -> Sequence[LlmMessage]:
+    """The messages that the model saw, if they are a whole conversation."""
+    messages = [message for message in result.transcript if not isinstance(message, CustomMessage)]
+    if not messages:
+        raise _Unfit("there is no transcript")
+    if any(isinstance(message, AssistantMessage) and message.failed for message in messages):
+        raise _Unfit("a reply failed on the way")
+    calls = [
+        call.id
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls
+    ]
+    results = [message.tool_call_id for message in messages if isinstance(message, ToolResultMessage)]
+    if sorted(calls) != sorted(results):
+        raise _Unfit("not every tool call has its result")
+    last = messages[-1]
+    if not isinstance(last, AssistantMessage) or last.tool_calls or not last.text.strip():
+        raise _Unfit("it does not end with an answer")
+    if any(isinstance(block, Extension) for message in messages for block in message.content):
+        raise _Unfit("it has content that only its provider can read")
+    return paired_messages(messages)
+
+
+def _with_safe_calls(message: LlmMessage) -> LlmMessage:
+    """A message without thinking, whose calls have no secrets in their arguments."""
+    if not isinstance(message, AssistantMessage):
+        return message
+    content = [_safe_call(block) for block in message.content if not isinstance(block, Thinking)]
+    return replace(message, content=tuple(content))
+
+
+def _safe_call(block: Any) -> Any:
+    return replace(block, arguments=redact_value(block.arguments)) if isinstance(block, ToolCall) else block
+
+
+def _with_safe_text(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat message without secrets in its text; the bytes of an image stay as they are."""
+    content = item["content"]
+    if isinstance(content, str):
+        return {**item, "content": redact_text(content)}
+    if content is None:
+        return dict(item)
+    parts = [
+        {**part, "text": redact_text(part["text"])} if part.get("type") == "text" else part
+        for part in content
+    ]
+    return {**item, "content": parts}
+
+
+def _turns(messages: Sequence[LlmMessage]) -> list[dict[str, str]]:
+    """The conversation as turns; calls made at once are a list, and so are their results."""
+    turns: list[dict[str, str]] = []
+    observed: list[ToolResultMessage] = []
+
+    def put(speaker: str, value: str) -> None:
+        if turns and turns[-1]["from"] == speaker == "human":
+            turns[-1]["value"] += f"\n\n{value}"
+        else:
+            turns.append({"from": speaker, "value": value})
+
+    for message in messages:
+        if any(isinstance(block, Media) for block in message.content):
+            raise _Unfit("it has images, documents or sound, which this format has no place for")
+        if isinstance(message, ToolResultMessage):
+            observed.append(message)
+            continue
+        if observed:
+            put("observation", _observation(observed))
+            observed = []
+        if isinstance(message, AssistantMessage):
+            if message.text:
+                put("gpt", redact_text(message.text))
+            if calls := message.tool_calls:
+                put("function_call", _calls(calls))
+        else:
+            put("human", redact_text(message.text))
+    return turns
+
+
+def _calls(calls: Sequence[ToolCall]) -> str:
+    made = [{"name": call.name, "arguments": redact_value(call.arguments)} for call in calls]
+    return _text(made[0] if len(made) == 1 else made)
+
+
+def _observation(results: Sequence[ToolResultMessage]) -> str:
+    texts = [redact_text(result.text) for result in results]
+    if len(results) == 1:
+        return texts[0]
+    return _text([{"name": one.tool_name, "content": text} for one, text in zip(results, texts, strict=True)])
+
+
+def _without_secrets(data: Any) -> Any:
+    """A tool's definition without what looks like a key; a parameter named `password` is none."""
+    match data:
+        case str():
+            return redact_text(data)
+        case Mapping():
+            return {key: _without_secrets(item) for key, item in cast("Mapping[str, Any]", data).items()}
+        case list() | tuple():
+            return [_without_secrets(item) for item in cast("Sequence[Any]", data)]
+        case _:
+            return data
+
+
+def _text(data: Any) -> str:
+    return msgspec.json.encode(data).decode()
