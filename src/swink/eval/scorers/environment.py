@@ -1,5 +1,7 @@
 """The environment scorer: what a run left behind, in its workspace and in the session state."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 from swink.errors import InvalidInput
@@ -10,6 +12,7 @@ from swink.eval.scorers.responses import problems_with, score_of
 from swink.eval.scorers.values import equal
 from swink.eval.trajectory import Trajectory
 from swink.jsondata import encode
+from swink.threads import in_thread
 
 
 @scorer("environment_state", applies=lambda case: case.expected_environment_state is not None)
@@ -19,7 +22,7 @@ async def environment_state(case: Case, trajectory: Trajectory) -> Score:
     if expected is None:
         raise InvalidInput("the case has no expected_environment_state")
     problems = [
-        await _file_problem(path, wanted, trajectory.files.get(path))
+        await _file_problem(case.workspace, path, wanted, trajectory.files.get(path))
         for path, wanted in expected.files.items()
     ]
     problems += [_state_problem(key, wanted, trajectory.state) for key, wanted in expected.state.items()]
@@ -28,9 +31,15 @@ async def environment_state(case: Case, trajectory: Trajectory) -> Score:
     return score_of(problems, "the environment:")
 
 
-async def _file_problem(path: str, wanted: str | ExpectedResponse | None, found: str | None) -> str | None:
+async def _file_problem(
+    workspace: Path | None, path: str, wanted: str | ExpectedResponse | None, found: str | None
+) -> str | None:
     if wanted is None:
-        return None if found is None else f"{path} is there, and should not be"
+        # What is there may be no text, or a directory.
+        is_there = found is not None or (
+            workspace is not None and await in_thread(os.path.lexists, workspace / path)
+        )
+        return f"{path} is there, and should not be" if is_there else None
     if found is None:
         return f"{path} is not there, or no text"
     if isinstance(wanted, str):
