@@ -21,6 +21,7 @@ SAYS = {
     "steering.py": "tool call cancelled: user requested steering interrupt",
     "streaming.py": "→ count {'upto': 3} 1 2 3 ✓",
     # How many growing values come before depends on how fast the reader is.
+    "scorer.py": "response  1.00  passed",
     "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
 README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
+from swink import Agent
 from swink.errors import AuthError, InvalidInput
 from swink.eval import Case, CaseResult, Evaluator, ExpectedCall, Metric, Trajectory, Verdict, scorer
+from swink.eval.runner import evaluate
 from swink.eval.scorers import (
     RUBRICS,
     Label,
@@ -126,6 +128,21 @@ async def test_without_any_model_the_metric_is_an_error():
     (metric,) = await score(asking(), Trajectory())
     assert metric.error is not None
     assert "no model to judge with" in metric.error
+
+
+async def test_the_judges_of_an_evaluation_are_asked_for_every_attempt():
+    agent = ScriptedModel(["A jacket.", "Nothing."])
+    judge = ScriptedModel([grade(5), grade(1, "it does not answer")])
+    cases = [
+        msgspec.structs.replace(asking(), id=name, user_messages=("What should I wear?",)) for name in "ab"
+    ]
+
+    def factory(case: Case) -> Agent:
+        return Agent("test:agent", stream_fn=agent)
+
+    run = await evaluate(factory, cases, judges=[(PRICED, judge)], concurrency=1)
+    assert (run.passed, [result.metrics[0].value for result in run.cases]) == (1, [1.0, 0.0])
+    assert run.summary.cost is None or run.summary.cost > 0
 
 
 # Panels

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from swink.eval import (
     Trajectory,
     scorer,
 )
-from swink.eval.scorers import find_scorer, patterns, problem_of, registry, score, scorer_names
+from swink.eval.scorers import find_scorer, patterns, problem_of, registry, responses, score, scorer_names
 from swink.eval.scorers.registry import scorers_kept
 from swink.eval.scorers.similarity import edit_distance
 from swink.eval.scorers.values import contains, equal, likeness, read_json
@@ -527,6 +528,26 @@ async def test_references_are_compared_with():
     assert (await by("json_schema", "3", schema={"type": "integer"})).passed
     for name in ("exact_match", "levenshtein", "json_match", "json_schema", "embedding_similarity"):
         assert (await by(name, "x")).error, name
+
+
+class Letters:
+    """Embeds a text as how often it has each letter."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        counts = [[float(text.count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+        return [[count / (math.hypot(*row) or 1.0) for count in row] for row in counts]
+
+
+async def test_the_likeness_of_meaning_is_that_of_an_embedding_model(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(responses, "embedder", lambda model: Letters())
+    assert (await by("embedding_similarity", "listen", reference="silent")).value == pytest.approx(1.0)
+    assert (await by("embedding_similarity", "aaa", reference="bbb")).value == 0.0
+    assert (await by("embedding_similarity", "", reference="bbb")).value == 0.0
+
+
+async def test_a_local_model_that_cannot_be_loaded_is_an_error_of_the_metric(tmp_path: Path):
+    metric = await by("embedding_similarity", "a", reference="b", model=str(tmp_path / "none.gguf"))
+    assert metric.error
 
 
 def slow_distance(one: str, other: str) -> int:

@@ -94,7 +94,12 @@ class _Attempt(Struct, frozen=True):
         """The metric of one scorer."""
         panel = Panel(self.case, self.trajectory, self.judges, self.ask)
         metric = await self._apply(use, panel)
-        return replace(metric, cost=panel.cost, verdicts=tuple(panel.verdicts))
+        verdicts = [replace(verdict, why=_shown(verdict.why)) for verdict in panel.verdicts]
+        return (
+            replace(metric, cost=panel.cost, verdicts=tuple(verdicts))
+            if verdicts or panel.cost != 0
+            else metric
+        )
 
     async def _apply(self, use: _Use, panel: Panel) -> Metric:
         threshold, limit = use.threshold, None

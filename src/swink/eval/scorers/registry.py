@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
@@ -91,10 +92,13 @@ def scorer(
     return register
 
 
-def find_scorer(name: str) -> Scorer:
-    """The scorer with that name, or at that path; raises `MisuseError` with what to write instead."""
+def find_scorer(name: str, directory: str | Path | None = None) -> Scorer:
+    """The scorer with that name, or at that path; raises `MisuseError` with what to write instead.
+
+    Modules of `directory`, such as that of the case file, and of the current one are found.
+    """
     if ":" in name:
-        return as_scorer(load_object(name, "the scorer"), name)
+        return as_scorer(load_object(name, "the scorer", directory), name)
     if (path := BENCHMARKS.get(name)) is not None:
         return as_scorer(load_object(path, "the scorer"), name)
     if (found := _registered.get(name)) is not None:
@@ -113,10 +117,12 @@ def find_scorer(name: str) -> Scorer:
     raise MisuseError(f"no scorer {name!r}; {hint} (or write package.module:function)")
 
 
-def problem_of(name: str, options: Mapping[str, Any] | None = None) -> str | None:
+def problem_of(
+    name: str, options: Mapping[str, Any] | None = None, directory: str | Path | None = None
+) -> str | None:
     """What is wrong with a scorer's name, and with its options if they are given; None if it can be used."""
     try:
-        found = find_scorer(name)
+        found = find_scorer(name, directory)
     except MisuseError as error:
         return str(error)
     if options is None:

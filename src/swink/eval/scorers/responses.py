@@ -81,7 +81,7 @@ async def embedding_similarity(
 ) -> Score:
     """The cosine of what a local model makes of the response and of the expected text."""
     wanted = _wanted(case, expected)
-    one, other = await _embedder(model).embed([trajectory.response, wanted])
+    one, other = await embedder(model).embed([trajectory.response, wanted])
     return Score(min(1.0, max(0.0, similarity(one, other))), _against(wanted))
 
 
@@ -142,7 +142,7 @@ def _shape(schema: bytes) -> Shape:
 
 
 @lru_cache(4)
-def _embedder(model: str | None) -> Embedder:
+def embedder(model: str | None) -> Embedder:
     """One per model: it stays loaded from case to case."""
     return LocalEmbedder() if model is None else LocalEmbedder(model)
 
