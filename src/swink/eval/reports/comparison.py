@@ -10,6 +10,7 @@ from msgspec import Struct
 from swink.eval.reports.figures import dollars, percent, points, seconds
 from swink.eval.reports.outcomes import Outcome
 from swink.eval.statistics import mcnemar
+from swink.transcript.blocks import counted
 
 Change = Literal["broke", "fixed", "same", "new"]
 
@@ -109,9 +110,17 @@ class Comparison(Struct, frozen=True, dict=True):
         """All of it as lines of text."""
         told = [self.verdict]
         told += [f"{what}: {was} → {now} ({change})" for what, was, now, change in self.figures]
-        told += [f"{len(self.new):,} cases are new"] if self.new else []
-        told += [f"{len(self.gone):,} cases of the baseline are missing"] if self.gone else []
+        told += [f"{counted(len(self.new), 'case')} {_are(self.new)} new"] if self.new else []
+        told += (
+            [f"{counted(len(self.gone), 'case')} of the baseline {_are(self.gone)} missing"]
+            if self.gone
+            else []
+        )
         return told
+
+
+def _are(some: Sequence[object]) -> str:
+    return "is" if len(some) == 1 else "are"
 
 
 def _growth(was: float, now: float) -> str:

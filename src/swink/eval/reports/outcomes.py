@@ -11,6 +11,9 @@ from swink.eval.result import CaseResult
 from swink.eval.summary import State, cost_of, pass_rate_of, state_of
 from swink.redact import redact_text
 
+_LONGEST = 2_000
+"""Characters of a reason."""
+
 
 class Outcome(Struct, frozen=True, dict=True):
     """One case and its attempts, of which there is at least one, in the order of their numbers."""
@@ -112,4 +115,4 @@ def whys_of(attempt: CaseResult) -> list[str]:
         elif not metric.passed:
             why = f": {metric.why}" if metric.why else ""
             told.append(f"{metric.name} {metric.value:.2f} < {metric.threshold:.2f}{why}")
-    return [redact_text(line) for line in told or ["no metric applied"]]
+    return [redact_text(line[: 2 * _LONGEST])[:_LONGEST] for line in told or ["no metric applied"]]

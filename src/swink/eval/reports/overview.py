@@ -49,7 +49,7 @@ def plots_of(
     if any(point.x for point in priced):
         most = max(point.x for point in priced)
         low = floor_of([point.y for point in priced])
-        plot = scatter(priced, (0, most * 1.04), low, dollars, ("cost", "score"), "Cost against score")
+        plot = scatter(priced, (0, most * 1.04), low, "${:g}".format, ("cost", "score"), "Cost against score")
         yield "Cost against score", "a dot per case", plot
     times = [attempt.duration for attempt in attempts if attempt.duration > 0]
     if times:

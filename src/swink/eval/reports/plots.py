@@ -208,14 +208,13 @@ def floor_of(values: Sequence[float]) -> float:
 
 
 def log_edges(values: Sequence[float]) -> list[float]:
-    """Edges for values of different magnitude: 1, 1.5, 2, 3, 5, 7 and their powers of ten."""
-    known = [value for value in values if value > 0] or [1.0]
-    first, last = floor(log10(max(min(known), 1e-3))), ceil(log10(max(known) * 1.0001))
-    edges = [step * 10.0**power for power in range(first, last + 1) for step in (1, 1.5, 2, 3, 5, 7)]
-    below = [edge for edge in edges if edge <= min(known)][-1:] or edges[:1]
-    return [edge for edge in edges if below[0] <= edge][
-        : 1 + sum(below[0] <= edge < max(known) for edge in edges)
-    ]
+    """Edges around values of different magnitude: 1, 1.5, 2, 3, 5, 7 and their powers of ten."""
+    low, high = (max(least, 1e-3) for least in (min(values), max(values)))
+    powers = range(floor(log10(low)) - 1, ceil(log10(high)) + 2)
+    ladder = [step * 10.0**power for power in powers for step in (1, 1.5, 2, 3, 5, 7)]
+    first = max(index for index, edge in enumerate(ladder) if edge <= low)
+    last = min(index for index, edge in enumerate(ladder) if edge > high)
+    return ladder[first : last + 1]
 
 
 def _counts(values: Sequence[float], edges: Sequence[float]) -> list[int]:
