@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from swink import observer
 from swink.config import Partition
 from swink.engine.approval import ask_approval, needs_approval
 from swink.engine.ledger import Call, CallContext, Ledger
@@ -237,7 +238,11 @@ class _Batch:
             why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
             call.timer = call_later(self._loop, timeout, self._end, call, why)
         self._ledger.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
-        call.task = self._loop.create_task(self._run_call(call), name=tool.name)
+        variables = None
+        if observer.current is not None:
+            call.observed = observer.current.call(call.call, call.arguments, tool.description)
+            variables = call.observed.context
+        call.task = self._loop.create_task(self._run_call(call), name=tool.name, context=variables)
 
     async def _run_call(self, call: Call) -> None:
         """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""

@@ -117,6 +117,11 @@ class Known:
         self._context: AgentContext
         self._queues: Waiting
 
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session, if it has one."""
+        return getattr(self._session, "id", None)
+
     @classmethod
     def of(
         cls,

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
+from swink import observer
 from swink.codec import encode_state
 from swink.config import AgentLoopConfig
 from swink.engine.account import Account, Spent
@@ -75,6 +76,7 @@ class Call:
         """What somebody has to be asked before it may run."""
         self.note = ""
         """What whoever approved it wants the model to know."""
+        self.observed: observer.ObservedCall | None = None
         self.why = ""
 
 
@@ -152,6 +154,9 @@ class Ledger:
         """The turn that was left open, by this run or one before it."""
         self.ended: Callable[[Call, ToolResult], None] | None = None
         """Hears of every result."""
+        self.asking: observer.ObservedRequest | None = None
+        """The request that an observer knows of."""
+        self._observed: observer.ObservedTurn | None = None
         self._turn_open = False
         self._turn_begins = 0
         self._state = config.state
@@ -202,6 +207,8 @@ class Ledger:
         self._turn_begins = len(self.history)
         self.reply = None
         self.results = ()
+        if observer.current is not None:
+            self._observed = observer.current.turn(self.turn)
         self.emit(TurnStart(self.turn))
         self.emit(MessageStart("assistant"))
 
@@ -252,6 +259,12 @@ class Ledger:
         contexts = [call.context for call in self.calls if call.context is not None]
         return [spent for context in contexts for spent in context.open_attempts()]
 
+    def end_request(self, error: AgentError | None = None) -> None:
+        """Tell the observer that the request under way has ended."""
+        if self.asking is not None:
+            self.asking.end(self.assembly or Assembly(), error, *self._spent(error))
+            self.asking = None
+
     def discard_reply(self, attempt: int, error: AgentError) -> None:
         """Forget what a failed attempt showed, but not what it cost."""
         if self.assembly is not None and self.assembly.has_content:
@@ -299,6 +312,8 @@ class Ledger:
             call.settled()
         if self.ended is not None:
             self.ended(call, result)
+        if call.observed is not None:
+            call.observed.end(result, call.why)
         self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
 
     def result_message(self, call: ToolCall, result: ToolResult) -> ToolResultMessage:
@@ -339,6 +354,8 @@ class Ledger:
         self.last = Turn(self.reply, self.results, reason) if self.slots.post_run else None
         if changed is not None:
             self.emit(changed)
+        if self._observed is not None:
+            self._observed.end(reason)
         self.emit(TurnEnd(self.reply, self.results, reason))
         self._apply_changes()
 
@@ -346,6 +363,7 @@ class Ledger:
         """Complete what is open, and announce the end of the run."""
         ending: Literal["error", "aborted"] = "error" if stop_reason == "error" else "aborted"
         try:
+            self.end_request(error)
             if self._turn_open:
                 if self.reply is None:
                     self.commit_partial(ending, error)

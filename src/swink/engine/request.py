@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from swink import observer
 from swink.config import AgentLoopConfig, Model, Route
 from swink.context import TransformFn, in_order, sized
 from swink.engine.account import Account, Spent
@@ -88,6 +89,8 @@ class Outgoing:
         spec = spec if spec.thinking_level == "off" else replace(spec, thinking_level="off")
         options = await self._options(spec, stream_fn, max_tokens)
         assembly, failed = Assembly(), None
+        asking = None if observer.current is None else observer.current.request(spec, context, options)
+        options = options if asking is None else asking.options
         try:
             async with asyncio.timeout(ASK_WITHIN):
                 stream = stream_fn(spec, context, options)
@@ -106,6 +109,8 @@ class Outgoing:
             spent = self._account.attempt(spec, assembly, failed)
             self._account.charge(*spent)
             self.spent.append(spent)
+            if asking is not None:
+                asking.end(assembly, failed, *spent)
         return assembly.message(spec, "stop", usage=Usage()).text
 
     async def _options(self, spec: ModelSpec, stream_fn: StreamFn, max_tokens: int | None) -> StreamOptions:

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink import observer
 from swink.codec import copy_state
 from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext, SystemPrompt
 from swink.engine.history import History
@@ -167,11 +168,14 @@ class Run:
         self.slots = self.ledger.slots
         self.saver: Saver | None = None
         self.journal: Journal | None = None
+        self.session_id = config.options.session_id
+        self.observed: observer.ObservedRun | None = None
         if known is None and config.save is not None:
             known = Known(config.save, history)
         if known is not None:
             self.saver = Saver(known, self.ledger.standing)
             self.journal = Journal(self.ledger, self.saver) if known.takes_records else None
+            self.session_id = known.session_id or self.session_id
         self.life = Lifetime(self._interrupt)
         self.watch = Watch(self.life.loop, self._abandon_stream)
         self._released = released
@@ -192,7 +196,11 @@ class Run:
         ledger.enter_pending()
         if self.saver is not None and prompts:
             self.saver.save_later()
-        self._task = self.watch.task = start_task(self.life.loop, body, "swink-run")
+        variables = None
+        if observer.current is not None:
+            self.observed = observer.current.run(ledger.model, self.session_id, prompts)
+            variables = self.observed.context
+        self._task = self.watch.task = start_task(self.life.loop, body, "swink-run", variables)
         if self.life.aborted is not None:
             self._task.cancel()
         self.life.limit(deadline)
@@ -281,6 +289,10 @@ class Run:
         except Exception as error:
             # Nothing of ours raises there. If anything does, the run ends all the same, and raises it.
             life.failure = failure or error
+        if self.observed is not None:
+            self.observed.end(
+                end.stop_reason or "stop", end.error, *self.ledger.account.totals, self.ledger.produced
+            )
         self.watch.stop()
         life.stop_timers()
         if self._abandoning is not None:

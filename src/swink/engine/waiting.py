@@ -96,14 +96,17 @@ async def close(stream: object) -> None:
 
 
 def start_task(
-    loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, None], name: str | None = None
+    loop: asyncio.AbstractEventLoop,
+    body: Coroutine[Any, Any, None],
+    name: str | None = None,
+    context: Context | None = None,
 ) -> "asyncio.Task[None]":
     """A task whose body has already run up to its `await started()`.
 
     A task that is cancelled before its first step never runs at all; this one is inside its `try` by then.
     """
     body.send(None)
-    return loop.create_task(body, name=name)
+    return loop.create_task(body, name=name, context=context)
 
 
 @coroutine

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
+from swink import observer
 from swink.engine.waiting import outlast
 from swink.mcp.asking import Asker
 from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
@@ -116,6 +117,9 @@ class Connection:
             session = await self.connected()
         except McpError as error:
             raise ToolError(f"error: {error}") from error
+        if observer.current is not None:
+            url = self.server.url if isinstance(self.server, HttpServer) else None
+            observer.current.remote(self.server.name, tool, url)
         try:
             async with self._limits.of(self.server.timeout):
                 try:

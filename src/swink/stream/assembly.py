@@ -78,7 +78,7 @@ class Assembly:
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = ("_blocks", "_open", "_started", "began", "prompt_read", "report", "terminal")
+    __slots__ = ("_blocks", "_open", "_started", "began", "first", "prompt_read", "report", "terminal")
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
@@ -89,6 +89,8 @@ class Assembly:
         self.report: UsageUpdate | None = None
         self.terminal: Done | Error | None = None
         self.began = time.time()
+        self.first: float | None = None
+        """When the first block began to arrive."""
 
     @property
     def has_content(self) -> bool:
@@ -187,7 +189,7 @@ class Assembly:
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
             raise StreamError("stream protocol: tool_call_start without an id and a name")
-        self._blocks.append(block)
+        self._append(block)
         self._open[event.index] = block
 
     def _close_block(self, event: TextEnd | ThinkingEnd | ToolCallEnd) -> None:
@@ -210,7 +212,12 @@ class Assembly:
             )
         if not isinstance(event.block, Media | Extension):
             raise StreamError(f"stream protocol: {_name(event)} with {type(event.block).__name__}")
-        self._blocks.append(_Block(None, whole=event.block))
+        self._append(_Block(None, whole=event.block))
+
+    def _append(self, block: _Block) -> None:
+        if not self._blocks:
+            self.first = time.time()
+        self._blocks.append(block)
 
     def _read(self, event: PromptProgress) -> None:
         if not self._started:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from swink import observer
 from swink.agent import Agent
 from swink.codec import plain, to_builtins
 from swink.config import AgentResult
@@ -71,6 +72,7 @@ def agent_tool(
         _depth.set(depth + 1)
         current_route.set(None)
         payer.set(ctx)
+        observer.agent_name.set(name)
 
         def emit(event: Any) -> None:
             ctx.update(inside(name, event, call_id))

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from swink import observer
 from swink.checks import check_seconds
 from swink.config import AgentResult
 from swink.engine.eventstream import Buffer, EventStream, Subscribers
@@ -84,9 +85,11 @@ class Flow:
             return AgentResult((), "aborted", cost=Cost(), error=why, error_kind="aborted", reason=why)
         member = self.members[name]
         active.working.append(member)
+        observer.agent_name.set(name)
         try:
             return await perform(member, input, lambda event: emit(inside(name, event)))
         finally:
+            observer.agent_name.set(None)
             active.working.remove(member)
 
     def _begin(self, input: Input, emit: Emit, deadline: float | None, over: Callable[[], None]) -> "FlowRun":

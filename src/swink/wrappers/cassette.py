@@ -30,6 +30,8 @@ logger = logging.getLogger("swink.wrappers")
 
 _ROUNDS = 50_000
 _LEAST = 8
+_TRACING = frozenset({"traceparent", "tracestate", "baggage"})
+"""Headers that differ with every request, and change no answer."""
 _ASKED = (
     "temperature", "max_tokens", "tool_choice", "extra",
     "top_p", "stop", "seed", "service_tier", "verbosity", "parallel_tool_calls",
@@ -127,7 +129,7 @@ def _secrets(context: LlmContext, options: StreamOptions) -> Iterator[str]:
     """What the request carries that is on no cassette."""
     if options.api_key:
         yield options.api_key
-    for name, value in options.headers.items():
+    for name, value in _headers(options).items():
         if is_secret_header(name) or len(value) >= _LEAST:
             yield value.partition(" ")[2] or value
     yield from (tool.token for tool in context.hosted if isinstance(tool, McpConnector) and tool.token)
@@ -197,10 +199,14 @@ def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
                 block["source"]["sha256"] = None
 
 
+def _headers(options: StreamOptions) -> dict[str, str]:
+    return {name: value for name, value in options.headers.items() if name not in _TRACING}
+
+
 def _pick(options: StreamOptions, *names: str) -> dict[str, Any]:
-    values = {name: getattr(options, name) for name in names}
+    values = {name: _headers(options) if name == "headers" else getattr(options, name) for name in names}
     return {
-        name: dict(value) if name in ("extra", "headers") else value
+        name: dict(value) if name == "extra" else value
         for name, value in values.items()
         if value not in (None, {}, ())
     }

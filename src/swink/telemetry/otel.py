@@ -1,0 +1,142 @@
+"""OpenTelemetry: spans and metrics of agents for whatever the application has set up to take them.
+
+The API package alone is needed; without an SDK that is set up, spans cost little and go nowhere.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from swink.errors import MisuseError
+from swink.extras import install_command
+from swink.telemetry.conventions import METRICS, Attributes, Kind
+from swink.telemetry.spans import add_exporter, remove_exporter
+
+SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
+
+_instrumented: "OtelExporter | None" = None
+
+
+def instrument(
+    tracer_provider: Any = None,
+    meter_provider: Any = None,
+    *,
+    content: bool = False,
+    propagate: bool = True,
+) -> None:
+    """Make OpenTelemetry spans and metrics of all runs of this process from now on.
+
+    The providers are the global ones unless given. `content=True` adds what messages, arguments and results
+    say, without secrets. With `propagate` requests to models carry the trace context in their headers; MCP
+    servers always get it. Called again, the new choice replaces the one before.
+
+    >>> swink.telemetry.instrument()
+    """
+    global _instrumented
+    exporter = OtelExporter(tracer_provider, meter_provider, content, propagate)
+    uninstrument()
+    _instrumented = exporter
+    add_exporter(exporter)
+
+
+def uninstrument() -> None:
+    """Make no more OpenTelemetry spans; what is under way is still ended."""
+    global _instrumented
+    if _instrumented is not None:
+        remove_exporter(_instrumented)
+        _instrumented = None
+
+
+class OtelExporter:
+    """Begins spans with a tracer, and records measurements with a meter."""
+
+    def __init__(self, tracer_provider: Any, meter_provider: Any, content: bool, propagate: bool) -> None:
+        try:
+            self._context: Any = importlib.import_module("opentelemetry.context")
+            self._trace: Any = importlib.import_module("opentelemetry.trace")
+            metrics: Any = importlib.import_module("opentelemetry.metrics")
+            self._inject: Any = importlib.import_module("opentelemetry.propagate").inject
+        except ImportError as error:
+            raise MisuseError(
+                f"OpenTelemetry is not installed ({error}); install it with: {install_command('otel')}"
+            ) from error
+        self.content = content
+        self.propagate = propagate
+        self._kinds = {"internal": self._trace.SpanKind.INTERNAL, "client": self._trace.SpanKind.CLIENT}
+        self._tracer = self._trace.get_tracer("swink", None, tracer_provider, SCHEMA)
+        meter = metrics.get_meter("swink", "", meter_provider, SCHEMA)
+        self._histograms = {
+            name: meter.create_histogram(
+                name, unit, description, explicit_bucket_boundaries_advisory=list(boundaries)
+            )
+            for name, (unit, description, boundaries) in METRICS.items()
+        }
+
+    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan":
+        """Begin a span below the one that is current for OpenTelemetry, which may be the application's."""
+        around = self._context.get_current()
+        span = self._tracer.start_span(name, around, self._kinds[kind], attributes)
+        return OtelSpan(self, span, around, self._trace.set_span_in_context(span, around))
+
+    def measure(self, metric: str, value: float, attributes: Attributes) -> None:
+        """Record a measurement."""
+        self._histograms[metric].record(value, attributes)
+
+    def attach(self, context: Any) -> None:
+        """Make a context of OpenTelemetry current."""
+        self._context.attach(context)
+
+    def is_current(self, context: Any) -> bool:
+        """Whether a context of OpenTelemetry is current."""
+        return self._context.get_current() is context
+
+    def headers(self, context: Any) -> dict[str, str]:
+        """The trace context as headers."""
+        carrier: dict[str, str] = {}
+        self._inject(carrier, context)
+        return carrier
+
+    def failed(self, description: str) -> Any:
+        """The status of what failed."""
+        return self._trace.Status(self._trace.StatusCode.ERROR, description)
+
+
+class OtelSpan:
+    """A span of OpenTelemetry."""
+
+    __slots__ = ("_around", "_exporter", "_inside", "_span", "wants_more")
+
+    def __init__(self, exporter: OtelExporter, span: Any, around: Any, inside: Any) -> None:
+        self._exporter = exporter
+        self._span = span
+        self._around = around
+        self._inside = inside
+        self.wants_more: bool = span.is_recording()
+
+    def enter(self) -> None:
+        """Make it current; the token is not kept, since it could be used in this very context only."""
+        self._exporter.attach(self._inside)
+
+    def leave(self) -> None:
+        """Make the one around it current again, if this one still is."""
+        if self._exporter.is_current(self._inside):
+            self._exporter.attach(self._around)
+
+    def headers(self) -> Mapping[str, str]:
+        """The trace context, if it is passed on."""
+        return self._exporter.headers(self._inside) if self._exporter.propagate else {}
+
+    def note(self, attributes: Attributes) -> None:
+        """Add attributes."""
+        if self.wants_more:
+            self._span.set_attributes(attributes)
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        """Something happened inside it."""
+        self._span.add_event(name, attributes)
+
+    def end(self, failure: str | None) -> None:
+        """End it."""
+        if failure is not None:
+            self._span.set_status(self._exporter.failed(failure))
+        self._span.end()

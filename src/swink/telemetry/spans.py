@@ -1,0 +1,232 @@
+"""Runs, turns, requests and tool calls as spans: what the engine tells, in the conventions' words.
+
+invoke_agent → turn → chat MODEL
+                    → execute_tool NAME → invoke_agent …
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink import observer
+from swink.errors import AgentError, said
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Message,
+    ModelSpec,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    TurnEndReason,
+    Usage,
+)
+from swink.redact import redact_text
+from swink.redact.held import sent_keys
+from swink.stream import Assembly, Done, LlmContext, StreamOptions
+from swink.telemetry import content, conventions, recorder
+from swink.telemetry.conventions import Attributes
+from swink.telemetry.recorder import Exporter, Measurement, Span
+
+
+class Recorder:
+    """The observer that makes spans of what it is told."""
+
+    def run(self, model: ModelSpec, session_id: str | None, prompts: Sequence[Message]) -> "RunSpan":
+        """A run begins."""
+        return RunSpan(model, session_id)
+
+    def turn(self, number: int) -> "TurnSpan":
+        """A turn of a run begins."""
+        return TurnSpan(number)
+
+    def request(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> "RequestSpan":
+        """A model is asked."""
+        return RequestSpan(model, context, options)
+
+    def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> "CallSpan":
+        """A tool begins to run."""
+        return CallSpan(call, arguments, description)
+
+    def remote(self, server: str, tool: str, url: str | None) -> None:
+        """The call under way is one of an MCP server's tool."""
+        call = recorder.current.get()
+        if isinstance(call, CallSpan):
+            call.remote = conventions.remote_attributes(tool, url)
+            call.note(call.remote | {"swink.mcp.server": server})
+
+
+class RunSpan(Span):
+    """A run."""
+
+    __slots__ = ("_labels", "context")
+
+    def __init__(self, model: ModelSpec, session_id: str | None) -> None:
+        name = observer.agent_name.get()
+        attributes = conventions.model_attributes("invoke_agent", model)
+        self._labels: Attributes = {} if name is None else {conventions.AGENT: name}
+        if session_id is not None:
+            attributes[conventions.CONVERSATION] = session_id
+        title = "invoke_agent" if name is None else f"invoke_agent {name}"
+        Span.__init__(self, title, "internal", attributes | self._labels)
+        self.agent, self.session_id = name, session_id
+        self.context = self.inside()
+        self.context.run(observer.agent_name.set, None)
+
+    def end(
+        self,
+        stop_reason: StopReason,
+        error: AgentError | None,
+        usage: Usage,
+        cost: Cost | None,
+        messages: Sequence[Message],
+    ) -> None:
+        """It has ended, and this came of it."""
+        failed = _error_type(error) if stop_reason == "error" else {}
+        if self.wants_more:
+            replies = [message for message in messages if isinstance(message, AssistantMessage)]
+            known = {conventions.STOP_REASON: stop_reason, "swink.turns": len(replies), **failed}
+            self.note(known | conventions.usage_attributes(usage, cost))
+            if self.wants_content:
+                asked = messages[: messages.index(replies[0])] if replies else messages
+                self.note_content(
+                    {
+                        "gen_ai.input.messages": content.messages_text(asked),
+                        "gen_ai.output.messages": content.messages_text(replies[-1:]),
+                    }
+                )
+        failure = _description(error) if failed else None
+        self.finish(failure, [(conventions.RUN_DURATION, None, self._labels | failed)])
+
+
+class TurnSpan(Span):
+    """A turn."""
+
+    __slots__ = ()
+
+    def __init__(self, number: int) -> None:
+        Span.__init__(self, "turn", "internal", {conventions.TURN: number})
+        self.enter()
+
+    def end(self, reason: TurnEndReason) -> None:
+        """It has ended."""
+        self.note({"swink.turn.end_reason": reason})
+        self.finish()
+
+
+class RequestSpan(Span):
+    """A request to a model."""
+
+    __slots__ = ("_asked", "_labels", "options")
+
+    def __init__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> None:
+        self._labels = conventions.model_attributes("chat", model)
+        self._asked: tuple[ModelSpec, LlmContext] | None = model, context
+        attributes = self._labels | conventions.request_attributes(context, options)
+        Span.__init__(self, f"chat {model.model_id}", "client", attributes)
+        if self.session_id is not None:
+            self.note({conventions.CONVERSATION: self.session_id})
+        self.enter()
+        headers = self.headers()
+        self.options = replace(options, headers={**headers, **options.headers}) if headers else options
+
+    def end(self, assembly: Assembly, error: AgentError | None, usage: Usage, cost: Cost | None) -> None:
+        """It has ended; with neither an error nor a terminal event it was cut off."""
+        if self.ended or self._asked is None:
+            return
+        (model, context), self._asked = self._asked, None
+        stop = assembly.terminal.stop_reason if isinstance(assembly.terminal, Done) else None
+        ending: StopReason = stop or ("aborted" if error is None or error.kind == "aborted" else "error")
+        failed = _error_type(error) if ending == "error" else {}
+        first = None if assembly.first is None else max(assembly.first - assembly.began, 0.0)
+        if self.wants_more:
+            known: Attributes = {conventions.STOP_REASON: ending, **failed}
+            if stop is not None:
+                known[conventions.FINISH_REASONS] = (conventions.finish_reason(stop),)
+            if first is not None:
+                known[conventions.FIRST_CHUNK] = first
+            self.note(known | conventions.usage_attributes(usage, cost))
+            if self.wants_content:
+                reply = assembly.message(model, ending, usage=usage)
+                said = {"gen_ai.output.messages": content.messages_text([reply])}
+                self.note_content(content.input_attributes(context) | said)
+        measured: list[Measurement] = [(conventions.REQUEST_DURATION, None, self._labels | failed)]
+        if first is not None:
+            measured.append((conventions.FIRST_CHUNK_DURATION, first, self._labels))
+        if not usage.unknown or usage.total:
+            for kind, tokens in ("input", conventions.input_tokens(usage)), ("output", usage.output):
+                measured.append((conventions.TOKENS, tokens, self._labels | {conventions.TOKEN_TYPE: kind}))
+        self.finish(_description(error) if failed else None, measured)
+
+
+class CallSpan(Span):
+    """A tool call."""
+
+    __slots__ = ("_arguments", "_labels", "context", "remote")
+
+    def __init__(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> None:
+        self._arguments = arguments
+        self.remote: Attributes = {}
+        """What is known of the MCP server that runs it."""
+        self._labels: Attributes = {conventions.TOOL: call.name, conventions.TOOL_TYPE: "function"}
+        attributes = {
+            conventions.OPERATION: "execute_tool",
+            **self._labels,
+            conventions.CALL_ID: call.id,
+            conventions.TOOL_DESCRIPTION: description,
+        }
+        Span.__init__(self, f"execute_tool {call.name}", "internal", attributes)
+        if self.agent is not None:
+            self._labels[conventions.AGENT] = self.agent
+        self.context = self.inside()
+
+    def end(self, result: ToolResult, why: str) -> None:
+        """It is settled; `why` says who ended it, if anybody did."""
+        if self.ended:
+            return
+        failed: Attributes = {}
+        if result.is_error:
+            failed = {
+                conventions.ERROR: "tool_error" if not why else _WHY.get(why.partition(":")[0], "timeout")
+            }
+        if self.wants_more:
+            self.note(failed)
+            if self.wants_content:
+                self.note_content(
+                    {
+                        "gen_ai.tool.call.arguments": content.arguments_text(self._arguments),
+                        "gen_ai.tool.call.result": content.result_text(result),
+                    }
+                )
+        measured: list[Measurement] = [(conventions.CALL_DURATION, None, self._labels | failed)]
+        if self.remote:
+            measured.append((conventions.MCP_DURATION, None, self.remote | failed))
+        self.finish(failed[conventions.ERROR] if failed else None, measured)
+
+
+def add_exporter(exporter: Exporter) -> None:
+    """Tell an exporter of all that begins from now on."""
+    recorder.use_exporters((*recorder.exporters, exporter))
+    observer.observe(_recorder)
+
+
+def remove_exporter(exporter: Exporter) -> None:
+    """Tell it no more of what begins."""
+    recorder.use_exporters(tuple(other for other in recorder.exporters if other is not exporter))
+    if not recorder.exporters:
+        observer.observe(None)
+
+
+def _error_type(error: AgentError | None) -> Attributes:
+    return {conventions.ERROR: "_OTHER" if error is None else error.kind}
+
+
+def _description(error: AgentError | None) -> str | None:
+    """What went wrong, without secrets."""
+    return None if error is None else redact_text(said(error), *sent_keys())
+
+
+_WHY = {"tool call cancelled": "cancelled", "tool call not run": "cancelled"}
+"""The types of errors of calls that somebody ended, by how the reason begins; a time limit is the other."""
+_recorder = Recorder()
