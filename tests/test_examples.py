@@ -17,11 +17,11 @@ SAYS = {
     "policy.py": "search was asked for the same thing twice",
     "resume_after_crash.py": "paying invoice 1\npaying invoice 2\ntaking up a run with 3 messages\n"
     "assistant: calls a tool\ntool_result: outcome unknown",
+    "scorer.py": "response  1.00  passed",
     "session.py": "3 messages sent: Ada.\nMy name is Ada, and I like tea.: 2 turns\n",
     "steering.py": "tool call cancelled: user requested steering interrupt",
     "streaming.py": "→ count {'upto': 3} 1 2 3 ✓",
     # How many growing values come before depends on how fast the reader is.
-    "scorer.py": "response  1.00  passed",
     "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
 README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import MORE, tried
 
 from swink import Agent
 from swink.errors import AuthError, InvalidInput
@@ -220,6 +220,22 @@ async def test_cancelling_ends_the_judges():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_cancelling_at_any_tick_leaves_nothing_behind():
+    done = False
+    for ticks in range(200 if MORE else 60):
+        task = asyncio.ensure_future(judged(asking(), ScriptedModel([grade(5)]), ScriptedModel([grade(5)])))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await task
+            done = True
+        except asyncio.CancelledError:
+            pass
+        assert len(asyncio.all_tasks()) == 1, ticks
+    assert done or not MORE
 
 
 # Evidence

@@ -31,7 +31,7 @@ from swink.eval import (
 from swink.eval.scorers import find_scorer, patterns, problem_of, registry, responses, score, scorer_names
 from swink.eval.scorers.registry import scorers_kept
 from swink.eval.scorers.similarity import edit_distance
-from swink.eval.scorers.values import contains, equal, likeness, read_json
+from swink.eval.scorers.values import contains, equal, fenced_blocks, likeness, read_json
 from swink.eval.trajectory import TakenTurn
 from swink.messages import Usage
 
@@ -513,6 +513,23 @@ async def test_a_pattern_that_looks_slow_is_matched_elsewhere():
 async def test_odd_text_is_no_json_and_no_crash(text: str):
     metric = await by_response(text, json={"a": 1})
     assert not metric.passed
+
+
+@pytest.mark.parametrize("line", ["```a\n", "```\n", "~~~~\n```x\n", "`" * 40 + "x\n"])
+def test_blocks_are_found_in_linear_time(line: str):
+    assert fenced_blocks(line * 50_000 + "x") is not None
+
+
+@tried(60, 3000)
+@given(st.lists(st.tuples(st.sampled_from(["", "python", "json"]), st.text("ab \n", max_size=8)), max_size=4))
+def test_fenced_blocks_are_those_that_were_written(blocks: list[tuple[str, str]]):
+    written = [(language, f"{body}\n") for language, body in blocks]
+    text = "".join(f"Look:\n````{language}\n{body}````\n" for language, body in written)
+    assert fenced_blocks(text) == written
+
+
+async def test_texts_that_are_too_long_are_an_error_and_no_wait():
+    assert (await by("levenshtein", "a" * 50_001, reference="b")).error
 
 
 async def test_references_are_compared_with():

@@ -182,7 +182,7 @@ def _brief(value: Any) -> str:
 
 def _shown(text: Any, limit: int = 2_000) -> str:
     """A text of a scorer or judge as it is kept: short, without secrets."""
-    text = redact_text(clean(str(text)))
+    text = redact_text(clean(str(text)[: 4 * limit]))  # a secret that is cut there is not shown
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

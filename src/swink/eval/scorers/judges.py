@@ -21,6 +21,7 @@ from swink.eval.scorers.evidence import fenced
 from swink.eval.trajectory import Trajectory
 from swink.messages import ModelSpec
 from swink.stream import StreamFn
+from swink.threads import in_thread
 
 JudgeModel = str | ModelSpec | tuple[str | ModelSpec, StreamFn]
 """A model, or one with the stream function it is asked through."""
@@ -85,6 +86,7 @@ class Panel:
         self._trajectory = trajectory
         self._judges = tuple(judges) or ((trajectory.model,) if trajectory.model else ())
         self._ask = ask
+        self._evidence: str | None = None
         self.threshold = 0.75
         """What a judge's value must reach for the aggregator `all`."""
         self.verdicts: list[Verdict] = []
@@ -107,9 +109,10 @@ class Panel:
         judges = ((models,) if isinstance(models, str) else tuple(models)) or self._judges
         if not judges:
             raise JudgeFailed("there is no model to judge with; name judges in the suite, or pass judges=[…]")
-        answers = await asyncio.gather(
-            *[self._verdict(judge, rubric, scale) for judge in judges], return_exceptions=True
-        )
+        if self._evidence is None:
+            self._evidence = await in_thread(fenced, self._case, self._trajectory)
+        asked = [self._verdict(judge, rubric, scale, self._evidence) for judge in judges]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
         verdicts = [answer for answer in answers if isinstance(answer, Verdict)]
         self.verdicts += verdicts
         for failure in answers:
@@ -118,7 +121,7 @@ class Panel:
         value = AGGREGATORS[aggregator]([verdict.value for verdict in verdicts], self.threshold)
         return Score(value, _explain(verdicts))
 
-    async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale) -> Verdict:
+    async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale, evidence: str) -> Verdict:
         model, stream_fn = judge if isinstance(judge, tuple) else (judge, self._ask)
         spec = parse_model(model)
         graded = scale == "grades"
@@ -128,7 +131,6 @@ class Panel:
             scale=_GRADES if graded else _YES_NO,
         )
         agent = Agent(spec, system_prompt=prompt, stream_fn=stream_fn)
-        evidence = fenced(self._case, self._trajectory)
         result = await agent.run(evidence, output=Graded if graded else Decided)
         spent = None if result.cost is None else result.cost.total
         self.cost = None if self.cost is None or spent is None else self.cost + spent

@@ -19,8 +19,8 @@ from swink.local.embed import Embedder, LocalEmbedder, similarity
 from swink.schema import Shape
 from swink.threads import in_thread
 
-LONG = 4_000
-"""Characters; the edit distance of longer texts is computed in a thread."""
+LONG, MOST = 4_000, 50_000
+"""Characters of which the edit distance is computed in a thread, and not at all."""
 
 
 @scorer("response", applies=lambda case: case.expected_response is not None)
@@ -43,6 +43,8 @@ async def levenshtein(case: Case, trajectory: Trajectory, *, expected: str | Non
     """1 - edits / characters: how many characters to insert, delete or replace until the texts are equal."""
     one, other = trajectory.response.strip(), _wanted(case, expected).strip()
     longest = max(len(one), len(other))
+    if longest > MOST:
+        raise InvalidInput(f"a text of {longest:,} characters; levenshtein compares up to {MOST:,}")
     distance = partial(edit_distance, one, other)
     edits = distance() if longest <= LONG else await in_thread(distance)
     return Score(1.0 - edits / longest if longest else 1.0, f"{edits} edits in {longest} characters")

@@ -10,7 +10,7 @@ import msgspec
 from swink.errors import InvalidInput
 from swink.jsondata import is_shallow
 
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)(.*)")
 
 
 class NoJson(InvalidInput):
@@ -49,8 +49,22 @@ def read_json(text: str) -> Any:
 
 
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """The fenced blocks of code in a text: language, in small letters, and contents."""
-    return [(match[2].lower(), match[3]) for match in _FENCED.finditer(text)]
+    """The fenced blocks of code in a text that are closed: language, in small letters, and contents."""
+    blocks: list[tuple[str, str]] = []
+    fence, language = "", ""
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        match = _FENCE.match(line)
+        if not fence and match is not None:
+            fence, language, lines = match[1], match[2].lower(), []
+        elif (
+            fence and match is not None and match[1].startswith(fence) and not (match[2] or match[3].strip())
+        ):
+            blocks.append((language, "".join(lines)))
+            fence = ""
+        elif fence:
+            lines.append(line)
+    return blocks
 
 
 def _compare(one: Any, other: Any, *, exactly: bool) -> bool:
