@@ -142,11 +142,16 @@
     if (!(wanted.q && reading !== true)) more.textContent = rendered < shown.length ? `${number(shown.length - rendered)} more below` : "";
   }
   function update() {
+    const last = shown, focused = document.activeElement?.closest("tr.case")?.row;
     choose();
     head();
-    body.replaceChildren();
-    rendered = 0;
-    extend();
+    if (last.length === shown.length && last.every((row, index) => row === shown[index])) extend(0);
+    else {
+      body.replaceChildren();
+      rendered = 0;
+      extend();
+      if (focused) [...body.children].find(made => made.row === focused)?.querySelector(".open").focus();
+    }
     const are = shown.length === rows.length ? `${number(rows.length)} cases` : `${number(shown.length)} of ${number(rows.length)} cases`;
     count.textContent = rows.length ? are : "No cases.";
     if (Object.values(wanted).some(Boolean)) count.append(" · ", make("a", { href: "#" }, "clear filters"));
@@ -322,7 +327,11 @@
     if (id !== null) {
       let index = shown.findIndex(row => row[ID] === id);
       if (index < 0) { wanted = { ...DEFAULTS }; update(); index = shown.findIndex(row => row[ID] === id); }
-      if (index >= 0) { if (rendered <= index) extend(index + 10); toggle(body.querySelectorAll("tr.case")[index], true); }
+      if (index >= 0) {
+        if (rendered <= index) extend(index + 10);
+        const found = body.querySelectorAll("tr.case")[index];
+        if (found.classList.contains("opened")) found.scrollIntoView({ block: "start" }); else toggle(found, true);
+      }
     } else if (!isFirst && location.hash.length > 1) by("cases").scrollIntoView({ block: "start" });
   }
   addEventListener("hashchange", () => follow(false));
