@@ -9,10 +9,7 @@ reason. Thinking is left out: it is the provider's own. The same conversation is
 """
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -24,6 +21,7 @@ from swink.checks import check_word
 from swink.errors import AgentError
 from swink.eval.result import CaseResult
 from swink.eval.resultfile import open_results
+from swink.eval.wholefile import whole_file
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -71,18 +69,8 @@ def export_training(
 ) -> TrainingExport:
     """Write the attempts of a run that passed to a file, whole or not at all."""
     check_word("format", format, ("openai", "sharegpt"))
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            export = _write(open_results(directory), file.write, format)
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
-    return export
+    with whole_file(Path(path)) as file:
+        return _write(open_results(directory), file.write, format)
 
 
 def training_example(result: CaseResult, format: TrainingFormat = "openai") -> dict[str, Any]:
