@@ -36,6 +36,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/snapshots.py
 	$(BIN)/python benchmarks/tui.py
+	$(BIN)/python benchmarks/report.py
 
 clean:
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis

@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="a tenth of the cases")
     count = 200 if parser.parse_args().quick else 2_000
-    results = run(count, length=160)  # about 10 kB in every transcript
+    results = run(count, length=100)  # about 10 kB in every transcript
     with tempfile.TemporaryDirectory() as folder:
         started = time.process_time()
         write_reports(Path(folder), summary_of(results), results, manifest_of(results), run(count, seed=2))

@@ -71,6 +71,15 @@ def summary_of(results: list[CaseResult]) -> Summary:
     return summarise(results, manifest_of(results), 312.4)
 
 
+def _forecast(luck: Random, length: int) -> str:
+    """Some sentences with figures in them, so that a long text does not shrink to nothing when compressed."""
+    lines = [f"{luck.randint(0, 23):02}:00 {luck.uniform(-9, 30):.2f} °C, wind {luck.random():.4f}. {LONG}"]
+    lines += [
+        f"{luck.choice(CITIES)} {luck.getrandbits(40)} {luck.choice(TAGS)} {LONG}" for _ in range(length - 1)
+    ]
+    return "\n".join(lines)
+
+
 def _attempt(luck: Random, number: int, again: int, length: int, better: float) -> CaseResult:
     city = CITIES[number % len(CITIES)]
     hardness = Random(number).random() * 0.5  # a case is as hard in one run as in another
@@ -100,7 +109,7 @@ def _attempt(luck: Random, number: int, again: int, length: int, better: float) 
     transcript: tuple[Message, ...] = (
         UserMessage(f"What should I wear in {city} today? I leave at noon and walk."),
         AssistantMessage((Text("Let me look at the weather."), call), "test", "m", "tool_use", usage, cost),
-        ToolResultMessage(call.id, "weather", LONG * length, has_error),
+        ToolResultMessage(call.id, "weather", _forecast(luck, length), has_error),
         AssistantMessage(reply if passed else f"You are fine in {city}.", "test", "m", "stop", usage, cost),
     )
     error = "ProviderError: the server is overloaded (529), 4 attempts" if has_error else None

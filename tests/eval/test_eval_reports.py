@@ -267,6 +267,17 @@ def test_runs_without_a_common_case_are_compared_without_an_error(tmp_path: Path
     assert "no case in common" in written(tmp_path, [attempt("a")], [attempt("b")])["report.html"]
 
 
+def test_text_that_cannot_be_encoded_spoils_no_report(tmp_path: Path):
+    odd = "a\ud800b"
+    metric = Metric(odd, 0.5, 1.0, False, odd, odd)
+    results = [attempt(odd, passed=False, name=odd, tags=(odd, odd), metrics=(metric,), error=odd)]
+    files = written(tmp_path, results, results)
+    assert "a\ufffdb" in files["report.md"]
+    assert details_of(files["report.html"])
+    console_table(summary_of(results), results).encode()
+    "".join(annotations(results)).encode()
+
+
 @given(
     st.lists(
         st.tuples(

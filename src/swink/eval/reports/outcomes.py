@@ -9,6 +9,7 @@ from msgspec import Struct
 from swink.eval.case import Place
 from swink.eval.result import CaseResult
 from swink.eval.summary import State, cost_of, pass_rate_of, state_of
+from swink.jsondata import clean
 from swink.redact import redact_text
 
 _LONGEST = 2_000
@@ -23,18 +24,18 @@ class Outcome(Struct, frozen=True, dict=True):
     @property
     def id(self) -> str:
         """The case's."""
-        return self.attempts[0].case_id
+        return clean(self.attempts[0].case_id)
 
     @property
     def name(self) -> str:
         """The case's name, where it has one besides its id."""
-        name = redact_text(self.attempts[0].name)
+        name = redact_text(clean(self.attempts[0].name))
         return "" if name == self.id else name
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The case's."""
-        return self.attempts[0].tags
+        return tuple([clean(tag) for tag in dict.fromkeys(self.attempts[0].tags)])
 
     @property
     def place(self) -> Place | None:
@@ -115,4 +116,4 @@ def whys_of(attempt: CaseResult) -> list[str]:
         elif not metric.passed:
             why = f": {metric.why}" if metric.why else ""
             told.append(f"{metric.name} {metric.value:.2f} < {metric.threshold:.2f}{why}")
-    return [redact_text(line[: 2 * _LONGEST])[:_LONGEST] for line in told or ["no metric applied"]]
+    return [redact_text(clean(line[: 2 * _LONGEST]))[:_LONGEST] for line in told or ["no metric applied"]]

@@ -76,7 +76,7 @@ def _by_tag(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
     """The pass rates of the cases of each tag."""
     by_tag: dict[str, list[float]] = {}
     for outcome in outcomes:
-        for tag in dict.fromkeys(outcome.tags):
+        for tag in outcome.tags:
             by_tag.setdefault(tag, []).append(outcome.pass_rate)
     return by_tag
 

@@ -18,6 +18,7 @@ from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
 from swink.eval.result import Manifest, Summary
+from swink.jsondata import clean
 from swink.redact import redact_text
 
 
@@ -192,7 +193,7 @@ def _metrics(summary: Summary) -> Iterator[str]:
         passed, count = figures.get("passed", 0), figures.get("count", 0)
         errors = figures.get("errors", 0)
         yield (
-            f'<tr><th scope="row"><a href="#metric={quote(name, safe="")}">{_safe(name)}</a></th>'
+            f'<tr><th scope="row"><a href="#metric={quote(clean(name), safe="")}">{_safe(name)}</a></th>'
             f'<td class="wide" title="{span}">{bar}</td><td title="{span}">{mean}</td>'
             f'<td>{passed:,.0f}<span class="of"> of {count:,.0f}</span></td>'
             f"<td{' class=error' if errors else ''}>{errors:,.0f}</td></tr>"
@@ -217,7 +218,7 @@ def _cases(data: PageData, outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    return html.escape(redact_text(text))
+    return html.escape(redact_text(clean(text)))
 
 
 @cache

@@ -50,7 +50,7 @@ def page_data(outcomes: Sequence[Outcome], comparison: Comparison | None) -> Pag
     if len(outcomes) > MOST_CASES:
         shown = sorted(outcomes, key=_is_passed)[:MOST_CASES]
     tags = _numbers(tag for outcome in shown for tag in outcome.tags)
-    metrics = _numbers(m.name for o in shown for attempt in o.attempts for m in attempt.metrics)
+    metrics = _numbers(clean(m.name) for o in shown for attempt in o.attempts for m in attempt.metrics)
     attempts = sum(len(outcome.attempts) for outcome in shown)
     room = min(_MOST_ROOM, _ROOM // max(1, attempts))
     rows: list[list[Any]] = []
@@ -91,13 +91,13 @@ def _row(
     outcome: Outcome, tags: dict[str, int], metrics: dict[str, int], comparison: Comparison | None
 ) -> list[Any]:
     """In the order that the script names: see `FIELDS` there."""
-    failed = {m.name for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
+    failed = {clean(m.name) for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
     before = None
     if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None:
         before = [STATES.index(was.state), _short(was.score), _short(was.cost, 6), _short(was.duration)]
     return [
-        clean(outcome.id),
-        clean(outcome.name)[:300],
+        outcome.id,
+        outcome.name[:300],
         STATES.index(outcome.state),
         _short(outcome.score),
         outcome.passed,
@@ -108,7 +108,7 @@ def _row(
         outcome.tokens,
         [tags[tag] for tag in outcome.tags],
         sorted(metrics[name] for name in failed),
-        clean(outcome.whys[0])[:160] if outcome.whys else "",
+        outcome.whys[0][:160] if outcome.whys else "",
         before,
     ]
 
