@@ -24,6 +24,7 @@ RUN_BY = {
     "docs/providers.md": "tests/providers/test_provider_docs.py",
     "docs/stores.md": "tests/memory/test_stores_page.py",
     "docs/teams.md": "tests/policies/test_policy_pages.py",
+    "docs/telemetry.md": "tests/telemetry/test_tracefile.py",
     "docs/tools.md": "tests/tools/test_tools_page.py",
 }
 """Pages with programs, and the tests that run them."""
@@ -36,6 +37,13 @@ LOGGERS = set(
         "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py")),
     )
 )
+
+ATTRIBUTES = {
+    name
+    for path in (ROOT / "src" / "swink" / "telemetry").glob("*.py")
+    for name in re.findall(r'"(swink\.[\w.]+)"', path.read_text("utf-8"))
+}
+"""The names of our own attributes of spans."""
 
 
 def anchors_of(path: Path) -> set[str]:
@@ -79,7 +87,8 @@ def test_the_links_of_the_page_lead_somewhere(page: str):
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
 def test_what_the_page_names_exists(page: str):
-    names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page])) - LOGGERS - {"swink.providers"}
+    names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page]))
+    names -= LOGGERS | ATTRIBUTES | {"swink.providers"}
     assert not [name for name in sorted(names) if not exists(name)]
     paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", TEXTS[page])
     assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "src" / path).exists()]

@@ -285,6 +285,8 @@ class Ledger:
         )
         assert isinstance(message, AssistantMessage)
         self.account.charge(usage, cost)
+        if self.asking is not None:
+            self.end_request(error)
         self.assembly = None
         calls = message.tool_calls
         if len(calls) > 1 and len({call.id for call in calls}) < len(calls):

@@ -28,16 +28,7 @@ from swink.policy import Stop, consult
 from swink.redact import describe_error
 from swink.redact.held import hold
 from swink.retry import wait_before
-from swink.stream import (
-    Assembly,
-    Done,
-    Error,
-    LlmContext,
-    PromptProgress,
-    StreamFn,
-    StreamOptions,
-    Timeout,
-)
+from swink.stream import Assembly, Error, PromptProgress, StreamFn, StreamOptions, Timeout
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
@@ -53,6 +44,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
         error = await _attempt(run, stream_fn, messages)
         if error is None:
             return None
+        ledger.end_request(error)
         if isinstance(error, AuthError) and config.withholds_key(ledger.model, stream_fn):
             error = config.explain_withheld(error, ledger.model)
         run.check()
@@ -104,7 +96,7 @@ def _failed(run: Run, error: AgentError, reason: str | None = None) -> End:
 
 async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
-    ledger = run.ledger
+    ledger, watch = run.ledger, run.watch
     model, tools = ledger.model, run.tools
     context = llm_context(run, messages, stream_fn)
     if not context.messages:
@@ -120,29 +112,11 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         choice = run.tool_choice if context.output is None else None
         options = await _options(run, model, stream_fn, choice)
         run.check()
-    ledger.assembly = Assembly()
+    assembly = ledger.assembly = Assembly()
     ledger.requests += 1
     if observer.current is not None:
         ledger.asking = observer.current.request(model, context, options)
         options = ledger.asking.options
-    failed: AgentError | None = None
-    try:
-        end = await _read(run, stream_fn, context, options, ledger.assembly)
-        if isinstance(end, AgentError):
-            failed = end
-            return failed
-    finally:
-        ledger.end_request(failed)
-    run.config.sent.learn(model, context, end.usage)
-    ledger.commit_reply(tools, end.stop_reason)
-    return None
-
-
-async def _read(
-    run: Run, stream_fn: StreamFn, context: LlmContext, options: StreamOptions, assembly: Assembly
-) -> Done | AgentError:
-    """Read the reply to the end: how it ended."""
-    ledger, watch, model = run.ledger, run.watch, run.ledger.model
     limits = _LIMITS
     try:
         limits = _limits(options, stream_fn)
@@ -186,7 +160,9 @@ async def _read(
     if end.stop_reason == "error" or end.stop_reason == "aborted":
         text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
         return StreamError(text, model=str(model))
-    return end
+    run.config.sent.learn(model, context, end.usage)
+    ledger.commit_reply(tools, end.stop_reason)
+    return None
 
 
 async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn, tool_choice: str | None) -> StreamOptions:

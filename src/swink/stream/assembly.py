@@ -189,7 +189,9 @@ class Assembly:
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
             raise StreamError("stream protocol: tool_call_start without an id and a name")
-        self._append(block)
+        if not self._blocks:
+            self.first = time.time()
+        self._blocks.append(block)
         self._open[event.index] = block
 
     def _close_block(self, event: TextEnd | ThinkingEnd | ToolCallEnd) -> None:
@@ -212,12 +214,9 @@ class Assembly:
             )
         if not isinstance(event.block, Media | Extension):
             raise StreamError(f"stream protocol: {_name(event)} with {type(event.block).__name__}")
-        self._append(_Block(None, whole=event.block))
-
-    def _append(self, block: _Block) -> None:
         if not self._blocks:
             self.first = time.time()
-        self._blocks.append(block)
+        self._blocks.append(_Block(None, whole=event.block))
 
     def _read(self, event: PromptProgress) -> None:
         if not self._started:

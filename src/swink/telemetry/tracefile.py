@@ -163,7 +163,7 @@ class TraceFile:
             event = {"tid": 0, **event, "pid": os.getpid()}
             try:
                 data = _encoder.encode(event)
-            except (TypeError, ValueError, RecursionError):
+            except (TypeError, ValueError, RecursionError, NotImplementedError):
                 data = _encoder.encode({**event, "args": {}})  # attributes of the application's own
             self._waiting.append(self._head + data)
             self._head = b",\n"
