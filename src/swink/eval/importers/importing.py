@@ -10,12 +10,24 @@ from msgspec import UNSET, Struct
 
 from swink.errors import InvalidInput
 from swink.eval.case import Case, Suite
+from swink.eval.importers.bfcl import read_bfcl
+from swink.eval.importers.gsm8k import read_gsm8k
+from swink.eval.importers.ifeval import read_ifeval
+from swink.eval.importers.programs import read_humaneval, read_mbpp
 from swink.eval.importers.rows import BadRows
+from swink.eval.importers.tau import read_tau
 
 Importer = Callable[[Path], Iterator[Case]]
 
-FORMATS: Mapping[str, Importer] = {}
-"""Who reads a format: bfcl, gsm8k, humaneval, ifeval, mbpp, tau."""
+FORMATS: Mapping[str, Importer] = {
+    "bfcl": read_bfcl,
+    "gsm8k": read_gsm8k,
+    "humaneval": read_humaneval,
+    "ifeval": read_ifeval,
+    "mbpp": read_mbpp,
+    "tau": read_tau,
+}
+"""Who reads a format; the scorer of a benchmark has the same name."""
 
 
 def import_cases(format: str, path: str | Path, limit: int | None = None) -> Suite:

@@ -1,9 +1,235 @@
-"""τ-bench: a user with an errand, tools that work on a database, and the state they leave it in."""
+"""τ-bench: a user with an errand, tools that work on a database, and the state they leave it in.
 
-from swink.eval.case import Case
-from swink.tool import Tool
+    wiki.md          the rules, which become the system prompt
+    tasks.json       [{"user_id", "instruction", "actions": [{"name", "kwargs"}], "outputs": ["…"]}]
+    tasks_test.py    or the same as τ-bench writes it: Task(instruction=…, actions=[Action(…)]), read, not run
+    data/*.json      the database: each file is one table
+    tools.py         ALL_TOOLS: classes with get_info() and invoke(data, **arguments); or a package tools/
+
+An attempt gets 1 if replaying its calls leaves the database as replaying the task's actions does, and each of
+the outputs stands in some reply.
+"""
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from swink.errors import MisuseError
+from swink.eval.case import Case, Evaluator, Place, SimulatedUser
+from swink.eval.importers.rows import BadRows, Row, read_rows
+from swink.eval.score import Score
+from swink.eval.scorers.registry import scorer
+from swink.eval.trajectory import Trajectory
+from swink.messages import AssistantMessage
+from swink.redact import describe_error
+from swink.threads import in_thread
+from swink.tool import Tool, ToolContext
+
+MAX_TURNS = 30
+_TASKS = ("tasks.json", "tasks.jsonl", "tasks_test.py", "tasks.py")
+Action = tuple[str, Mapping[str, Any]]
+
+
+def read_tau(path: Path) -> Iterator[Case]:
+    """The tasks of a domain's directory, or of one file of tasks in it."""
+    file = next((path / name for name in _TASKS if (path / name).exists()), None) if path.is_dir() else path
+    if file is None:
+        raise BadRows(f"{path}: holds none of {', '.join(_TASKS)}")
+    domain = file.parent.resolve()
+    wiki = domain / "wiki.md"
+    rules = wiki.read_text("utf-8") if wiki.exists() else None
+    tools_of(str(domain))
+    for number, row in enumerate(_written_tasks(file) if file.suffix == ".py" else read_rows(file)):
+        actions = [_action(row, action) for action in row.objects("actions")]
+        yield Case(
+            id=f"tau-{number}",
+            system_prompt=rules,
+            simulated_user=SimulatedUser(goal=row.text("instruction"), max_turns=MAX_TURNS),
+            evaluators=(Evaluator("tau"),),
+            metadata={
+                "tau": {
+                    "domain": str(domain),
+                    "actions": [{"name": name, "kwargs": arguments} for name, arguments in actions],
+                    "outputs": row.texts("outputs"),
+                }
+            },
+            tags=("tau", domain.name),
+            place=row.place,
+        )
 
 
 def domain_tools(case: Case) -> list[Tool]:
     """The tools of the case's domain, with a database of their own; none for other cases."""
-    return []
+    told = case.metadata.get("tau")
+    if not isinstance(told, dict) or "domain" not in told:
+        return []
+    domain = str(cast("dict[str, Any]", told)["domain"])
+    database: dict[str, Any] = {}
+
+    def execute(kind: Any, call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
+        # In a worker thread, one call at a time: the database is read at the first one.
+        if not database:
+            database.update(read_database(domain))
+        return invoke(kind, database, arguments)
+
+    made: list[Tool] = []
+    for name, kind in tools_of(domain).items():
+        about = _info(kind)
+        parameters = about.get("parameters", {"type": "object", "properties": {}})
+        made.append(
+            Tool.raw(
+                name, about.get("description", name), parameters, partial(execute, kind), sequential=True
+            )
+        )
+    return made
+
+
+@scorer("tau")
+async def tau(case: Case, trajectory: Trajectory) -> Score:
+    """1 if the database is as the task's actions leave it, and every output was said."""
+    match case.metadata.get("tau"):
+        case {"domain": str(domain), "actions": [*actions], "outputs": [*outputs]}:
+            pass
+        case _:
+            raise ValueError("the case's metadata has no 'tau'; import it with import_cases('tau', …)")
+    taken = [(call.name, call.arguments) for call in trajectory.calls if call.ran]
+    expected = [(str(action["name"]), action["kwargs"]) for action in actions]
+    wrong = await in_thread(_wrong_database, domain, taken, expected)
+    said = [
+        message.text.lower().replace(",", "")
+        for message in trajectory.messages
+        if isinstance(message, AssistantMessage)
+    ]
+    missing = [text for text in outputs if not any(str(text).lower() in reply for reply in said)]
+    if missing:
+        wrong = "; ".join(filter(None, [wrong, f"never said: {', '.join(map(repr, missing))}"]))
+    return Score(0.0, wrong) if wrong else Score(1.0, "the database and the replies are as expected")
+
+
+@lru_cache(16)
+def tools_of(domain: str) -> dict[str, Any]:
+    """The classes in ALL_TOOLS of a domain, by the names of their tools."""
+    directory = Path(domain)
+    try:
+        module = _module(directory)
+        return {str(_info(kind)["name"]): kind for kind in module.ALL_TOOLS}
+    except (Exception, SystemExit) as error:
+        # The domain's own code, which may fail in any way.
+        raise MisuseError(
+            f"{directory}: the tools cannot be loaded ({describe_error(error)}); they stand in tools.py or "
+            "tools/__init__.py as ALL_TOOLS, classes with get_info() and invoke(data, **arguments)"
+        ) from error
+
+
+def read_database(domain: str) -> dict[str, Any]:
+    """A fresh database: the tables are the files in data/."""
+    return {
+        file.stem: msgspec.json.decode(file.read_bytes())
+        for file in sorted(Path(domain, "data").glob("*.json"))
+    }
+
+
+def invoke(kind: Any, database: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a tool on a database; a failure is its result, as τ-bench has it."""
+    try:
+        return kind.invoke(database, **arguments)
+    except Exception as error:
+        # The domain's own code, called with what a model made up.
+        return f"Error: {error}"
+
+
+def _module(directory: Path) -> Any:
+    if (file := directory / "tools.py").exists():
+        name = f"swink_tau_{sha256(str(file).encode()).hexdigest()[:16]}"
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    root, names = directory, ["tools"]
+    while (root / "__init__.py").exists():
+        root, names = root.parent, [root.name, *names]
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    return importlib.import_module(".".join(names))
+
+
+def _info(kind: Any) -> dict[str, Any]:
+    about: dict[str, Any] = kind.get_info()
+    return about.get("function", about)
+
+
+def _written_tasks(path: Path) -> Iterator[Row]:
+    """The calls of Task(…) in a file of Python, which is not run."""
+    try:
+        tree = ast.parse(path.read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        raise BadRows(f"{path}: is no Python that can be read: {error}") from error
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Task":
+            place = Place(str(path), node.lineno)
+            try:
+                yield Row(_value(node), place)
+            except ValueError as error:
+                raise BadRows(f"{place}: the task is not written with literals alone: {error}") from error
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Call(func=ast.Name(id="Task" | "Action"), args=[], keywords=keywords):
+            return {item.arg: _value(item.value) for item in keywords if item.arg is not None}
+        case ast.List(elts=items):
+            return [_value(item) for item in items]
+        case _:
+            return ast.literal_eval(node)
+
+
+def _action(row: Row, action: dict[str, Any]) -> Action:
+    match action:
+        case {"name": str(name), "kwargs": {**arguments}} | {"name": str(name), "arguments": {**arguments}}:
+            return name, cast("dict[str, Any]", arguments)
+        case _:
+            raise row.problem("an action needs a 'name' and its 'kwargs'")
+
+
+def _wrong_database(domain: str, taken: Sequence[Action], expected: Sequence[Action]) -> str:
+    """Where the database differs after the calls from what it is after the expected ones; "" if nowhere."""
+    return _difference(_replayed(domain, taken), _replayed(domain, expected), "")
+
+
+def _replayed(domain: str, calls: Sequence[Action]) -> dict[str, Any]:
+    tools, database = tools_of(domain), read_database(domain)
+    for name, arguments in calls:
+        if name in tools:
+            invoke(tools[name], database, arguments)
+    return database
+
+
+def _difference(given: Any, wanted: Any, path: str) -> str:
+    match given, wanted:
+        case ({**one}, {**other}):
+            for key in sorted(one.keys() | other.keys(), key=str):
+                place = f"{path}.{key}".lstrip(".")
+                if key not in one or key not in other:
+                    what = "not expected" if key in one else "missing"
+                    return f"the database differs: {place} is {what}"
+                if found := _difference(one[key], other[key], place):
+                    return found
+            return ""
+        case ([*one], [*other]) if len(one) == len(other):
+            pairs = enumerate(zip(one, other, strict=True))
+            found = (_difference(*pair, f"{path}.{number}") for number, pair in pairs)
+            return next(filter(None, found), "")
+        case _ if type(given) is type(wanted) and given == wanted:
+            return ""
+        case _:
+            return f"the database differs: {path} is {str(given)[:100]!r}, not {str(wanted)[:100]!r}"

@@ -1,0 +1,65 @@
+"""GSM8K: word problems whose answer is one number.
+
+{"question": "…", "answer": "… reasoning …\\n#### 18"}
+"""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Literal
+
+from swink.eval.case import Case, Evaluator
+from swink.eval.importers.rows import read_rows
+from swink.eval.score import Score
+from swink.eval.scorers.registry import scorer
+from swink.eval.trajectory import Trajectory
+
+_MARKED = re.compile(r"####\s*\$?(-?[\d.,]+)")
+_NUMBER = re.compile(r"-?\$?\d[\d,]*(?:\.\d+)?")
+_ASK = "\n\nThink step by step. End with a line that holds #### and the number alone, such as: #### 42"
+
+
+def read_gsm8k(path: Path) -> Iterator[Case]:
+    """The problems of a file, such as test.jsonl."""
+    for number, row in enumerate(read_rows(path)):
+        answer = _marked(row.text("answer"))
+        if answer is None:
+            raise row.problem("'answer' has no number after ####")
+        yield Case(
+            id=f"gsm8k-{number}",
+            user_messages=(row.text("question").strip() + _ASK,),
+            reference=str(answer),
+            evaluators=(Evaluator("gsm8k"),),
+            tags=("gsm8k",),
+            place=row.place,
+        )
+
+
+@scorer("gsm8k")
+def gsm8k(case: Case, trajectory: Trajectory, *, match: Literal["flexible", "strict"] = "flexible") -> Score:
+    """Whether the number after #### is the reference; "flexible" also takes the last number of the answer."""
+    expected = _number(case.reference or "")
+    if expected is None:
+        raise ValueError(f"the case has no number as its reference, but {case.reference!r}")
+    given = _marked(trajectory.response)
+    if given is None and match == "flexible":
+        numbers = _NUMBER.findall(trajectory.response)
+        given = _number(numbers[-1]) if numbers else None
+    if given is None:
+        wanted = "a number after ####" if match == "strict" else "a number"
+        return Score(0.0, f"the answer does not have {wanted}")
+    return Score(float(given == expected), f"the answer is {given}, the reference {expected}")
+
+
+def _marked(text: str) -> Decimal | None:
+    """The number after the last ####."""
+    found = _MARKED.findall(text)
+    return _number(found[-1]) if found else None
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text.replace(",", "").replace("$", "").rstrip("."))
+    except InvalidOperation:
+        return None

@@ -1,0 +1,207 @@
+"""Instructions: the 25 kinds of IFEval, each as a check of a response, by its published rules.
+
+Words are `\\w+`; sentences are counted by their end marks, without abbreviations and decimals; a language is
+told by letters and small words. IFEval itself asks NLTK and langdetect for the last two.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from swink.eval.importers.languages import language_of
+
+Check = Callable[[str, Mapping[str, Any]], bool]
+
+_ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_ABBREVIATIONS = re.compile(
+    r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|Inc|Ltd|Co|No|U\.S|Ph\.D|a\.m|p\.m)\.(?=\s+\S)"
+)
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*]*(?=\s|$)")
+_CONTRACTION = re.compile(r"(?i)(?<=\w)('(?:s|m|d|re|ll|ve)|n't)$")
+
+
+def count_words(text: str) -> int:
+    """How many words a text has."""
+    return len(re.findall(r"\w+", text))
+
+
+def count_sentences(text: str) -> int:
+    """How many sentences a text has."""
+    plain = _ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), text)
+    plain = re.sub(r"(?m)^\s*\d+\.(?=\s)", "", plain)
+    parts = [part for part in _SENTENCE_END.split(plain) if re.search(r"\w", part)]
+    return len(parts)
+
+
+def _compare(count: int, relation: Any, limit: Any) -> bool:
+    if relation not in ("less than", "at least"):
+        raise ValueError(f"the relation is {relation!r}; it is 'less than' or 'at least'")
+    return count < int(limit) if relation == "less than" else count >= int(limit)
+
+
+def _keywords(text: str, given: Mapping[str, Any]) -> bool:
+    return all(re.search(word, text, re.IGNORECASE) for word in given["keywords"])
+
+
+def _frequency(text: str, given: Mapping[str, Any]) -> bool:
+    found = re.findall(given["keyword"].strip(), text, re.IGNORECASE)
+    return _compare(len(found), given["relation"], given["frequency"])
+
+
+def _forbidden(text: str, given: Mapping[str, Any]) -> bool:
+    return not any(re.search(rf"\b{word}\b", text, re.IGNORECASE) for word in given["forbidden_words"])
+
+
+def _letters(text: str, given: Mapping[str, Any]) -> bool:
+    count = text.lower().count(given["letter"].strip().lower())
+    return _compare(count, given["let_relation"], given["let_frequency"])
+
+
+def _language(text: str, given: Mapping[str, Any]) -> bool:
+    return language_of(text) in (None, given["language"])
+
+
+def _sentences(text: str, given: Mapping[str, Any]) -> bool:
+    return _compare(count_sentences(text), given["relation"], given["num_sentences"])
+
+
+def _words(text: str, given: Mapping[str, Any]) -> bool:
+    return _compare(count_words(text), given["relation"], given["num_words"])
+
+
+def _paragraphs(text: str, given: Mapping[str, Any]) -> bool:
+    parts = [bool(part.strip()) for part in re.split(r"\s?\*\*\*\s?", text)]
+    return all(parts[1:-1]) and sum(parts) == given["num_paragraphs"]
+
+
+def _first_word(text: str, given: Mapping[str, Any]) -> bool:
+    parts = text.split("\n\n")
+    count = sum(bool(part.strip()) for part in parts)
+    number = int(given["nth_paragraph"])
+    chosen = parts[number - 1].strip() if 0 < number <= count else ""
+    if not chosen:
+        return False
+    word = re.split(r"[.,?!'\"]", chosen.split()[0].lstrip("'").lstrip('"'))[0]
+    return count == given["num_paragraphs"] and word.lower() == given["first_word"].lower()
+
+
+def _placeholders(text: str, given: Mapping[str, Any]) -> bool:
+    return len(re.findall(r"\[.*?\]", text)) >= given["num_placeholders"]
+
+
+def _postscript(text: str, given: Mapping[str, Any]) -> bool:
+    marker = str(given["postscript_marker"]).strip()
+    known = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
+    return re.search(known.get(marker, marker.lower()), text.lower()) is not None
+
+
+def _bullets(text: str, given: Mapping[str, Any]) -> bool:
+    stars = re.findall(r"^\s*\*[^\*].*$", text, re.MULTILINE)
+    return len(stars) + len(re.findall(r"^\s*-.*$", text, re.MULTILINE)) == given["num_bullets"]
+
+
+def _one_of_three(text: str, given: Mapping[str, Any]) -> bool:
+    return any(answer in text for answer in _ANSWERS)
+
+
+def _highlights(text: str, given: Mapping[str, Any]) -> bool:
+    single = [found for found in re.findall(r"\*[^\n\*]*\*", text) if found.strip("*").strip()]
+    double = [found for found in re.findall(r"\*\*[^\n\*]*\*\*", text) if found[2:-2].strip()]
+    return len(single) + len(double) >= given["num_highlights"]
+
+
+def _sections(text: str, given: Mapping[str, Any]) -> bool:
+    found = re.findall(rf"\s?{given['section_spliter'].strip()}\s?\d+\s?", text)
+    return len(found) >= given["num_sections"]
+
+
+def _json(text: str, given: Mapping[str, Any]) -> bool:
+    body = re.sub(r"^```(?:json|Json|JSON)?|```$", "", text.strip()).strip()
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return False
+    return True
+
+
+def _title(text: str, given: Mapping[str, Any]) -> bool:
+    return any(found.strip("<>").strip() for found in re.findall(r"<<[^\n]+>>", text))
+
+
+def _two_responses(text: str, given: Mapping[str, Any]) -> bool:
+    parts = [part.strip() for part in text.split("******")]
+    said = [part for part in parts if part]
+    return all(parts[1:-1]) and len(said) == 2 and said[0] != said[1]
+
+
+def _repeated(text: str, given: Mapping[str, Any]) -> bool:
+    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
+
+
+def _ending(text: str, given: Mapping[str, Any]) -> bool:
+    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
+
+
+def _quotation(text: str, given: Mapping[str, Any]) -> bool:
+    body = text.strip()
+    return len(body) > 1 and body[0] == body[-1] == '"'
+
+
+def _capital_words(text: str, given: Mapping[str, Any]) -> bool:
+    count = sum(token.isupper() for token in _tokens(text))
+    return _compare(count, given["capital_relation"], given["capital_frequency"])
+
+
+def _tokens(text: str) -> Sequence[str]:
+    """Words with their inner hyphens and dots; contractions are two."""
+    found: list[str] = []
+    for word in re.findall(r"\w[\w'’.&/-]*", text):
+        found += [part for part in _CONTRACTION.split(word.rstrip(".'’/-&")) if part]
+    return found
+
+
+def _capitals(text: str, given: Mapping[str, Any]) -> bool:
+    return text.isupper() and language_of(text) in (None, "en")
+
+
+def _lowercase(text: str, given: Mapping[str, Any]) -> bool:
+    return text.islower() and language_of(text) in (None, "en")
+
+
+def _no_comma(text: str, given: Mapping[str, Any]) -> bool:
+    return "," not in text
+
+
+INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
+    "keywords:existence": (_keywords, ("keywords",)),
+    "keywords:frequency": (_frequency, ("keyword", "relation", "frequency")),
+    "keywords:forbidden_words": (_forbidden, ("forbidden_words",)),
+    "keywords:letter_frequency": (_letters, ("letter", "let_relation", "let_frequency")),
+    "language:response_language": (_language, ("language",)),
+    "length_constraints:number_sentences": (_sentences, ("relation", "num_sentences")),
+    "length_constraints:number_paragraphs": (_paragraphs, ("num_paragraphs",)),
+    "length_constraints:number_words": (_words, ("relation", "num_words")),
+    "length_constraints:nth_paragraph_first_word": (
+        _first_word,
+        ("num_paragraphs", "nth_paragraph", "first_word"),
+    ),
+    "detectable_content:number_placeholders": (_placeholders, ("num_placeholders",)),
+    "detectable_content:postscript": (_postscript, ("postscript_marker",)),
+    "detectable_format:number_bullet_lists": (_bullets, ("num_bullets",)),
+    "detectable_format:constrained_response": (_one_of_three, ()),
+    "detectable_format:number_highlighted_sections": (_highlights, ("num_highlights",)),
+    "detectable_format:multiple_sections": (_sections, ("section_spliter", "num_sections")),
+    "detectable_format:json_format": (_json, ()),
+    "detectable_format:title": (_title, ()),
+    "combination:two_responses": (_two_responses, ()),
+    "combination:repeat_prompt": (_repeated, ("prompt_to_repeat",)),
+    "startend:end_checker": (_ending, ("end_phrase",)),
+    "startend:quotation": (_quotation, ()),
+    "change_case:capital_word_frequency": (_capital_words, ("capital_frequency", "capital_relation")),
+    "change_case:english_capital": (_capitals, ()),
+    "change_case:english_lowercase": (_lowercase, ()),
+    "punctuation:no_comma": (_no_comma, ()),
+}
+"""By id: the check, and the arguments it needs."""

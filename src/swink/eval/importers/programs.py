@@ -1,0 +1,154 @@
+"""HumanEval and MBPP: programs to write, whose tests are run in the sandbox.
+
+{"task_id": "HumanEval/0", "prompt": "def f(…): …", "entry_point": "f", "test": "def check(f): …"}
+{"task_id": 2, "text": "Write a function …", "test_list": ["assert …"], "test_setup_code": ""}
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from swink.eval.case import Case, Evaluator
+from swink.eval.importers.rows import Row, read_rows
+from swink.eval.score import Score
+from swink.eval.scorers.code import run_python
+from swink.eval.scorers.registry import scorer
+from swink.eval.scorers.values import fenced_blocks
+from swink.eval.trajectory import Trajectory
+from swink.tools.sandbox import Level
+
+_ASK = "Complete this Python function. Answer with the whole function in one Python code block.\n\n"
+_CALLED = re.compile(r"assert\s+(?:not\s+)?(?:\w+\()*?(\w+)\(")
+_BUILT_IN = {
+    "abs",
+    "all",
+    "any",
+    "float",
+    "int",
+    "len",
+    "list",
+    "max",
+    "min",
+    "round",
+    "set",
+    "sorted",
+    "str",
+}
+
+
+def read_humaneval(path: Path) -> Iterator[Case]:
+    """The functions of HumanEval.jsonl, also compressed."""
+    for row in read_rows(path):
+        prompt = row.text("prompt")
+        yield _case(
+            "humaneval",
+            row,
+            f"{_ASK}```python\n{prompt.rstrip()}\n```",
+            {"prompt": prompt, "test": row.text("test"), "entry_point": row.text("entry_point")},
+        )
+
+
+def read_mbpp(path: Path) -> Iterator[Case]:
+    """The tasks of mbpp.jsonl, or of the sanitized list."""
+    for row in read_rows(path):
+        tests = row.texts("test_list")
+        if not tests:
+            raise row.problem("'test_list' holds no tests")
+        setup = row.data.get("test_setup_code") or "\n".join(row.texts("test_imports"))
+        shown = "\n".join(tests)
+        task = row.text("text", "prompt").strip()
+        yield _case(
+            "mbpp",
+            row,
+            f"You are an expert Python programmer, and here is your task: {task} "
+            f"Your code should pass these tests:\n\n{shown}\n\nAnswer with one Python code block.",
+            {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")},
+        )
+
+
+@scorer("humaneval")
+async def humaneval(
+    case: Case, trajectory: Trajectory, *, timeout: float = 10.0, sandbox: Level = "workspace"
+) -> Score:
+    """Whether the function passes `check`; an answer that only continues the prompt is put after it."""
+    told = _told(case, "prompt", "test", "entry_point")
+    prompt, entry = str(told["prompt"]), str(told["entry_point"])
+    code = find_code(trajectory.response, entry)
+    if not code.strip():
+        return Score(0.0, "there is no code in the response")
+    defined = re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(entry)}\b", code, re.MULTILINE)
+    written = f"{_preamble(prompt, entry)}\n{code}" if defined else f"{prompt}{code}"
+    done = await run_python(
+        f"{written}\n\n{told['test']}\n\ncheck({entry})\n", timeout=timeout, sandbox=sandbox
+    )
+    return Score(float(done.passed), done.why)
+
+
+@scorer("mbpp")
+async def mbpp(
+    case: Case,
+    trajectory: Trajectory,
+    *,
+    timeout: float = 10.0,
+    challenge: bool = False,
+    sandbox: Level = "workspace",
+) -> Score:
+    """Whether the code passes every test of the list; with `challenge`, the harder ones too."""
+    told = _told(case, "setup", "tests")
+    harder: list[str] = told.get("challenge_tests", []) if challenge else []
+    tests: list[str] = [*told["tests"], *harder]
+    code = find_code(trajectory.response, _tested(told["tests"]))
+    if not code.strip():
+        return Score(0.0, "there is no code in the response")
+    program = "\n\n".join([str(told["setup"]), code, "\n".join(tests)])
+    done = await run_python(f"{program}\n", timeout=timeout, sandbox=sandbox)
+    return Score(float(done.passed), done.why)
+
+
+def find_code(text: str, function: str | None) -> str:
+    """The last code block that defines the function, else the longest one; without blocks, all of it."""
+    if "[BEGIN]" in text:  # how MBPP's own prompt has code marked
+        return text.split("[BEGIN]")[-1].split("[DONE]")[0].strip("\n")
+    blocks = [body for _, body in fenced_blocks(text)]
+    if not blocks:
+        return "" if "```" in text else text
+    defining = [body for body in blocks if function and re.search(rf"\bdef\s+{re.escape(function)}\b", body)]
+    return defining[-1] if defining else max(blocks, key=len)
+
+
+def _case(name: str, row: Row, prompt: str, told: dict[str, Any]) -> Case:
+    task = row.data.get("task_id")
+    if not isinstance(task, str | int):
+        raise row.problem("there is no 'task_id'")
+    return Case(
+        id=f"{name}-{str(task).rpartition('/')[2]}",
+        user_messages=(prompt,),
+        evaluators=(Evaluator(name),),
+        metadata={name: told},
+        tags=(name,),
+        place=row.place,
+    )
+
+
+def _told(case: Case, *names: str) -> dict[str, Any]:
+    """What the row said, from the case's metadata."""
+    name = "humaneval" if "test" in names else "mbpp"
+    told: Any = case.metadata.get(name)
+    if not isinstance(told, dict) or not all(item in told for item in names):
+        raise ValueError(
+            f"the case's metadata has no {name!r} with {', '.join(names)}; "
+            f"import it with import_cases({name!r}, …)"
+        )
+    return cast("dict[str, Any]", told)
+
+
+def _preamble(prompt: str, entry: str) -> str:
+    """What the prompt says before the function itself: imports, helpers."""
+    return re.split(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", prompt, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def _tested(tests: list[str]) -> str | None:
+    """The function that the first test calls."""
+    names = _CALLED.findall(tests[0]) or re.findall(r"(\w+)\(", tests[0])
+    return next((name for name in names if name not in _BUILT_IN), None)
