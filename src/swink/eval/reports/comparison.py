@@ -124,4 +124,7 @@ def _are(some: Sequence[object]) -> str:
 
 
 def _growth(was: float, now: float) -> str:
-    return "±0 %" if was == now else f"{100 * (now - was) / was:+.0f} %" if was else "from nothing"
+    if not was:
+        return "±0 %" if not now else "from nothing"
+    change = round(100 * (now - was) / was)
+    return f"{change:+,} %" if change else "±0 %"

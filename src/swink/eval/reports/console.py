@@ -7,6 +7,7 @@ from swink.assistant.oneline import shorten, width_of
 from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.result import CaseResult, Summary
+from swink.jsondata import clean
 
 _MOST = 40
 """Cases that a table lists; of more, only those that have not passed."""
@@ -80,9 +81,10 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _metrics(summary: Summary) -> list[str]:
     if not summary.metrics:
         return []
-    width = max(map(width_of, summary.metrics))
+    named = {shorten(clean(name), 40): figures for name, figures in sorted(summary.metrics.items())}
+    width = max(map(width_of, named))
     lines: list[str] = []
-    for name, figures in sorted(summary.metrics.items()):
+    for name, figures in named.items():
         mean = figures.get("mean", 0.0)
         bar = "█" * round(20 * max(0.0, min(1.0, mean)))
         errors = f"  {figures['errors']:g} errors" if figures.get("errors") else ""

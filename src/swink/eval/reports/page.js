@@ -240,7 +240,10 @@
   }
   function tool([, name, gist, state, took, given, result, diff]) {
     const isGood = state === "done", parts = [];
-    for (const [argument, text] of given) parts.push(make("div", { class: "label" }, argument), make("pre", null, text));
+    for (const [argument, text] of given) {
+      if (text.length < 120 && !text.includes("\n")) parts.push(make("div", { class: "given" }, make("span", null, argument), make("code", null, text)));
+      else parts.push(make("div", { class: "label" }, argument), make("pre", null, text));
+    }
     if (diff) parts.push(changes(diff));
     if (result) parts.push(make("div", { class: "label" }, "Result"), make("pre", null, result));
     return folded(isGood ? "" : "bad", [make("span", { class: "sign" }, isGood ? "✓" : "✗"), make("b", null, name), make("span", { class: "gist" }, gist),
