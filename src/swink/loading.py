@@ -27,11 +27,16 @@ def load_object(name: str, what: str, directory: str | Path | None = None) -> An
     return _attribute(_module(module, f"{what} {name}", places), attribute, f"{what} {name}", places)
 
 
+def look_in(directory: str | Path) -> None:
+    """Let modules of a directory be found, after those of Python and of installed packages."""
+    place = os.path.abspath(directory)
+    if place not in map(os.path.abspath, sys.path):
+        sys.path.append(place)
+
+
 def _module(module: str, name: str, places: Sequence[str]) -> ModuleType:
-    # Last, so that no file of these directories hides a module of Python or of an installed package.
-    sys.path += [
-        place for place in places if place not in sys.path and ("" not in sys.path or place != os.getcwd())
-    ]
+    for place in places:
+        look_in(place)
     importlib.invalidate_caches()
     try:
         return importlib.import_module(module)

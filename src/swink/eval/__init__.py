@@ -9,9 +9,14 @@ from swink.eval.case import ExpectedResponse as ExpectedResponse
 from swink.eval.case import SimulatedTool as SimulatedTool
 from swink.eval.case import SimulatedUser as SimulatedUser
 from swink.eval.case import Suite as Suite
+from swink.eval.casefile import BadCases as BadCases
+from swink.eval.casefile import load_cases as load_cases
+from swink.eval.casefile import load_suite as load_suite
 from swink.eval.collector import Collector as Collector
 from swink.eval.evalrun import EvalRun as EvalRun
 from swink.eval.evalrun import open_run as open_run
+from swink.eval.factories import load_factory as load_factory
+from swink.eval.factories import suite_factory as suite_factory
 from swink.eval.progress import Progress as Progress
 from swink.eval.progress import ProgressBar as ProgressBar
 from swink.eval.result import CaseResult as CaseResult

@@ -1,18 +1,51 @@
 """Cassettes of whole runs: every model in a block is recorded, or answered from what was recorded."""
 
+import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
+
+from swink.errors import CacheMiss
+from swink.wrappers import recorded, replayed, through
 
 Recording = Literal["record", "replay", "off"]
 
 
 @contextmanager
-def recording(path: str | Path, mode: Recording) -> Generator[None]:
+def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str = "") -> Generator[None]:
     """Ask every model of the block through a cassette: `record` it anew, `replay` it, or `off`: leave it.
 
-    A recording takes the place of the old one when the block ends without an exception.
+    A recording takes the place of the old one when the block ends without an exception. With `again`, a
+    request that is asked more often than it was recorded is answered from the first recording on: repeats of
+    a run need one recording. `how` is the command that records it, for the error about a missing one.
     """
-    raise NotImplementedError(path, mode)
-    yield
+    path = Path(path)
+    match mode:
+        case "off":
+            yield
+        case "replay":
+            if not path.is_file():
+                raise CacheMiss(
+                    f"there is no cassette at {path}" + (f"; record it with: {how}" if how else "")
+                )
+            answers = replayed(path, again=again)
+            with through(lambda stream_fn: answers):
+                yield
+        case "record":
+            with _anew(path) as fresh, through(lambda stream_fn: recorded(stream_fn, fresh)):
+                yield
+
+
+@contextmanager
+def _anew(path: Path) -> Generator[Path]:
+    """A file that becomes `path` in the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        yield fresh
+        if fresh.exists():
+            os.replace(fresh, path)
+    finally:
+        with suppress(FileNotFoundError):
+            fresh.unlink()

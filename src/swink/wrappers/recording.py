@@ -56,8 +56,11 @@ def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
     return copy_traits(stream_fn, stream)
 
 
-def replayed(path: str | Path) -> StreamFn:
-    """Play a cassette back, offline; a request that is not on it raises `CacheMiss` with a diff."""
+def replayed(path: str | Path, *, again: bool = False) -> StreamFn:
+    """Play a cassette back, offline; a request that is not on it raises `CacheMiss` with a diff.
+
+    With `again`, a request that is asked more often than it was recorded is answered from the first on.
+    """
     if not Path(path).exists():
         raise CacheMiss(f"there is no cassette at {path}")
     recordings = Cassette(path).read()
@@ -72,6 +75,8 @@ def replayed(path: str | Path) -> StreamFn:
             difference = await in_thread(_difference, asked.shown, recordings, asked_before=queue is not None)
             raise CacheMiss(difference, model=str(model))
         recording = queue.popleft()
+        if again:
+            queue.append(recording)
         for event in recording.events:
             yield event
         if (failure := recording.error) is not None:
