@@ -30,6 +30,7 @@ from swink.eval import (
     open_run,
     read_results,
 )
+from swink.eval.verify import verify as verify_run
 from swink.messages import ModelSpec, ToolCall, Usage
 from swink.policies.chain import verify
 from swink.retry import ExponentialBackoff
@@ -72,7 +73,7 @@ async def test_every_case_has_a_result_for_each_repeat(tmp_path: Path):
     assert [message.text for message in run.cases[0].transcript] == ["hi", "hello c0"]
     assert (run.passed, run.failed, run.errors) == (3, 0, 0)
     assert len(open_run(tmp_path / "run").cases) == 6
-    assert verify(tmp_path / "run" / "results.jsonl", head=run.head).ok
+    assert verify_run(tmp_path / "run").ok
 
 
 async def test_no_cases_and_cases_with_one_id_are_refused():
@@ -338,7 +339,7 @@ async def test_cancelling_keeps_what_is_finished(tmp_path: Path):
 
     run = await evaluate(finish, cases(5), output=tmp_path, resume=True)
     assert (sorted(made), run.passed) == (["c2", "c3", "c4"], 5)
-    assert verify(tmp_path / "results.jsonl", head=run.head).ok
+    assert verify_run(tmp_path).ok
 
 
 async def test_a_resumed_run_takes_the_same_cases_and_the_same_model(tmp_path: Path):

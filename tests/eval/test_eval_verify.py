@@ -14,6 +14,7 @@ from tests.eval.runs import outcomes, result, save
 from swink.eval.resultfile import BadResults
 from swink.eval.verify import verify
 from swink.messages import AssistantMessage, UserMessage
+from swink.policies.chain import Chain
 
 
 def told() -> list[object]:
@@ -157,3 +158,13 @@ def test_a_head_that_is_none_is_found(tmp_path: Path, head: bytes):
 def test_nothing_to_verify_is_an_error(tmp_path: Path):
     with pytest.raises(BadResults):
         verify(tmp_path)
+
+
+def test_a_whole_chain_of_what_are_no_results_is_a_problem(tmp_path: Path):
+    run = save(tmp_path, outcomes("+"))
+    (run / "results.jsonl").unlink()
+    head, _ = Chain(run / "results.jsonl").append({"case_id": "c0", "metrics": 7, "passed": True}, {})
+    summary = msgspec.json.decode((run / "summary.json").read_bytes())
+    summary["head"] |= msgspec.to_builtins(head)
+    (run / "summary.json").write_bytes(msgspec.json.encode(summary))
+    assert "c0" in verify(run).problems[0]

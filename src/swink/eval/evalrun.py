@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from msgspec import json
 
@@ -32,7 +33,7 @@ class EvalRun:
         *,
         duration: float = 0.0,
         directory: Path | None = None,
-        head: Head | None = None,
+        head: Head | dict[str, Any] | None = None,
         stopped: str | None = None,
     ) -> None:
         self.manifest = manifest
@@ -69,11 +70,11 @@ class EvalRun:
         directory = Path(directory)
         if self.directory is None or not directory.exists() or not directory.samefile(self.directory):
             with ResultFile(directory) as file:
+                write_manifest(directory, self.manifest)
                 for result in self.cases:
                     file.append(result)
-                self.head, self.cases, self.directory = file.head, file.results(), directory
+                self.head, self.cases, self.directory = file.seal(), file.results(), directory
             vars(self).pop("summary", None)  # its head is another one now
-            write_manifest(directory, self.manifest)
         self.write_summary()
         from swink.eval.reports import write_reports
 

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from swink import filelock
 from swink.errors import AgentError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
+from swink.eval.seal import seal
 from swink.jsondata import decode_with, encode
 from swink.policies.chain import START, Head, head_of, sealed
 
@@ -154,6 +155,10 @@ class ResultFile:
         ]  # fmt: skip
         return Results(self.path, tuple(entries), self.problems)
 
+    def seal(self) -> dict[str, Any]:
+        """The head, and what else `verify` wants to find in summary.json."""
+        return seal(self.head, self.directory / MANIFEST, self._key)
+
     def close(self) -> None:
         """Bring everything to the disk, and free the lock."""
         if self._file.closed:
@@ -214,7 +219,7 @@ def read_manifest(directory: str | Path) -> Manifest | None:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise BadResults(f"{path} cannot be read: {error}") from error
 
 
@@ -257,7 +262,7 @@ def _read(file: BinaryIO, entry: Entry) -> CaseResult:
     file.seek(entry.offset)
     try:
         return decode_with(_results, file.read(entry.length))
-    except msgspec.DecodeError as error:
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise BadResults(f"the result of case {entry.case_id!r} cannot be read: {error}") from error
 
 

@@ -25,7 +25,6 @@ from swink.eval.rates import local_rates
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, BadResults, ResultFile, read_manifest, write_manifest
 from swink.jsondata import encode
-from swink.policies.chain import Head
 from swink.redact import redact_value
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.threads import Serial, in_thread
@@ -181,7 +180,7 @@ class _Evaluation:
             record.results(order),
             duration=self.tally.elapsed,
             directory=record.directory,
-            head=record.head,
+            head=record.seal(),
             stopped=self.stopped,
         )
         run.write_summary()
@@ -240,7 +239,6 @@ class Memory:
     """Results that are kept nowhere else."""
 
     directory: Path | None = None
-    head: Head | None = None
 
     def __init__(self) -> None:
         self._results: dict[Attempt, CaseResult] = {}
@@ -252,6 +250,9 @@ class Memory:
     def results(self, order: Sequence[Attempt] | None = None) -> Sequence[CaseResult]:
         """Those there are, in that order."""
         return [self._results[attempt] for attempt in order or () if attempt in self._results]
+
+    def seal(self) -> None:
+        """There is nothing to seal."""
 
     def close(self) -> None:
         """There is nothing to close."""

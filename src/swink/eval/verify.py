@@ -5,7 +5,6 @@ head, which summary.json keeps together with a digest of run.json, shows lines t
 Somebody who changes all the files so that they agree is found out only if the run was written with a key.
 """
 
-import hashlib
 import hmac
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +15,7 @@ from msgspec import Struct
 from swink.eval.result import Manifest, Summary
 from swink.eval.resultfile import MANIFEST, RESULTS, BadResults, load_results, read_manifest
 from swink.eval.savedrun import SUMMARY, read_summary
+from swink.eval.seal import digest, signature
 from swink.eval.summary import summarise
 from swink.policies import chain
 from swink.policies.chain import Head
@@ -37,12 +37,6 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether everything is as it was written."""
         return not self.problems
-
-
-def seal(directory: str | Path, head: Head, key: str | bytes | None = None) -> dict[str, Any]:
-    """The head of results.jsonl and a digest of run.json, for summary.json; with a key both are sealed."""
-    sealed = msgspec.to_builtins(head) | {"run": _digest(Path(directory) / MANIFEST)}
-    return sealed if key is None else sealed | {"seal": _seal(sealed, key)}
 
 
 def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResult:
@@ -72,7 +66,10 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
     if head is not None:
         problems += _sealed(directory, head, key)
     if summary and not problems:
-        problems += _figures(summary, summarise(results, manifest))
+        try:
+            problems += _figures(summary, summarise(results, manifest))
+        except BadResults as error:
+            problems.append(str(error))
     return VerifyResult(records=checked.records, problems=tuple(problems), notes=tuple(notes))
 
 
@@ -88,28 +85,15 @@ def _head(head: dict[str, Any] | None) -> Head | None:
 
 def _sealed(directory: Path, head: dict[str, Any], key: str | bytes | None) -> list[str]:
     problems: list[str] = []
-    if head.get("run") is not None and head["run"] != _digest(directory / MANIFEST):
+    if head.get("run") is not None and head["run"] != digest(directory / MANIFEST):
         problems.append(f"{MANIFEST}: was changed")
     if key is not None:
         given = head.get("seal")
         if not isinstance(given, str):
             problems.append(f"{SUMMARY}: has no seal, but the run should have been written with a key")
-        elif not hmac.compare_digest(given.encode(), _seal(head, key).encode()):
+        elif not hmac.compare_digest(given.encode(), signature(head, key).encode()):
             problems.append(f"{SUMMARY}: its head was changed, or sealed with another key")
     return problems
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return None
-
-
-def _seal(head: dict[str, Any], key: str | bytes) -> str:
-    key = key.encode() if isinstance(key, str) else key
-    said = f"{head.get('records')} {head.get('hash')} {head.get('run')}"
-    return hmac.new(key, said.encode(), hashlib.sha256).hexdigest()
 
 
 def _figures(written: Summary, computed: Summary) -> list[str]:
