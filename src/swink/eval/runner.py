@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,20 +16,17 @@ from swink.engine.waiting import call_to_end
 from swink.errors import InvalidInput
 from swink.eval.attempt import Factory, Plan
 from swink.eval.case import Case, Suite
-from swink.eval.engines import run_local
+from swink.eval.engines import ENGINES, EngineName, run_attempts
 from swink.eval.evalrun import EvalRun
 from swink.eval.factories import suite_factory
 from swink.eval.limits import RunBudget
 from swink.eval.progress import Progress, Tally, cost_of
-from swink.eval.rates import local_rates
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, BadResults, ResultFile, read_manifest, write_manifest
 from swink.jsondata import encode
 from swink.redact import redact_value
 from swink.retry import ExponentialBackoff, RetryStrategy
 from swink.threads import Serial, in_thread
-
-EngineName = Literal["local", "ray"]
 
 
 async def evaluate(
@@ -71,7 +68,7 @@ async def evaluate(
         raise InvalidInput(
             "there is no factory: pass a function from a Case to an Agent, or a Suite of cases"
         )
-    check_word("engine", engine, ("local", "ray"))
+    check_word("engine", engine, ENGINES)
     for what, number in (("repeat", repeat), ("concurrency", concurrency)):
         if type(number) is not int or number < 1:
             raise InvalidInput(f"{what} is {number!r}; pass a whole number from 1 on")
@@ -101,13 +98,13 @@ async def evaluate(
         retry=retry,
         cache=None if cache is None else Path(cache),
         policies=() if purse is None else (purse,),
-        wrap=local_rates(rate_limit),
     )
     attempts = [(case, number) for number in range(repeat) for case in listed]
     secret = key.encode() if isinstance(key, str) else key
     record = await _open(output, manifest, resume, secret)
     try:
-        return await _Evaluation(plan, manifest, attempts, record, purse, progress).run()
+        evaluation = _Evaluation(plan, manifest, attempts, record, purse, progress)
+        return await evaluation.run(engine, rate_limit)
     finally:
         await call_to_end(Serial(), record.close)
 
@@ -134,12 +131,19 @@ class _Evaluation:
         self.stopped: str | None = None
         self._serial = Serial()
 
-    async def run(self) -> EvalRun:
+    async def run(self, engine: EngineName, rate_limit: float | None) -> EvalRun:
         """Make the attempts that are missing."""
         wanted = {(case.id, number) for case, number in self.attempts}
         done = await in_thread(self._take_up, wanted)
         missing = [attempt for attempt in self.attempts if (attempt[0].id, attempt[1]) not in done]
-        await run_local(self.plan, self._next(missing), self._keep, self.manifest.concurrency)
+        await run_attempts(
+            engine,
+            self.plan,
+            self._next(missing),
+            self._keep,
+            concurrency=self.manifest.concurrency,
+            rate_limit=rate_limit,
+        )
         return await in_thread(self._ended)
 
     def _take_up(self, wanted: set[Attempt]) -> set[Attempt]:
@@ -166,7 +170,9 @@ class _Evaluation:
             if result.reason == self.purse.reason:
                 self.stopped = self.purse.reason
                 return
-            self.purse.add((cost_of(result) or 0.0) - (result.cost or 0.0))
+            # The policy has counted what the agent spent, unless it worked elsewhere or not at all.
+            is_counted = self.manifest.engine == "local" and not result.cached
+            self.purse.add((cost_of(result) or 0.0) - ((result.cost or 0.0) if is_counted else 0.0))
         await self._serial.call(self.record.append, result)
         shown = self.tally.add(result)
         if self.progress is not None:

@@ -1,6 +1,7 @@
 """Workspaces: the directory of one attempt, with its initial files, and what is in it at the end."""
 
 import mimetypes
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -20,11 +21,17 @@ _LARGEST = 10_000_000
 @asynccontextmanager
 async def workspace(case: Case) -> AsyncGenerator[Path]:
     """A directory of its own with the case's initial files; it is deleted at the end."""
-    made = Path(await in_thread(_make, case.initial_files))
+    # A directory is made and removed in microseconds, far faster than a thread is found for it.
+    made = Path(tempfile.mkdtemp(prefix="swink-eval-"))
     try:
+        if case.initial_files:
+            await in_thread(_fill, made, case.initial_files)
         yield made
     finally:
-        await call_to_end(Serial(), shutil.rmtree, made, ignore_errors=True)
+        try:
+            os.rmdir(made)
+        except OSError:  # the agent left something in it, or removed it
+            await call_to_end(Serial(), shutil.rmtree, made, ignore_errors=True)
 
 
 async def read_files(root: Path, names: Iterable[str]) -> dict[str, str | None]:
@@ -46,17 +53,11 @@ def inside(root: Path, name: str) -> Path:
     return root.joinpath(*path.parts)
 
 
-def _make(files: Mapping[str, str]) -> str:
-    made = tempfile.mkdtemp(prefix="swink-eval-")
-    try:
-        for name, text in files.items():
-            path = inside(Path(made), name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8", newline="")
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
-    return made
+def _fill(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = inside(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8", newline="")
 
 
 def _read_all(root: Path, names: Iterable[str]) -> dict[str, str | None]:
