@@ -1,5 +1,6 @@
 """Reports: files and lines about a run that are right, safe to show, without secrets, and no larger than useful."""
 
+import asyncio
 import json
 import os
 import re
@@ -16,13 +17,15 @@ from tests.counts import tried
 from tests.eval.report_runs import attempt, manifest_of, run, summary_of
 from tests.export_pages import INJECTIONS
 
-from swink.eval import CaseResult, Metric
+from swink import Agent
+from swink.eval import Case, CaseResult, ExpectedResponse, Metric, evaluate
 from swink.eval.case import Place
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.reports.conversation import conversation
 from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import outcomes_of
 from swink.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.testing import ScriptedModel
 
 SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9" * 8
 
@@ -63,6 +66,27 @@ def test_a_run_without_results_is_reported_as_one_that_did_not_pass(tmp_path: Pa
     assert ElementTree.fromstring(files["junit.xml"]).get("tests") == "0"
     assert "0 cases" in console_table(summary_of([]), [])
     assert annotations([]) == []
+
+
+async def test_the_reports_of_a_real_run_have_its_cases_with_file_line_and_conversation(tmp_path: Path):
+    def factory(case: Case) -> Agent:
+        return Agent("test:m", stream_fn=ScriptedModel(["hello"]))
+
+    place = Place("cases.yaml", 3)
+    good, bad = (ExpectedResponse(contains=text) for text in ("hello", "jacket"))
+    cases = [
+        Case(id="a", user_messages=("hi",), expected_response=good, place=place),
+        Case(id="b", user_messages=("hi",), expected_response=bad, place=place),
+    ]
+    done = await evaluate(factory, cases, output=tmp_path / "run")
+    await asyncio.to_thread(done.save, tmp_path / "run")
+    root = ElementTree.fromstring((tmp_path / "run" / "junit.xml").read_text("utf-8"))
+    assert [case.get("line") for case in root.iter("testcase")] == ["3", "3"]
+    assert len(root.findall(".//failure")) == 1
+    talk = details_of((tmp_path / "run" / "report.html").read_text("utf-8"))[0]["attempts"][0]["talk"]
+    assert ["prompt", "hi"] in talk
+    assert ["reply", "hello"] in talk
+    assert annotations(done.cases, tmp_path)[0].startswith("::error file=cases.yaml,line=3,title=b failed::")
 
 
 def test_of_an_attempt_that_was_made_twice_the_newer_counts():
@@ -140,7 +164,7 @@ def test_no_more_annotations_than_github_shows_and_the_last_counts_the_rest():
 
 def test_the_console_table_lists_few_cases_all_and_of_many_only_those_that_failed():
     few = console_table(summary_of(run(8)), run(8), columns=100)
-    assert few.count("passed  ") == 7
+    assert few.count("✓") + few.count("✗") == 8
     many = run(600)
     table = console_table(summary_of(many), many, columns=100)
     assert "✓" not in table

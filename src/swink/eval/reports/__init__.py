@@ -38,7 +38,7 @@ def write_reports(
         "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
         "report.md": write_markdown(summary, outcomes, manifest, comparison),
         "junit.xml": write_junit(summary, outcomes, manifest),
-        "report.html": write_page(summary, outcomes, manifest, comparison),
+        "report.html": write_page(summary, outcomes, results, manifest, comparison),
     }
     for name, text in written.items():
         _write(directory / name, text.encode("utf-8", "replace"))

@@ -102,9 +102,10 @@ def _totals(summary: Summary, paint: _Paint) -> list[str]:
     if summary.pass_rate_interval is not None:
         low, high = summary.pass_rate_interval
         rate += f" (95 % interval {percent(low)} to {percent(high)})"
+    cost = "cost unknown" if summary.cost is None else dollars(summary.cost)
     lines = [
         f"{paint(f'{summary.cases:,} cases', 'bold')}: {', '.join(parts)}",
-        f"{rate} · {dollars(summary.cost)} · {seconds(summary.duration)}",
+        f"{rate} · {cost} · {seconds(summary.duration)}",
     ]
     if len(summary.pass_at_k) > 1:
         lines.append(" · ".join(_chances(summary)))

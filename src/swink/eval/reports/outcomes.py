@@ -5,6 +5,7 @@ from functools import cached_property
 from statistics import fmean, median
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.eval.case import Place
 from swink.eval.result import CaseResult
@@ -20,6 +21,9 @@ class Outcome(Struct, frozen=True, dict=True):
     """One case and its attempts, of which there is at least one, in the order of their numbers."""
 
     attempts: tuple[CaseResult, ...]
+    """Without what was said, but for the last message: a run may be larger than memory."""
+    places: tuple[int, ...]
+    """Of the whole attempts among the results."""
 
     @property
     def id(self) -> str:
@@ -93,10 +97,13 @@ class Outcome(Struct, frozen=True, dict=True):
 
 def outcomes_of(results: Sequence[CaseResult]) -> list[Outcome]:
     """The outcomes in the order of the cases' first results; of an attempt made twice the newer counts."""
-    cases: dict[str, dict[int, CaseResult]] = {}
-    for result in results:
-        cases.setdefault(result.case_id, {})[result.repeat] = result
-    return [Outcome(tuple([tried[repeat] for repeat in sorted(tried)])) for tried in cases.values()]
+    cases: dict[str, dict[int, tuple[CaseResult, int]]] = {}
+    for place, result in enumerate(results):
+        last = result.transcript[-1:]
+        slim = replace(result, transcript=last, calls=(), timings=(), tools=(), system_prompt="", metadata={})
+        cases.setdefault(result.case_id, {})[result.repeat] = slim, place
+    ordered = [[tried[repeat] for repeat in sorted(tried)] for tried in cases.values()]
+    return [Outcome(tuple([one for one, _ in tried]), tuple([at for _, at in tried])) for tried in ordered]
 
 
 def score_of(attempt: CaseResult) -> float | None:

@@ -17,20 +17,28 @@ from swink.eval.reports.outcomes import Outcome
 from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
-from swink.eval.result import Manifest, Summary
+from swink.eval.result import CaseResult, Manifest, Summary
 from swink.jsondata import clean
 from swink.redact import redact_text
 
 
 def write_page(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+    summary: Summary,
+    outcomes: Sequence[Outcome],
+    results: Sequence[CaseResult],
+    manifest: Manifest,
+    comparison: Comparison | None,
 ) -> str:
     """The document."""
-    return "".join(_parts(summary, outcomes, manifest, comparison))
+    return "".join(_parts(summary, outcomes, results, manifest, comparison))
 
 
 def _parts(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+    summary: Summary,
+    outcomes: Sequence[Outcome],
+    results: Sequence[CaseResult],
+    manifest: Manifest,
+    comparison: Comparison | None,
 ) -> Iterator[str]:
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
@@ -59,7 +67,7 @@ def _parts(
             yield f'<figure class="card">{caption}{plot}</figure>\n'
         yield "</section>\n"
     yield from _metrics(summary)
-    data = page_data(outcomes, comparison)
+    data = page_data(outcomes, results, comparison)
     yield from _cases(data, outcomes)
     yield (
         f"</main>\n<footer>Written by swink {_safe(manifest.version)}. "

@@ -44,8 +44,10 @@ class PageData(Struct, frozen=True):
     """Cases that the page has not."""
 
 
-def page_data(outcomes: Sequence[Outcome], comparison: Comparison | None) -> PageData:
-    """The data of a run."""
+def page_data(
+    outcomes: Sequence[Outcome], results: Sequence[CaseResult], comparison: Comparison | None
+) -> PageData:
+    """The data of a run; its results are looked at one at a time."""
     shown = outcomes
     if len(outcomes) > MOST_CASES:
         shown = sorted(outcomes, key=_is_passed)[:MOST_CASES]
@@ -58,7 +60,7 @@ def page_data(outcomes: Sequence[Outcome], comparison: Comparison | None) -> Pag
     pending: list[bytes] = []
     for outcome in shown:
         rows.append([*_row(outcome, tags, metrics, comparison), len(chunks), len(pending)])
-        pending.append(encode(_details(outcome, comparison, room)))
+        pending.append(encode(_details(outcome, results, comparison, room)))
         if sum(map(len, pending)) > _CHUNK:
             chunks.append(_packed(pending))
             pending = []
@@ -113,8 +115,10 @@ def _row(
     ]
 
 
-def _details(outcome: Outcome, comparison: Comparison | None, room: int) -> dict[str, Any]:
-    details: dict[str, Any] = {"attempts": [_attempt(attempt, room) for attempt in outcome.attempts]}
+def _details(
+    outcome: Outcome, results: Sequence[CaseResult], comparison: Comparison | None, room: int
+) -> dict[str, Any]:
+    details: dict[str, Any] = {"attempts": [_attempt(results[place], room) for place in outcome.places]}
     if outcome.place is not None:
         details["place"] = str(outcome.place)
     if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None and was.whys:
