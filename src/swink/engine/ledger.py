@@ -286,7 +286,8 @@ class Ledger:
         assert isinstance(message, AssistantMessage)
         self.account.charge(usage, cost)
         if self.asking is not None:
-            self.end_request(error)
+            self.asking.end(self.assembly or Assembly(), error, usage, cost)
+            self.asking = None
         self.assembly = None
         calls = message.tool_calls
         if len(calls) > 1 and len({call.id for call in calls}) < len(calls):

@@ -4,12 +4,13 @@ The API package alone is needed; without an SDK that is set up, spans cost littl
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swink.errors import MisuseError
 from swink.extras import install_command
 from swink.telemetry.conventions import METRICS, Attributes, Kind
+from swink.telemetry.recorder import Measurement
 from swink.telemetry.spans import add_exporter, remove_exporter
 
 SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
@@ -62,6 +63,7 @@ class OtelExporter:
             ) from error
         self.content = content
         self.propagate = propagate
+        self._invalid: Any = self._trace.INVALID_SPAN
         self._kinds = {"internal": self._trace.SpanKind.INTERNAL, "client": self._trace.SpanKind.CLIENT}
         self._tracer = self._trace.get_tracer("swink", None, tracer_provider, SCHEMA)
         meter = metrics.get_meter("swink", "", meter_provider, SCHEMA)
@@ -72,15 +74,18 @@ class OtelExporter:
             for name, (unit, description, boundaries) in METRICS.items()
         }
 
-    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan":
+    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
         """Begin a span below the one that is current for OpenTelemetry, which may be the application's."""
         around = self._context.get_current()
         span = self._tracer.start_span(name, around, self._kinds[kind], attributes)
+        if span is self._invalid:
+            return None  # no SDK is set up
         return OtelSpan(self, span, around, self._trace.set_span_in_context(span, around))
 
-    def measure(self, metric: str, value: float, attributes: Attributes) -> None:
-        """Record a measurement."""
-        self._histograms[metric].record(value, attributes)
+    def measure(self, measured: Sequence[Measurement]) -> None:
+        """Record measurements."""
+        for metric, value, attributes in measured:
+            self._histograms[metric].record(value, attributes)
 
     def attach(self, context: Any) -> None:
         """Make a context of OpenTelemetry current."""

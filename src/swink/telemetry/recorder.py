@@ -21,6 +21,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+Measurement = tuple[str, float, Attributes]
+"""A metric, its value and its attributes."""
+
+
 class ExportedSpan(Protocol):
     """A span as one exporter has it."""
 
@@ -62,17 +66,14 @@ class Exporter(Protocol):
         """Whether it takes what messages say."""
         ...
 
-    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> ExportedSpan:
-        """Begin a span; `parent` is what it made of the span around it, if it made anything."""
+    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> ExportedSpan | None:
+        """Begin a span, if anybody takes it; `parent` is what it made of the one around it, if anything."""
         ...
 
-    def measure(self, metric: str, value: float, attributes: Attributes) -> None:
-        """Record a measurement."""
+    def measure(self, measured: Sequence[Measurement]) -> None:
+        """Record measurements."""
         ...
 
-
-Measurement = tuple[str, float | None, Attributes]
-"""A metric, its value (None: how long the span took) and its attributes."""
 
 exporters: tuple[Exporter, ...] = ()
 """Those who are told of spans that begin now."""
@@ -87,7 +88,7 @@ def use_exporters(chosen: tuple[Exporter, ...]) -> None:
 class Span:
     """Something under way; it ends once."""
 
-    __slots__ = ("_began", "_exported", "_parent", "agent", "ended", "session_id")
+    __slots__ = ("_began", "_exported", "_exporters", "_parent", "agent", "ended", "session_id")
 
     def __init__(self, name: str, kind: Kind, attributes: Attributes) -> None:
         self._parent = parent = current.get()
@@ -96,6 +97,7 @@ class Span:
         self.ended = False
         self._exported: list[tuple[Exporter, ExportedSpan]] = []
         self._began = time.perf_counter()
+        self._exporters = exporters
         for exporter in exporters:
             above = None if parent is None else parent.made_by(exporter)
             made = _safely(exporter.begin, name, kind, attributes, above)
@@ -105,7 +107,12 @@ class Span:
     @property
     def wants_more(self) -> bool:
         """Whether anybody keeps attributes."""
-        return any(made.wants_more for _, made in self._exported)
+        return bool(self._exported) and any(made.wants_more for _, made in self._exported)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has gone on."""
+        return time.perf_counter() - self._began
 
     @property
     def wants_content(self) -> bool:
@@ -154,14 +161,14 @@ class Span:
         if self.ended:
             return
         self.ended = True
-        took = time.perf_counter() - self._began
         if current.get() is self:
             current.set(self._parent)
-        for exporter, made in self._exported:
+        for _, made in self._exported:
             _safely(made.leave)
             _safely(made.end, failure)
-            for metric, value, attributes in measured:
-                _safely(exporter.measure, metric, took if value is None else value, attributes)
+        if measured:
+            for exporter in self._exporters:
+                _safely(exporter.measure, measured)
 
     def made_by(self, exporter: Exporter) -> ExportedSpan | None:
         """What an exporter made of it, or of the nearest one around it that it knows."""

@@ -97,7 +97,7 @@ class RunSpan(Span):
                     }
                 )
         failure = _description(error) if failed else None
-        self.finish(failure, [(conventions.RUN_DURATION, None, self._labels | failed)])
+        self.finish(failure, [(conventions.RUN_DURATION, self.seconds, self._labels | failed)])
 
 
 class TurnSpan(Span):
@@ -111,7 +111,8 @@ class TurnSpan(Span):
 
     def end(self, reason: TurnEndReason) -> None:
         """It has ended."""
-        self.note({"swink.turn.end_reason": reason})
+        if self.wants_more:
+            self.note({"swink.turn.end_reason": reason})
         self.finish()
 
 
@@ -151,7 +152,7 @@ class RequestSpan(Span):
                 reply = assembly.message(model, ending, usage=usage)
                 said = {"gen_ai.output.messages": content.messages_text([reply])}
                 self.note_content(content.input_attributes(context) | said)
-        measured: list[Measurement] = [(conventions.REQUEST_DURATION, None, self._labels | failed)]
+        measured: list[Measurement] = [(conventions.REQUEST_DURATION, self.seconds, self._labels | failed)]
         if first is not None:
             measured.append((conventions.FIRST_CHUNK_DURATION, first, self._labels))
         if not usage.unknown or usage.total:
@@ -199,9 +200,9 @@ class CallSpan(Span):
                         "gen_ai.tool.call.result": content.result_text(result),
                     }
                 )
-        measured: list[Measurement] = [(conventions.CALL_DURATION, None, self._labels | failed)]
+        measured: list[Measurement] = [(conventions.CALL_DURATION, self.seconds, self._labels | failed)]
         if self.remote:
-            measured.append((conventions.MCP_DURATION, None, self.remote | failed))
+            measured.append((conventions.MCP_DURATION, self.seconds, self.remote | failed))
         self.finish(failed[conventions.ERROR] if failed else None, measured)
 
 

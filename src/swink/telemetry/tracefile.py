@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +19,7 @@ import msgspec
 from swink.codec import plain
 from swink.errors import MisuseError
 from swink.telemetry.conventions import TOKEN_TYPE, TOKENS, Attributes, Kind
+from swink.telemetry.recorder import Measurement
 from swink.telemetry.spans import add_exporter, remove_exporter
 from swink.threads import Serial
 
@@ -121,11 +122,15 @@ class TraceFile:
                 at = {"ts": self._now(), "tid": span.lane + 1}
                 self._put({"ph": "i", "name": name, "cat": "swink", "s": "t", **at, "args": attributes})
 
-    def measure(self, metric: str, value: float, attributes: Attributes) -> None:
+    def measure(self, measured: Sequence[Measurement]) -> None:
         """Draw the tokens so far as a curve; durations are seen anyway."""
-        if metric == TOKENS:
+        tokens = [
+            (attributes[TOKEN_TYPE], int(value)) for name, value, attributes in measured if name == TOKENS
+        ]
+        if tokens:
             with self._lock:
-                self._tokens[attributes[TOKEN_TYPE]] += int(value)
+                for kind, count in tokens:
+                    self._tokens[kind] += count
                 self._put({"ph": "C", "name": "tokens", "ts": self._now(), "args": dict(self._tokens)})
 
     def close(self) -> None:
