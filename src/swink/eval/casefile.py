@@ -78,11 +78,15 @@ def _files_of(directory: Path) -> list[Path]:
     files = [
         file
         for file in sorted(directory.iterdir())
-        if not file.name.startswith(".") and (file.suffix in _READERS or file.name.endswith("cases.py"))
+        if not file.name.startswith(".") and _is_case_file(file.name)
     ]
     if not files:
         raise BadCases([f"{directory}:1: no case files in here; `swink eval init` writes one"])
     return files
+
+
+def _is_case_file(name: str) -> bool:
+    return name.endswith((*_READERS, "cases.py")) and not name.endswith(".schema.json")
 
 
 def _read(path: Path) -> _File:

@@ -44,7 +44,12 @@ _OTHER_WORDS = {
 @cache
 def case_schema() -> dict[str, Any]:
     """The JSON Schema of case files."""
-    return json.loads(SCHEMA_FILE.read_text("utf-8"))
+    return json.loads(schema_text())
+
+
+def schema_text() -> str:
+    """The JSON Schema of case files as a text."""
+    return SCHEMA_FILE.read_text("utf-8")
 
 
 @cache

@@ -1,0 +1,1 @@
+"""The files of the suite that `swink eval init` writes."""
