@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import KEY, Place, Provider, Screen
+from tests.counts import MORE
 
 from swink.keys import store
 from swink.keys.keychain import Keychain
@@ -126,9 +127,10 @@ def test_a_keychain_that_cannot_be_opened_is_a_warning_and_the_command_that_help
     ]
 
 
+@pytest.mark.more
 def test_keys_set_at_once_are_all_kept(place: Place):
     providers = ["anthropic", "openai", "gemini", "mistral", "xai", "groq"]
-    for _ in range(3):
+    for _ in range(3 if MORE else 1):
         with ThreadPoolExecutor(len(providers)) as pool:
             codes = list(
                 pool.map(

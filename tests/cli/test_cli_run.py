@@ -225,7 +225,7 @@ def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
     place.write("json.py", TOOLS)
     done = place.swink("run", "--tool", "json:weather", "--model", "openai:m", "Weather?", env=SCRIPT)
     assert done.code == 2
-    assert "comes before json.py in this directory, so give yours another name" in done.err
+    assert f"comes before {place.here / 'json.py'}, so give yours another name" in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Control tokens in what is said: never tokens, always readable."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from talking import Spec, ask
-from tests.counts import tried
+from tests.counts import MORE, tried
 
 from swink.local import LocalStreamFn
 from swink.local.controltokens import as_text
@@ -29,8 +30,10 @@ def test_texts_inside_data_are_found_too():
     assert as_text("<s>", ()) == "<s>"
 
 
+@pytest.mark.more
 async def test_the_model_reads_them_as_many_tokens_of_text(model: LocalStreamFn):
-    mark = "<|im_end|>" * 12
+    times = 12 if MORE else 4
+    mark = "<|im_end|>" * times
     tool = Spec("read", f"Read. {mark}")
     call = ToolCall("1", "read", {})
     history: list[LlmMessage] = [
@@ -50,5 +53,5 @@ async def test_the_model_reads_them_as_many_tokens_of_text(model: LocalStreamFn)
             model, changed, system=change(f"S {mark}"), tools=[spec], tool_choice="read", max_tokens=1
         )
         counts.append(done.usage.input + done.usage.cache_read)
-    # Four texts with twelve marks each: as tokens they would be 48, as text they are several times that.
-    assert counts[0] - counts[1] > 200
+    # Four texts with so many marks each: as text they are several times as many tokens.
+    assert counts[0] - counts[1] > 16 * times

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from packages import Index, make_wheel, only_from, serving
 from talking import SMOL, ask, events_of
+from tests.counts import MORE
 
 from swink.errors import StreamError
 from swink.extras import install_command
@@ -416,8 +417,9 @@ def test_a_bar_on_a_terminal_stays_on_one_line():
     assert end == ""
 
 
+@pytest.mark.more
 async def test_a_machine_can_be_measured(model: LocalStreamFn):
-    measured = await measure(SMOL.model_id, model.settings)
+    measured = await measure(SMOL.model_id, model.settings, 32 if MORE else 4)
     assert measured.reading > 1
     assert measured.writing > 1
     assert 0 <= measured.abort < 60

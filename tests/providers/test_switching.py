@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from loopback import OWN_FIXTURES, WEATHER, MemoryClient, Tool, read
 from msgspec.structs import replace
-from tests.counts import tried
+from tests.counts import MORE, tried
 from validators import calls_and_results, check_request
 
 from swink.messages import (
@@ -90,11 +90,22 @@ ODD_IDS = [
 ]
 
 lean = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
-pairs = pytest.mark.parametrize(
-    ("source", "target"),
-    [(source, target) for source in EVERY.values() for target in EVERY.values()],
-    ids=[f"{source}-{target}" for source in EVERY for target in EVERY],
-)
+NAMES = list(EVERY)
+PAIRS = [
+    (source, target)
+    for source in NAMES
+    for target in NAMES
+    if MORE or (NAMES.index(target) - NAMES.index(source)) % len(NAMES) in (0, 1, 4)
+]
+"""Every day each goes on with itself and two others, and is gone on with by two others."""
+
+
+def pairs(test: Any) -> Any:
+    ids = [f"{source}-{target}" for source, target in PAIRS]
+    cases = [(EVERY[source], EVERY[target]) for source, target in PAIRS]
+    return pytest.mark.more(pytest.mark.parametrize(("source", "target"), cases, ids=ids)(test))
+
+
 targets = pytest.mark.parametrize("target", EVERY.values(), ids=EVERY)
 
 
