@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ def cluster() -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
+    # The workers cannot import a module of tests: what it holds is sent to them.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         ray.init(address=made.address, log_to_driver=False, logging_level="error")
