@@ -484,3 +484,16 @@ async def test_lines_that_are_no_results_are_named_and_their_cases_run_again(
 def test_a_directory_without_results_says_what_to_name(tmp_path: Path):
     with pytest.raises(BadResults, match=r"has no results\.jsonl"):
         read_results(tmp_path)
+
+
+async def test_a_parameter_named_like_a_secret_keeps_its_schema():
+    @tool
+    def log_in(user: str, password: str) -> str:
+        """Log in."""
+        return "done"
+
+    reply = [ToolCall("1", "log_in", {"user": "ann", "password": "hunter2-hunter2"}), "hello"]
+    run = await evaluate(saying(*reply, tools=[log_in]), one())
+    result = run.cases[0]
+    assert result.tools[0]["parameters"]["properties"]["password"]["type"] == "string"
+    assert result.calls[0].arguments == {"user": "ann", "password": "[redacted]"}

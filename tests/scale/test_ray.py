@@ -13,7 +13,7 @@ from tests.counts import MORE
 from swink import Agent
 from swink.errors import MisuseError
 from swink.eval import Case, CaseResult, EvalRun, Trajectory, evaluate
-from swink.policies.chain import verify
+from swink.eval.verify import verify
 from swink.scale.ray import spread
 from swink.testing import Pause, ScriptedModel
 from swink.wrappers import through
@@ -87,7 +87,7 @@ async def test_an_evaluation_whose_node_dies_ends_as_on_one_machine(cluster: Any
     there, here = await asyncio.wait_for(run_on_both(cluster, tmp_path), 300)
     assert (there.passed, there.summary.attempts) == (200, 200)
     assert [facts(result) for result in there.cases] == [facts(result) for result in here.cases]
-    checked = verify(tmp_path / "results.jsonl", head=there.head)
+    checked = verify(tmp_path)
     assert (checked.ok, checked.records) == (True, 200)
     with (
         through(lambda stream_fn: ScriptedModel(["recorded"])),

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, convert, json
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from swink.eval.workspace import read_attachments, read_files, workspace
 from swink.jsondata import copy_data, encode, from_data
 from swink.messages import ModelSpec, Usage
 from swink.policy import Policy
-from swink.redact import describe_error, redact_value, secret_spans
+from swink.redact import describe_error, redact_text, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
@@ -269,7 +269,21 @@ def without_secrets(result: CaseResult) -> CaseResult:
     """The result without what looks like a secret, wherever it stands."""
     if not secret_spans(_text(result)):
         return result
-    return convert(from_data(redact_value(to_builtins(result))), CaseResult)
+    # By their names, parameters of tools may look like secrets: only texts are.
+    bare = convert(from_data(redact_value(to_builtins(replace(result, tools=())))), CaseResult)
+    return replace(bare, tools=tuple([_each_text(tool) for tool in result.tools]))
+
+
+def _each_text(value: Any) -> Any:
+    match value:
+        case str():
+            return redact_text(value)
+        case dict():
+            return {key: _each_text(item) for key, item in cast("dict[Any, Any]", value).items()}
+        case list() | tuple():
+            return [_each_text(item) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value
 
 
 def _text(result: CaseResult) -> str:
