@@ -171,6 +171,7 @@ def test_the_table_shows_figures_flips_and_notes():
     assert "c1: passed -> failed\n" in text
     assert "improvements: 1" in text
     assert "75.0 %" in text
+    assert "-12.5 points" in text
 
 
 def test_names_cannot_steer_the_terminal():

@@ -22,7 +22,7 @@ def comparison_table(comparison: Comparison) -> str:
         *_columns(
             [
                 ("", "cases", "before", "after", "change", "95 % interval", "p", "", "detectable"),
-                _row(comparison.pass_rate, _percent, "pass rate"),
+                _row(comparison.pass_rate, _percent, "pass rate", _points),
                 *[_row(change, _number, name) for name, change in comparison.metrics.items()],
                 _row(comparison.cost, _dollars, "agent cost"),
                 _row(comparison.duration, _seconds, "duration"),
@@ -38,10 +38,11 @@ def comparison_table(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _row(change: Change, show: Show, name: str) -> tuple[str, ...]:
+def _row(change: Change, show: Show, name: str, show_change: Show | None = None) -> tuple[str, ...]:
     if change.before is None or change.after is None or change.difference is None:
         return (strip_controls(name), str(change.cases), "unknown", "", "", "", "", "", "")
-    signed = _signed(show)
+    show_change = show_change or show
+    signed = _signed(show_change)
     between = f"{signed(change.interval[0])} to {signed(change.interval[1])}" if change.interval else ""
     return (
         strip_controls(name),
@@ -52,7 +53,7 @@ def _row(change: Change, show: Show, name: str) -> tuple[str, ...]:
         between,
         "" if change.p is None else "<0.001" if change.p < 0.001 else f"{change.p:.3f}",
         "*" if change.significant else "",
-        "" if change.detectable is None else show(change.detectable),
+        "" if change.detectable is None else show_change(change.detectable),
     )
 
 
@@ -98,6 +99,10 @@ def _signed(show: Show) -> Show:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f} points"
 
 
 def _number(value: float) -> str:

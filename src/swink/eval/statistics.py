@@ -20,7 +20,7 @@ Interval = tuple[float, float]
 
 _SEED = 20
 _RESAMPLES = 2_000
-_BOOTSTRAPPED = 1_000
+_BOOTSTRAPPED = 300
 """Up to so many values; of more the mean is as good as normal."""
 _ENUMERATED = 24
 _FLIPPED = 2_000
@@ -82,14 +82,15 @@ def bootstrap(
     confidence: float = CONFIDENCE,
     seed: int = _SEED,
 ) -> Interval:
-    """The percentile bootstrap of a statistic, over cases; the mean of more than 1,000 is taken as normal."""
+    """The percentile bootstrap of a statistic, over cases; the mean of more than 300 is taken as normal."""
     if len(values) > _BOOTSTRAPPED and statistic is mean:
         half = _quantile(confidence) * deviation(values) / sqrt(len(values))
         return mean(values) - half, mean(values) + half
     if not values:
         raise InvalidInput("there is nothing to draw from")
     random, size = Random(seed), len(values)
-    drawn = sorted(statistic(random.choices(values, k=size)) for _ in range(_RESAMPLES))
+    figure = _quick_mean if statistic is mean else statistic
+    drawn = sorted(figure(random.choices(values, k=size)) for _ in range(_RESAMPLES))
     tail = (1 - confidence) / 2
     return _percentile(drawn, tail), _percentile(drawn, 1 - tail)
 
@@ -202,6 +203,10 @@ def _quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence is between 0 and 1, such as 0.95, not {confidence}")
     return _NORMAL.inv_cdf((1 + confidence) / 2)
+
+
+def _quick_mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
