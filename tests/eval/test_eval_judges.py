@@ -360,6 +360,22 @@ def test_a_threshold_is_kept_if_none_is_better():
     assert (found.accuracy, found.kappa, found.best_threshold) == (1.0, 1.0, 0.75)
 
 
+@tried(60, 3000)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.booleans()), min_size=1, max_size=12)
+)
+def test_no_threshold_agrees_more_often_than_the_best(rows: list[tuple[float, bool]]):
+    results = [rated(str(number), value) for number, (value, _) in enumerate(rows)]
+    labels = [Label(str(number), "helpfulness", passed) for number, (_, passed) in enumerate(rows)]
+    (found,) = calibrate(labels, results)
+
+    def mistakes(threshold: float) -> int:
+        return sum((value >= threshold) != passed for value, passed in rows)
+
+    least = min(mistakes(step / 8) for step in range(9))
+    assert mistakes(found.best_threshold) <= least
+
+
 def test_labels_that_fit_nothing_are_all_named():
     labels = [
         Label("x", "helpfulness", True),

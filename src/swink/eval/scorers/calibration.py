@@ -133,9 +133,10 @@ def _calibration(
 
 def _best(rated: Sequence[tuple[float, bool]], threshold: float) -> float:
     """The threshold with the fewest mistakes, in one pass over the values in order."""
-    mistakes = sum(not theirs for _, theirs in rated)  # at 0 everything passes
-    best = [(mistakes, abs(threshold), 0.0)]
     values = sorted(rated)
+    lowest = values[0][0] if values else threshold
+    mistakes = sum(not theirs for _, theirs in rated)  # at the lowest value everything passes
+    best = [(mistakes, abs(threshold - lowest), lowest)]
     for index, (value, theirs) in enumerate(values):
         mistakes += 1 if theirs else -1  # from here on it does not pass
         following = values[index + 1][0] if index + 1 < len(values) else 1.0
