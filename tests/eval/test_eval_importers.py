@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swink import Agent
 from swink.errors import InvalidInput
@@ -15,7 +17,7 @@ from swink.eval.importers import FORMATS, BadRows, import_cases, write_cases
 from swink.eval.importers.callcheck import wrong_call
 from swink.eval.importers.instructions import INSTRUCTIONS, count_sentences
 from swink.eval.importers.languages import language_of
-from swink.eval.importers.literals import read_java, read_javascript
+from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript
 from swink.eval.importers.programs import find_code
 from swink.eval.runner import evaluate
 from swink.eval.score import Metric
@@ -467,3 +469,26 @@ async def test_an_imported_case_runs_to_its_score(tmp_path: Path):
     run = await evaluate(factory, Suite(name="bfcl", cases=suite.cases))
     assert [result.error for result in run.cases] == [None, None]
     assert run.passed == 2
+
+
+def test_a_keyword_that_is_no_pattern_is_taken_as_it_stands():
+    check, _ = INSTRUCTIONS["keywords:existence"]
+    assert check("It is still (Beta)", {"keywords": ["(beta"]})
+    assert not check("It is Beta", {"keywords": ["(beta"]})
+
+
+@given(
+    text=st.text(max_size=80),
+    kind=st.sampled_from([*JAVA, *JAVASCRIPT]),
+    inner=st.sampled_from([None, "String", "integer"]),
+)
+def test_whatever_a_model_writes_as_a_value_is_read_without_an_error(text: str, kind: str, inner: str | None):
+    for wrapped in (text, f"[{text}]", f"{{{text}}}", f"new ArrayList<>(Arrays.asList({text}))"):
+        read_java(wrapped, kind, inner)
+        read_javascript(wrapped, kind, inner)
+
+
+@given(text=st.text(max_size=200))
+def test_every_instruction_can_be_checked_on_any_response(text: str):
+    for name, arguments, *_ in FOLLOWED:
+        assert INSTRUCTIONS[name][0](text, arguments) in (True, False)

@@ -42,16 +42,26 @@ def _compare(count: int, relation: Any, limit: Any) -> bool:
 
 
 def _keywords(text: str, given: Mapping[str, Any]) -> bool:
-    return all(re.search(word, text, re.IGNORECASE) for word in given["keywords"])
+    return all(re.search(_pattern(word), text, re.IGNORECASE) for word in given["keywords"])
 
 
 def _frequency(text: str, given: Mapping[str, Any]) -> bool:
-    found = re.findall(given["keyword"].strip(), text, re.IGNORECASE)
+    found = re.findall(_pattern(given["keyword"].strip()), text, re.IGNORECASE)
     return _compare(len(found), given["relation"], given["frequency"])
 
 
 def _forbidden(text: str, given: Mapping[str, Any]) -> bool:
-    return not any(re.search(rf"\b{word}\b", text, re.IGNORECASE) for word in given["forbidden_words"])
+    words: list[str] = given["forbidden_words"]
+    return not any(re.search(rf"\b{_pattern(word)}\b", text, re.IGNORECASE) for word in words)
+
+
+def _pattern(word: str) -> str:
+    """A keyword as IFEval takes it, as a pattern; one that is none, such as "(beta", as it stands."""
+    try:
+        re.compile(word)
+    except re.error:
+        return re.escape(word)
+    return word
 
 
 def _letters(text: str, given: Mapping[str, Any]) -> bool:
