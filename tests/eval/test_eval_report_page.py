@@ -253,11 +253,12 @@ def _luminance(colour: str) -> float:
 
 
 def test_on_paper_there_are_all_cases_and_no_controls(many: Report):
-    many.page.emulate_media(media="print")
+    many.page.emulate_media(media="print", color_scheme="dark")
+    assert many.ask("getComputedStyle(document.body).color") == "rgb(28, 33, 39)", "dark ink on paper"
     many.ask("dispatchEvent(new Event('beforeprint'))")
     assert len(many.ids) == 300
     assert many.page.locator("#filters").is_hidden()
-    many.page.emulate_media(media="screen")
+    many.page.emulate_media(media="screen", color_scheme="light")
 
 
 def test_nothing_that_was_said_runs_or_becomes_a_tag(browser: Any, tmp_path: Path):
