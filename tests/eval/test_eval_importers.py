@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from swink import Agent
 from swink.errors import InvalidInput
 from swink.eval.case import Case, Suite
+from swink.eval.casefile import load_suite
 from swink.eval.importers import FORMATS, BadRows, import_cases, write_cases
 from swink.eval.importers.callcheck import wrong_call
 from swink.eval.importers.instructions import INSTRUCTIONS, count_sentences
@@ -102,7 +102,7 @@ def test_a_suite_written_as_a_case_file_is_read_back_the_same(tmp_path: Path):
     ]
     for suite in suites:
         write_cases(suite, tmp_path / "cases.json")
-        again = msgspec.json.decode((tmp_path / "cases.json").read_bytes(), type=Suite)
+        again = load_suite(tmp_path / "cases.json")
         assert [_bare(case) for case in again.cases] == [_bare(case) for case in suite.cases]
 
 
