@@ -388,6 +388,8 @@ async def test_parallel_calls_may_come_in_any_order(tmp_path: Path):
         ({"type": "array", "items": {"type": "string"}}, [["New York"]], ["new-york"], True),
         ({"type": "array", "items": {"type": "string"}}, [["a", "b"]], ["b", "a"], False),
         ({"type": "array", "items": {"type": "string"}}, ["", ["a"]], [], True),
+        ({"type": "float"}, [10.0], 10, True),
+        ({"type": "integer"}, [10], 10.0, False),
         ({"type": "integer"}, ["n"], "n", True),
         ({"type": "integer"}, ["n"], 3, False),
         ({"type": "boolean"}, [True], 1, False),
