@@ -21,8 +21,8 @@ from swink.redact import redact_text, redact_value
 from swink.stream import LlmContext
 from swink.telemetry.conventions import Attributes, finish_reason
 
-_MOST = 100_000
-"""Characters of one attribute; what is longer is cut and no longer JSON."""
+_MOST, _LAST = 4_000, 20
+"""Characters of one text, and messages of one attribute: this is work on the event loop."""
 
 
 def input_attributes(context: LlmContext) -> Attributes:
@@ -42,12 +42,13 @@ def input_attributes(context: LlmContext) -> Attributes:
 
 def messages_text(messages: Sequence[Message]) -> str:
     """Messages, as JSON."""
-    return _text([_message(message) for message in messages if not isinstance(message, CustomMessage)])
+    last = messages[max(len(messages) - _LAST, 0) :]
+    return _text([_message(message) for message in last if not isinstance(message, CustomMessage)])
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
     """The arguments of a call, as JSON."""
-    return _text(redact_value(dict(arguments)))
+    return _text(_redacted(arguments))
 
 
 def result_text(result: ToolResult) -> str:
@@ -61,7 +62,7 @@ def _message(message: Message) -> dict[str, Any]:
             response = {
                 "type": "tool_call_response",
                 "id": message.tool_call_id,
-                "response": redact_text(message.text),
+                "response": redact_text(_short(message.text)),
             }
             return {"role": "tool", "parts": [response]}
         case AssistantMessage():
@@ -82,7 +83,7 @@ def _part(block: object) -> dict[str, Any]:
         case Thinking():
             return _said("reasoning", block.text)
         case ToolCall():
-            arguments = redact_value(dict(block.arguments))
+            arguments = _redacted(block.arguments)
             return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": arguments}
         case _ if isinstance(block, Media):
             return {"type": "blob", "modality": type(block).__name__.lower(), "content": ""}
@@ -91,8 +92,22 @@ def _part(block: object) -> dict[str, Any]:
 
 
 def _said(kind: str, text: str) -> dict[str, Any]:
-    return {"type": kind, "content": redact_text(text)}
+    return {"type": kind, "content": redact_text(_short(text))}
+
+
+def _redacted(arguments: Mapping[str, Any]) -> Any:
+    """Arguments without secrets; only the beginning of those that are long, as text."""
+    text = _text(arguments)
+    return redact_value(dict(arguments)) if len(text) <= _MOST else redact_text(_short(text))
+
+
+def _short(text: str) -> str:
+    """The beginning of a long text, up to a blank: half a secret could not be told from a word."""
+    if len(text) <= _MOST:
+        return text
+    head = text[:_MOST]
+    return f"{head[: max(head.rfind(' '), head.rfind(chr(10)), 0)]} … ({len(text)} characters)"
 
 
 def _text(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=plain).decode()[:_MOST]
+    return msgspec.json.encode(value, enc_hook=plain).decode()

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from swink.errors import AgentError
 from swink.messages import Cost, ModelSpec, StopReason, Usage
 from swink.stream import LlmContext, StreamOptions
 
@@ -86,15 +85,16 @@ def request_attributes(context: LlmContext, options: StreamOptions) -> Attribute
         "gen_ai.request.stream": True,
         "gen_ai.output.type": "text" if context.output is None else "json",
     }
-    for name, value in (
-        ("gen_ai.request.max_tokens", options.max_tokens),
-        ("gen_ai.request.temperature", options.temperature),
-        ("gen_ai.request.top_p", options.top_p),
-        ("gen_ai.request.seed", options.seed),
-        ("gen_ai.request.stop_sequences", options.stop or None),
-    ):
-        if value is not None:
-            attributes[name] = value
+    if options.max_tokens is not None:
+        attributes["gen_ai.request.max_tokens"] = options.max_tokens
+    if options.temperature is not None:
+        attributes["gen_ai.request.temperature"] = options.temperature
+    if options.top_p is not None:
+        attributes["gen_ai.request.top_p"] = options.top_p
+    if options.seed is not None:
+        attributes["gen_ai.request.seed"] = options.seed
+    if options.stop:
+        attributes["gen_ai.request.stop_sequences"] = options.stop
     return attributes
 
 
@@ -138,8 +138,3 @@ def remote_attributes(tool: str, url: str | None) -> Attributes:
     attributes["server.address"] = parts.hostname or ""
     attributes["server.port"] = parts.port or (443 if parts.scheme == "https" else 80)
     return attributes
-
-
-def error_type(error: AgentError) -> str:
-    """A class of errors: its kind."""
-    return error.kind
