@@ -12,6 +12,9 @@ from swink.eval.case import Suite as Suite
 from swink.eval.casefile import BadCases as BadCases
 from swink.eval.casefile import load_cases as load_cases
 from swink.eval.casefile import load_suite as load_suite
+from swink.eval.checking import CaseFailed as CaseFailed
+from swink.eval.checking import check_case as check_case
+from swink.eval.checking import pytest_cases as pytest_cases
 from swink.eval.collector import Collector as Collector
 from swink.eval.compare import Comparison as Comparison
 from swink.eval.compare import compare as compare

@@ -33,12 +33,17 @@ def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str
             with through(lambda stream_fn: answers):
                 yield
         case "record":
-            with _anew(path) as fresh, through(lambda stream_fn: recorded(stream_fn, fresh)):
+            with anew(path) as fresh, through(lambda stream_fn: recorded(stream_fn, fresh)):
                 yield
 
 
+def missing(path: Path, how: str) -> CacheMiss:
+    """What is said where there is no cassette."""
+    return CacheMiss(f"there is no cassette at {path}" + (f"; record it with: {how}" if how else ""))
+
+
 @contextmanager
-def _anew(path: Path) -> Generator[Path]:
+def anew(path: Path) -> Generator[Path]:
     """A file that becomes `path` in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")

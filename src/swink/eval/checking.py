@@ -1,0 +1,65 @@
+"""Checking: one case in a test of one's own, which fails with what the scorers say."""
+
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from swink.eval.attempt import Factory
+from swink.eval.case import Case, Suite
+from swink.eval.casefile import load_cases
+from swink.eval.result import CaseResult
+from swink.eval.runner import evaluate
+
+_LONGEST = 2000
+
+
+class CaseFailed(AssertionError):
+    """An agent did not pass a case; the text says which metrics failed and why."""
+
+
+async def check_case(factory: Factory, case: Case, **options: Any) -> CaseResult:
+    """Try a case with an agent of the factory; raises `CaseFailed` unless it passes.
+
+    `options` are those of `evaluate`.
+    """
+    return passed_or_raise((await evaluate(factory, [case], **options)).cases[0], case)
+
+
+def passed_or_raise(result: CaseResult, case: Case) -> CaseResult:
+    """The result, if the case passed."""
+    if result.passed:
+        return result
+    where = f" ({case.place})" if case.place is not None else ""
+    lines = [f"the case {case.id!r}{where} failed"]
+    if result.error is not None:
+        lines.append(f"  error ({result.error_source}): {result.error}")
+    lines += [
+        f"  {metric.name}: {metric.value:g} of {metric.threshold:g}: {metric.error or metric.why}"
+        for metric in result.metrics
+        if not metric.passed
+    ]
+    lines += [f"  called {call.name}({call.arguments})" for call in result.calls]
+    answers = [message for message in result.transcript if message.role == "assistant"]
+    if answers:
+        lines.append(f"  answered: {answers[-1].text[:_LONGEST]}")
+    raise CaseFailed("\n".join(lines))
+
+
+def pytest_cases(source: str | Path | Suite | Iterable[Case], *, tag: str | None = None) -> Any:
+    """A decorator that runs a test once for each case, its argument `case`; paths are from its file.
+
+    >>> @pytest_cases("cases.yaml", tag="smoke")
+    ... async def test_clothes(case, replay):
+    ...     with replay():
+    ...         await check_case(make_agent, case)
+    """
+    import pytest
+
+    if isinstance(source, str | Path):
+        here = Path(inspect.stack(0)[1].filename).parent
+        cases = load_cases(here / source)
+    else:
+        cases = source.cases if isinstance(source, Suite) else list(source)
+    chosen = [case for case in cases if tag is None or tag in case.tags]
+    return pytest.mark.parametrize("case", chosen, ids=[case.id for case in chosen])
