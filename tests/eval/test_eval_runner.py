@@ -29,6 +29,7 @@ from swink.eval import (
     open_run,
     read_results,
 )
+from swink.eval.evalrun import busy
 from swink.eval.verify import verify as verify_run
 from swink.messages import ModelSpec, ToolCall, Usage
 from swink.policies.chain import verify
@@ -331,6 +332,8 @@ async def test_cancelling_keeps_what_is_finished(tmp_path: Path):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [result.case_id for result in read_results(tmp_path)] == ["c0", "c1"]
+    summary = msgspec.json.decode((tmp_path / "summary.json").read_bytes())
+    assert (summary["passed"], summary["complete"]) == (2, False)
     made: list[str] = []
 
     def finish(case: Case) -> Agent:
@@ -497,3 +500,43 @@ async def test_a_parameter_named_like_a_secret_keeps_its_schema():
     result = run.cases[0]
     assert result.tools[0]["parameters"]["properties"]["password"]["type"] == "string"
     assert result.calls[0].arguments == {"user": "ann", "password": "[redacted]"}
+
+
+def test_time_in_which_nothing_went_on_does_not_count():
+    assert busy([]) == 0.0
+    assert busy([(10.0, 2.0), (11.0, 3.0), (11.5, 0.5), (100.0, 1.0)]) == 5.0
+
+
+async def test_a_full_disk_ends_the_run_with_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("swink.eval.resultfile.os.write", full)
+    with pytest.raises(OSError, match="No space left"):
+        await evaluate(polite, cases(3), output=tmp_path)
+    monkeypatch.undo()
+    run = await evaluate(polite, cases(3), output=tmp_path, resume=True)
+    assert run.passed == 3
+
+
+async def test_an_attempt_that_is_cancelled_leaves_no_workspace_behind():
+    seen: list[Case] = []
+    begun = asyncio.Event()
+
+    def factory(case: Case) -> Agent:
+        seen.append(case)
+
+        def note(context: Any) -> Any:
+            begun.set()
+            return [Pause(60)]
+
+        return Agent("test:m", stream_fn=ScriptedModel([note]))
+
+    task = asyncio.create_task(evaluate(factory, one(initial_files={"a": "b"})))
+    await begun.wait()
+    assert seen[0].workspace is not None
+    assert (seen[0].workspace / "a").read_text() == "b"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not seen[0].workspace.exists()

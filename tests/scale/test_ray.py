@@ -105,6 +105,5 @@ async def work_that_raises_is_raised_here() -> None:
     async def keep(result: int) -> None:
         assert result != os.getpid()
 
-    with pytest.raises(BaseExceptionGroup, match="") as raised:
+    with pytest.raises(ZeroDivisionError):
         await spread(work, iter(range(5)), keep, concurrency=2)
-    assert raised.group_contains(ZeroDivisionError)

@@ -43,9 +43,12 @@ async def _run_local(plan: Plan, attempts: Iterator[tuple[Case, int]], keep: Kee
         for case, repeat in attempts:
             await keep(await plan.attempt(case, repeat))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # such as a full disk, which one of them met first
 
 
 async def _run_ray(

@@ -1,7 +1,8 @@
 """EvalRun: what an evaluation came to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ from msgspec import json
 
 from swink.eval.result import CaseResult, Manifest, Summary
 from swink.eval.resultfile import (
+    MANIFEST,
     ResultFile,
     load_results,
     read_manifest,
     write_manifest,
     write_whole,
 )
+from swink.eval.seal import seal
 from swink.eval.summary import summarise
 from swink.jsondata import encode
 from swink.policies.chain import Head
@@ -90,13 +93,25 @@ class EvalRun:
         return f"EvalRun({cases} cases, {self.passed} passed, {self.failed} failed, {errors} errors)"
 
 
-def open_run(directory: str | Path) -> EvalRun:
-    """The run that was written to a directory, finished or not."""
+def open_run(directory: str | Path, key: str | bytes | None = None) -> EvalRun:
+    """The run that was written to a directory, finished or not; the `key` signs its summary."""
     results, head = load_results(directory)
     manifest = read_manifest(directory) or Manifest(name=Path(directory).name, started=0.0, version="")
     order = {id: place for place, id in enumerate(manifest.case_ids)}
     results = results.in_order(lambda entry: (order.get(entry.case_id, len(order)), entry.repeat))
-    ended = max((entry.started + entry.duration for entry in results.entries), default=manifest.started)
     return EvalRun(
-        manifest, results, duration=max(0.0, ended - manifest.started), directory=Path(directory), head=head
+        manifest,
+        results,
+        duration=busy([(entry.started, entry.duration) for entry in results.entries]),
+        directory=Path(directory),
+        head=seal(head, Path(directory) / MANIFEST, key),
     )
+
+
+def busy(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds in which something went on; spans are beginnings and durations, and may overlap."""
+    total, end = 0.0, -inf
+    for start, duration in sorted(spans):
+        total += max(0.0, start + duration - max(start, end))
+        end = max(end, start + duration)
+    return total

@@ -17,7 +17,7 @@ from swink.errors import InvalidInput
 from swink.eval.attempt import Factory, Plan
 from swink.eval.case import Case, Suite
 from swink.eval.engines import ENGINES, EngineName, run_attempts
-from swink.eval.evalrun import EvalRun
+from swink.eval.evalrun import EvalRun, busy
 from swink.eval.factories import suite_factory
 from swink.eval.limits import RunBudget
 from swink.eval.progress import Progress, Tally, cost_of
@@ -129,6 +129,7 @@ class _Evaluation:
         self.progress = progress
         self.tally = Tally(len(attempts))
         self.stopped: str | None = None
+        self._before = 0.0
         self._serial = Serial()
 
     async def run(self, engine: EngineName, rate_limit: float | None) -> EvalRun:
@@ -136,25 +137,32 @@ class _Evaluation:
         wanted = {(case.id, number) for case, number in self.attempts}
         done = await in_thread(self._take_up, wanted)
         missing = [attempt for attempt in self.attempts if (attempt[0].id, attempt[1]) not in done]
-        await run_attempts(
-            engine,
-            self.plan,
-            self._next(missing),
-            self._keep,
-            concurrency=self.manifest.concurrency,
-            rate_limit=rate_limit,
-        )
+        try:
+            await run_attempts(
+                engine,
+                self.plan,
+                self._next(missing),
+                self._keep,
+                concurrency=self.manifest.concurrency,
+                rate_limit=rate_limit,
+            )
+        except BaseException:
+            await call_to_end(self._serial, self._ended)  # what is finished has its summary
+            raise
         return await in_thread(self._ended)
 
     def _take_up(self, wanted: set[Attempt]) -> set[Attempt]:
         """The attempts that need not be made again."""
         done: set[Attempt] = set()
+        spans: list[tuple[float, float]] = []
         for result in self.record.results():
             if (result.case_id, result.repeat) in wanted and result.error_source != "provider":
                 done.add((result.case_id, result.repeat))
                 self.tally.take_up(result)
+                spans.append((result.started, result.duration))
                 if self.purse is not None:
                     self.purse.add(cost_of(result) or 0.0)
+        self._before = busy(spans)
         return done
 
     def _next(self, missing: Sequence[tuple[Case, int]]) -> Iterator[tuple[Case, int]]:
@@ -184,7 +192,7 @@ class _Evaluation:
         run = EvalRun(
             self.manifest,
             record.results(order),
-            duration=self.tally.elapsed,
+            duration=self._before + self.tally.elapsed,
             directory=record.directory,
             head=record.seal(),
             stopped=self.stopped,

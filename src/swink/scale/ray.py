@@ -124,6 +124,8 @@ class _Spread(Generic[T, R]):
                 for worker in workers:
                     for _ in range(_LANES):
                         group.create_task(self._serve(worker))
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
         finally:
             for worker in workers:
                 with suppress(self._ray.exceptions.RayError):  # it is gone already
