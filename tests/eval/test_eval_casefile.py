@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.eval.case import Case, Environment, ExpectedCall, ExpectedResponse
 from swink.eval.casefile import BadCases, load_cases, load_suite
@@ -259,12 +260,14 @@ VALUES = st.recursive(
 )
 
 
+@tried(30, 1000)
 @given(VALUES, st.sampled_from([None, 1]))
 def test_json_is_read_as_python_reads_it(value: Any, indent: int | None):
     text = json.dumps(value, indent=indent)
     assert read_json(text).data == value
 
 
+@tried(30, 1000)
 @given(st.text(alphabet='[]{},:"\\ntru0 e-.1', max_size=20))
 def test_json_is_refused_where_python_refuses_it(text: str):
     try:
@@ -278,6 +281,7 @@ def test_json_is_refused_where_python_refuses_it(text: str):
         assert wanted is Unreadable
 
 
+@tried(30, 1000)
 @given(st.text(alphabet="[]{},:-\"'\n a&*!|>#?%@`~<", max_size=30))
 def test_any_text_is_yaml_or_explained(text: str):
     line = 1
@@ -288,6 +292,7 @@ def test_any_text_is_yaml_or_explained(text: str):
     assert 1 <= line <= text.count("\n") + 2
 
 
+@tried(30, 1000)
 @given(VALUES)
 def test_any_data_is_a_case_file_or_explained(data: Any):
     for _, text in violations({"cases": [data]}):

@@ -1,9 +1,11 @@
 """The pytest plugin: cassettes in tests, and one test for each case."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
 from swink import catalog
 from swink.testing import ScriptedModel
@@ -32,6 +34,14 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setitem(catalog._registered, "pretend", pretend)
     ASKED.clear()
+
+    def forget(snapshot: Any) -> None:
+        """Only modules of the inner tests: a second copy of a module of ours would have classes of its own."""
+        for name, module in list(sys.modules.items()):
+            if (getattr(module, "__file__", None) or "").startswith(str(pytester.path)):
+                del sys.modules[name]
+
+    monkeypatch.setattr(SysModulesSnapshot, "restore", forget)
 
     def run(*arguments: str) -> pytest.RunResult:
         plugins = ("-p", "swink.eval.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
