@@ -7,7 +7,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swink import catalog
-from swink.cli.arguments import CommandParser, make_parser
+from swink.cli.arguments import make_parser
+from swink.cli.parsers import CommandParser
 from swink.keys.accounts import ACCOUNTS
 
 

@@ -1,0 +1,190 @@
+"""`swink eval`: 0 passed, 1 cases or a gate failed, 2 bad configuration, 3 a run-time error."""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+from swink.cli.terminal import say, wants_colour
+from swink.errors import AgentError, InvalidInput, MisuseError
+
+FAILED, TROUBLE = 1, 3
+KEY = "SWINK_EVAL_KEY"
+"""The variable with the secret that results are signed with."""
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def coded(command: Command) -> Command:
+    """The command, with 3 as its exit code for what failed while it ran."""
+
+    @wraps(command)
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return command(arguments)
+        except MisuseError:
+            raise
+        except (AgentError, OSError) as error:
+            if arguments.debug:
+                traceback.print_exception(error)
+            say(str(error), "error")
+            return TROUBLE
+
+    return run
+
+
+def help_command(arguments: argparse.Namespace) -> int:
+    """Say what there is."""
+    from swink.cli.arguments import parse_arguments
+
+    parse_arguments(["eval", "--help"])
+    return 0
+
+
+@coded
+def init_command(arguments: argparse.Namespace) -> int:
+    """Write a small suite."""
+    from swink.eval.starting import write_suite
+
+    for path in write_suite(arguments.directory):
+        print(path)
+    where = "" if arguments.directory == "." else f"cd {arguments.directory} && "
+    say(f"now: {where}swink eval run")
+    return 0
+
+
+@coded
+def run_command(arguments: argparse.Namespace) -> int:
+    """Try an agent on cases."""
+    from swink.cli.evaluating import run_cases
+
+    return run_cases(arguments)
+
+
+@coded
+def report_command(arguments: argparse.Namespace) -> int:
+    """Write the reports of a run anew, and show its table."""
+    from swink.eval.evalrun import open_run
+    from swink.eval.reports import console_table, write_reports
+
+    run = open_run(existing(arguments.directory))
+    baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    run.write_summary()
+    write_reports(arguments.directory, run.summary, run.cases, run.manifest, baseline=baseline)
+    print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
+    say(f"written: {Path(arguments.directory, 'report.html')}")
+    return 0
+
+
+@coded
+def compare_command(arguments: argparse.Namespace) -> int:
+    """Show what changed."""
+    from swink.eval.compare import compare
+
+    found = compare(existing(arguments.before), existing(arguments.after))
+    print(found.to_json().decode() if arguments.json else str(found))
+    return 0
+
+
+@coded
+def gate_command(arguments: argparse.Namespace) -> int:
+    """Pass or fail a run."""
+    from swink.codec import encode
+    from swink.eval.gate import gate
+
+    if arguments.baseline is None and (arguments.max_regressions is not None or arguments.significant):
+        raise InvalidInput(
+            "--max-regressions and --significant compare with a run: add --baseline DIR2"
+        )
+    found = gate(
+        existing(arguments.directory),
+        min_pass_rate=arguments.min_pass_rate,
+        max_cost=arguments.max_cost,
+        max_duration=arguments.max_duration,
+        baseline=None if arguments.baseline is None else existing(arguments.baseline),
+        max_regressions=arguments.max_regressions,
+        significant=arguments.significant,
+    )
+    print(encode(found).decode() if arguments.json else str(found))
+    return 0 if found.passed else FAILED
+
+
+@coded
+def verify_command(arguments: argparse.Namespace) -> int:
+    """Find any change to the results."""
+    from swink.eval.verify import verify
+
+    found = verify(existing(arguments.directory), key=signing_key())
+    for problem in found.problems:
+        say(problem, "error")
+    for note in found.notes:
+        say(note)
+    if found.ok:
+        print(f"{found.records} results are as they were written")
+    return 0 if found.ok else FAILED
+
+
+@coded
+def export_command(arguments: argparse.Namespace) -> int:
+    """Write transcripts for training, or a log for another viewer."""
+    from swink.eval.inspectlog import write_inspect_log
+    from swink.eval.training import write_training
+
+    directory = existing(arguments.directory)
+    name = "inspect.json" if arguments.format == "inspect" else f"training.{arguments.format}.jsonl"
+    path = Path(arguments.output or directory / name)
+    if path.exists() and not arguments.force and arguments.output:
+        raise InvalidInput(f"{path} is there already; --force overwrites it")
+    if arguments.format == "inspect":
+        written = write_inspect_log(directory, path)
+    else:
+        written = write_training(directory, path, arguments.format)
+    say(f"{written} conversations written to {path}")
+    return 0
+
+
+@coded
+def import_command(arguments: argparse.Namespace) -> int:
+    """Make a case file of a published benchmark."""
+    from swink.eval.importers import import_cases, write_cases
+
+    path = Path(arguments.output)
+    if path.exists() and not arguments.force:
+        raise InvalidInput(f"{path} is there already; --force overwrites it")
+    suite = import_cases(arguments.format, existing(arguments.path), limit=arguments.limit)
+    write_cases(suite, path)
+    say(f"{len(suite.cases)} cases written to {path}; now: swink eval run {path} --model MODEL")
+    return 0
+
+
+@coded
+def schema_command(arguments: argparse.Namespace) -> int:
+    """Print the JSON Schema of case files."""
+    from swink.eval.caseschema import schema_text
+
+    print(schema_text())
+    return 0
+
+
+@coded
+def simulate_command(arguments: argparse.Namespace) -> int:
+    """Let a model play the user."""
+    from swink.cli.simulating import simulate
+
+    return simulate(arguments)
+
+
+def existing(path: str) -> Path:
+    """A path that is there."""
+    found = Path(path)
+    if not found.exists():
+        raise InvalidInput(f"there is no {path}")
+    return found
+
+
+def signing_key() -> str | None:
+    """The secret that results are signed with, if there is one."""
+    return os.environ.get(KEY, "").strip() or None

@@ -1,0 +1,161 @@
+"""`swink eval run`: which cases, with which agent, where the results go, and what is shown of them."""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from swink.cli.eval_commands import FAILED, TROUBLE, existing, signing_key
+from swink.cli.terminal import say, wants_colour
+from swink.errors import InvalidInput
+from swink.eval.case import Case, Suite
+from swink.eval.casefile import load_suite
+from swink.eval.cassettes import recording
+from swink.eval.evalrun import EvalRun, open_run
+from swink.eval.factories import Factory, load_factory, suite_factory
+from swink.eval.progress import ProgressBar
+from swink.eval.reports import annotations, console_table, write_reports
+from swink.eval.runner import evaluate
+from swink.interrupts import Interruption, interruptible
+from swink.threads import in_thread, run_to_end
+
+RESULTS = Path("eval-results")
+
+
+def run_cases(arguments: argparse.Namespace) -> int:
+    """Run the cases and show what they came to."""
+    suite = _chosen(_suite(arguments), arguments)
+    if arguments.dry_run:
+        from swink.eval.forecast import forecast
+
+        print(forecast(suite, model=arguments.model, repeat=arguments.repeat))
+        return 0
+    directory = _directory(arguments)
+    baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    with ExitStack() as stack:
+        stack.enter_context(_cassette(suite, arguments))
+        if arguments.trace is not None:
+            from swink.telemetry import tracing
+
+            stack.enter_context(tracing(arguments.trace))
+        run, interruption = run_to_end(_evaluate(suite, arguments, directory))
+    run.write_summary()
+    write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline)
+    print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        print(*annotations(run.cases), sep="\n")
+    say(f"results: {directory}  report: {directory / 'report.html'}")
+    if interruption.signal is not None:
+        say(f"interrupted; go on with: swink eval run {arguments.cases} --resume --output {directory}")
+        return interruption.exit_code
+    if run.stopped is not None:
+        say(f"stopped: {run.stopped}; go on with: --resume --output {directory}", "warning")
+        return FAILED
+    return TROUBLE if run.errors else FAILED if run.failed else 0
+
+
+async def _evaluate(
+    suite: Suite, arguments: argparse.Namespace, directory: Path
+) -> tuple[EvalRun, Interruption]:
+    bar = ProgressBar()
+    work = asyncio.ensure_future(
+        evaluate(
+            _factory(suite, arguments),
+            suite,
+            concurrency=arguments.concurrency,
+            repeat=arguments.repeat,
+            engine=arguments.engine,
+            model=arguments.model,
+            output=directory,
+            resume=arguments.resume,
+            cache=RESULTS / ".cache" if arguments.cache else None,
+            budget=arguments.budget,
+            timeout=arguments.timeout,
+            rate_limit=arguments.rate_limit,
+            progress=bar,
+            judges=arguments.judge or suite.judges,
+            key=signing_key(),
+            name=suite.name,
+            agent=arguments.agent or suite.agent or "",
+        )
+    )
+    with interruptible(lambda: work.cancel() and None) as interruption:
+        try:
+            run = await work
+        except asyncio.CancelledError:
+            if interruption.signal is None:
+                raise
+            run = await in_thread(open_run, directory)
+        finally:
+            bar.close()
+    return run, interruption
+
+
+def _suite(arguments: argparse.Namespace) -> Suite:
+    path = Path(arguments.cases)
+    if not path.exists() and arguments.cases == "cases.yaml":
+        raise InvalidInput("there is no cases.yaml here: name a file of cases, or run: swink eval init")
+    if arguments.format is None:
+        return load_suite(existing(arguments.cases))
+    from swink.eval.importers import import_cases
+
+    return import_cases(arguments.format, existing(arguments.cases), limit=arguments.limit)
+
+
+def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:
+    """The suite with the cases that are asked for."""
+    known = {case.id for case in suite.cases}
+    if missing := [name for name in arguments.case if name not in known]:
+        raise InvalidInput(f"there is no case {missing[0]!r} in {arguments.cases}")
+    tags = {tag for case in suite.cases for tag in case.tags}
+    if missing := [tag for tag in arguments.tag if tag not in tags]:
+        has = f"it has {', '.join(sorted(tags))}" if tags else "it has no tags"
+        raise InvalidInput(f"no case in {arguments.cases} has the tag {missing[0]!r}; {has}")
+    chosen = [case for case in suite.cases if _is_chosen(case, arguments)][: arguments.limit]
+    if not chosen:
+        raise InvalidInput(f"no case in {arguments.cases} is asked for by both --case and --tag")
+    return replace(suite, cases=tuple(chosen))
+
+
+def _is_chosen(case: Case, arguments: argparse.Namespace) -> bool:
+    by_id = not arguments.case or case.id in arguments.case
+    return by_id and (not arguments.tag or any(tag in case.tags for tag in arguments.tag))
+
+
+def _factory(suite: Suite, arguments: argparse.Namespace) -> Factory:
+    if arguments.agent is not None:
+        return load_factory(arguments.agent)
+    return suite_factory(suite, arguments.model)
+
+
+def _directory(arguments: argparse.Namespace) -> Path:
+    """Where the results go: a new directory, or that of the run to go on with."""
+    if arguments.output is not None:
+        return Path(arguments.output)
+    if not arguments.resume:
+        return RESULTS / time.strftime("%Y-%m-%dT%H-%M-%S")
+    found = sorted(RESULTS.glob("*/run.json"))
+    if not found:
+        raise InvalidInput(f"there is no run in {RESULTS} to go on with; --output names another directory")
+    return found[-1].parent
+
+
+@contextmanager
+def _cassette(suite: Suite, arguments: argparse.Namespace) -> Generator[None]:
+    """Answers from the cassette that is named, or from the suite's own where no model is."""
+    if arguments.record is not None:
+        with recording(arguments.record, "record"):
+            yield
+        return
+    path = arguments.replay or (suite.cassette if arguments.model is None else None)
+    if path is None:
+        yield
+        return
+    with recording(existing(str(path)), "replay"):
+        yield
