@@ -12,6 +12,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from swink.cli.arguments import parse_arguments
 from swink.cli.output import OutputFailed, finish_output, install_output
@@ -45,7 +46,8 @@ def _run(argv: Sequence[str]) -> int:
         _log_to_stderr(debug=debug)
         module, _, name = arguments.command.partition(":")
         command: Callable[..., int] = getattr(importlib.import_module(module), name)
-        return command(arguments)
+        with _tracing(getattr(arguments, "trace", None)):
+            return command(arguments)
     except SystemExit as ended:  # what argparse does after --help, or after a usage error
         return ended.code if isinstance(ended.code, int) else _FAILED
     except OutputFailed:
@@ -62,6 +64,15 @@ def _run(argv: Sequence[str]) -> int:
             traceback.print_exception(error)
         say(f"this should not happen: {type(error).__name__}: {error}; --debug shows where", "error")
         return _FAILED
+
+
+def _tracing(path: str | None) -> AbstractContextManager[object]:
+    """A trace of all that the command does, if one is asked for."""
+    if path is None:
+        return nullcontext()
+    from swink.telemetry import tracing
+
+    return tracing(path)
 
 
 def _log_to_stderr(*, debug: bool) -> None:

@@ -8,6 +8,7 @@ from swink import __version__
 from swink.approvals import APPROVAL_WORDS, MEANINGS
 from swink.cli.evalarguments import add_eval
 from swink.cli.parsers import (
+    TRACE,
     CommandParser,
     age,
     amount,
@@ -147,6 +148,7 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thinking", choices=_THINKING, help="how hard the model thinks")
     parser.add_argument("--temperature", metavar="T", type=amount, help="randomness of the reply")
     parser.add_argument("--max-tokens", metavar="N", type=count, help="length limit of each reply")
+    parser.add_argument("--trace", metavar="FILE", help=TRACE)
 
 
 def _add_sessions(commands: Any) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from swink.cli.terminal import say, wants_colour
 from swink.errors import AgentError, InvalidInput, MisuseError
 
@@ -69,12 +71,15 @@ def report_command(arguments: argparse.Namespace) -> int:
     """Write the reports of a run anew, and show its table."""
     from swink.eval.evalrun import open_run
     from swink.eval.reports import console_table, write_reports
+    from swink.eval.savedrun import read_summary
 
     run = open_run(existing(arguments.directory))
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
-    run.write_summary()
-    write_reports(arguments.directory, run.summary, run.cases, run.manifest, baseline=baseline)
-    print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
+    # The head that was written stays: one made anew would hide that lines are missing.
+    kept = read_summary(arguments.directory)
+    summary = run.summary if kept is None else replace(run.summary, head=kept.head)
+    write_reports(arguments.directory, summary, run.cases, run.manifest, baseline=baseline)
+    print(console_table(summary, run.cases, colour=wants_colour(sys.stdout)))
     say(f"written: {Path(arguments.directory, 'report.html')}")
     return 0
 
@@ -82,10 +87,12 @@ def report_command(arguments: argparse.Namespace) -> int:
 @coded
 def compare_command(arguments: argparse.Namespace) -> int:
     """Show what changed."""
+    from swink.codec import encode
     from swink.eval.compare import compare
+    from swink.eval.comparisontable import comparison_table
 
     found = compare(existing(arguments.before), existing(arguments.after))
-    print(found.to_json().decode() if arguments.json else str(found))
+    print(encode(found).decode() if arguments.json else comparison_table(found))
     return 0
 
 
@@ -96,9 +103,7 @@ def gate_command(arguments: argparse.Namespace) -> int:
     from swink.eval.gate import gate
 
     if arguments.baseline is None and (arguments.max_regressions is not None or arguments.significant):
-        raise InvalidInput(
-            "--max-regressions and --significant compare with a run: add --baseline DIR2"
-        )
+        raise InvalidInput("--max-regressions and --significant compare with a run: add --baseline DIR2")
     found = gate(
         existing(arguments.directory),
         min_pass_rate=arguments.min_pass_rate,
@@ -131,7 +136,7 @@ def verify_command(arguments: argparse.Namespace) -> int:
 def export_command(arguments: argparse.Namespace) -> int:
     """Write transcripts for training, or a log for another viewer."""
     from swink.eval.inspectlog import write_inspect_log
-    from swink.eval.training import write_training
+    from swink.eval.training import export_training
 
     directory = existing(arguments.directory)
     name = "inspect.json" if arguments.format == "inspect" else f"training.{arguments.format}.jsonl"
@@ -139,10 +144,12 @@ def export_command(arguments: argparse.Namespace) -> int:
     if path.exists() and not arguments.force and arguments.output:
         raise InvalidInput(f"{path} is there already; --force overwrites it")
     if arguments.format == "inspect":
-        written = write_inspect_log(directory, path)
-    else:
-        written = write_training(directory, path, arguments.format)
-    say(f"{written} conversations written to {path}")
+        write_inspect_log(directory, path)
+        say(f"written: {path}; inspect view --log-dir {path.parent} shows it")
+        return 0
+    made = export_training(directory, path, arguments.format)
+    left = f"; {made.skipped} attempts did not pass and are left out" if made.skipped else ""
+    say(f"{made.written} conversations written to {path}{left}")
     return 0
 
 

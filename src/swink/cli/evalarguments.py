@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from swink.cli.parsers import amount, command, count, group, number, seconds, share
+from swink.cli.parsers import TRACE, amount, command, count, group, number, seconds, share
 
 _MODULE = "swink.cli.eval_commands"
 
@@ -70,7 +70,7 @@ def _add_run(actions: Any) -> None:
     tape.add_argument("--replay", metavar="FILE", help="take all answers from a cassette; no key, no network")
     run.add_argument("--format", metavar="NAME", help="CASES is a published benchmark: bfcl, gsm8k, …")
     run.add_argument("--baseline", metavar="DIR", help="an earlier run to show beside this one in the report")
-    run.add_argument("--trace", metavar="FILE", help="write a trace that Perfetto and Chrome open")
+    run.add_argument("--trace", metavar="FILE", help=TRACE)
     run.add_argument("--dry-run", action="store_true", help="say what would run and what it may cost")
 
 

@@ -6,7 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,12 +39,7 @@ def run_cases(arguments: argparse.Namespace) -> int:
         return 0
     directory = _directory(arguments)
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
-    with ExitStack() as stack:
-        stack.enter_context(_cassette(suite, arguments))
-        if arguments.trace is not None:
-            from swink.telemetry import tracing
-
-            stack.enter_context(tracing(arguments.trace))
+    with _cassette(suite, arguments):
         run, interruption = run_to_end(_evaluate(suite, arguments, directory))
     run.write_summary()
     write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline)
@@ -85,7 +81,7 @@ async def _evaluate(
             agent=arguments.agent or suite.agent or "",
         )
     )
-    with interruptible(lambda: work.cancel() and None) as interruption:
+    with interruptible(partial(_cancel, work)) as interruption:
         try:
             run = await work
         except asyncio.CancelledError:
@@ -95,6 +91,10 @@ async def _evaluate(
         finally:
             bar.close()
     return run, interruption
+
+
+def _cancel(work: "asyncio.Future[EvalRun]") -> None:
+    work.cancel()
 
 
 def _suite(arguments: argparse.Namespace) -> Suite:

@@ -8,6 +8,8 @@ from typing import Any
 from swink.approvals import parse_approval
 from swink.errors import MisuseError
 
+TRACE = "write a trace that Perfetto and Chrome open"
+
 _AGE = re.compile(r"(\d{1,6})(min|[hdwy])")
 _SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 
