@@ -15,6 +15,7 @@ RUN_BY = {
     "docs/concepts.md": "tests/test_docs.py",
     "docs/context.md": "tests/test_tokens.py",
     "docs/durable.md": "tests/scale/test_dbos_recovery.py",
+    "docs/eval.md": "tests/eval/test_eval_page.py",
     "docs/guide.md": "tests/test_guide.py",
     "docs/local.md": "tests/local/test_local_page.py",
     "docs/mcp.md": "tests/policies/test_policy_pages.py",

@@ -78,7 +78,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     # The head that was written stays: one made anew would hide that lines are missing.
     kept = read_summary(arguments.directory)
     summary = run.summary if kept is None else replace(run.summary, head=kept.head)
-    write_reports(arguments.directory, summary, run.cases, run.manifest, baseline=baseline)
+    write_reports(Path(arguments.directory), summary, run.cases, run.manifest, baseline=baseline)
     print(console_table(summary, run.cases, colour=wants_colour(sys.stdout)))
     say(f"written: {Path(arguments.directory, 'report.html')}")
     return 0

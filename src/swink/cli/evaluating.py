@@ -20,6 +20,7 @@ from swink.eval.casefile import load_suite
 from swink.eval.cassettes import recording
 from swink.eval.evalrun import EvalRun, open_run
 from swink.eval.factories import Factory, load_factory, suite_factory
+from swink.eval.forecast import forecast
 from swink.eval.progress import ProgressBar
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
@@ -33,9 +34,9 @@ def run_cases(arguments: argparse.Namespace) -> int:
     """Run the cases and show what they came to."""
     suite = _chosen(_suite(arguments), arguments)
     if arguments.dry_run:
-        from swink.eval.forecast import forecast
-
-        print(forecast(suite, model=arguments.model, repeat=arguments.repeat))
+        factory, replayed = _factory(suite, arguments), _tape(suite, arguments) is not None
+        estimate = forecast(factory, suite, model=arguments.model, repeat=arguments.repeat, replayed=replayed)
+        print(run_to_end(estimate))
         return 0
     directory = _directory(arguments)
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
@@ -153,9 +154,16 @@ def _cassette(suite: Suite, arguments: argparse.Namespace) -> Generator[None]:
         with recording(arguments.record, "record"):
             yield
         return
-    path = arguments.replay or (suite.cassette if arguments.model is None else None)
+    path = _tape(suite, arguments)
     if path is None:
         yield
         return
-    with recording(existing(str(path)), "replay"):
+    with recording(existing(path), "replay"):
         yield
+
+
+def _tape(suite: Suite, arguments: argparse.Namespace) -> str | None:
+    """The cassette that answers are taken from."""
+    if arguments.record is not None:
+        return None
+    return arguments.replay or (suite.cassette if arguments.model is None else None)
