@@ -89,7 +89,7 @@ def test_the_links_of_the_page_lead_somewhere(page: str):
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
 def test_what_the_page_names_exists(page: str):
     names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page]))
-    names -= LOGGERS | ATTRIBUTES | {"swink.providers"}
+    names -= LOGGERS | ATTRIBUTES | {"swink.providers", "swink.scorers"}
     assert not [name for name in sorted(names) if not exists(name)]
     paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", TEXTS[page])
     assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "src" / path).exists()]

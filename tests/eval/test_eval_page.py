@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from tests.pages import blocks_of, run_program
 
 BLOCKS = blocks_of("docs/eval.md")
