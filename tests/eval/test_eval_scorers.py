@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from swink.eval import (
     Trajectory,
     scorer,
 )
-from swink.eval.scorers import find_scorer, patterns, problem_of, registry, responses, score, scorer_names
+from swink.eval.scorers import embeddings, find_scorer, patterns, problem_of, registry, score, scorer_names
 from swink.eval.scorers.registry import scorers_kept
 from swink.eval.scorers.similarity import edit_distance
 from swink.eval.scorers.values import contains, equal, fenced_blocks, likeness, read_json
@@ -302,8 +303,9 @@ def test_two_scorers_cannot_have_one_name():
         def other(case: Case, trajectory: Trajectory) -> bool:
             return False
 
-    with pytest.raises(InvalidInput, match="'response' already"):
-        scorer("response")(lambda case, trajectory: True)
+    for name in ("response", "code", "gsm8k"):
+        with pytest.raises(InvalidInput, match=f"{name!r} already"):
+            scorer(name)(lambda case, trajectory: True)
 
 
 @pytest.mark.parametrize("threshold", [-1, 2, math.nan, True, "1"])
@@ -369,6 +371,17 @@ def test_every_name_can_be_found_or_says_why_not():
         assert problem_of(name, {}) is None
     with pytest.raises(MisuseError, match="did you mean"):
         find_scorer("levenstein")
+
+
+def test_scorers_that_need_much_are_imported_when_they_are_named():
+    program = (
+        "import sys, swink.eval.scorers as s; heavy = {'swink.local.embed'}; "
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules); "
+        "assert all(s.problem_of(name) is None for name in s.scorer_names()); "
+        "assert heavy <= set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # Trajectories
@@ -556,7 +569,7 @@ class Letters:
 
 
 async def test_the_likeness_of_meaning_is_that_of_an_embedding_model(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(responses, "embedder", lambda model: Letters())
+    monkeypatch.setattr(embeddings, "embedder", lambda model: Letters())
     assert (await by("embedding_similarity", "listen", reference="silent")).value == pytest.approx(1.0)
     assert (await by("embedding_similarity", "aaa", reference="bbb")).value == 0.0
     assert (await by("embedding_similarity", "", reference="bbb")).value == 0.0

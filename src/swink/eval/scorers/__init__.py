@@ -13,9 +13,6 @@ from swink.eval.scorers.calibration import Calibration as Calibration
 from swink.eval.scorers.calibration import Label as Label
 from swink.eval.scorers.calibration import calibrate as calibrate
 from swink.eval.scorers.calibration import load_labels as load_labels
-from swink.eval.scorers.code import CodeRun as CodeRun
-from swink.eval.scorers.code import extract_code as extract_code
-from swink.eval.scorers.code import run_python as run_python
 from swink.eval.scorers.environment import environment_state as environment_state
 from swink.eval.scorers.judges import JudgeModel as JudgeModel
 from swink.eval.scorers.judges import Panel as Panel

@@ -24,7 +24,9 @@ from swink.eval.trajectory import Trajectory
 from swink.loading import load_object
 from swink.redact import describe_error
 
-BENCHMARKS: Mapping[str, str] = {
+ON_DEMAND: Mapping[str, str] = {
+    "code": "swink.eval.scorers.code:code",
+    "embedding_similarity": "swink.eval.scorers.embeddings:embedding_similarity",
     "bfcl": "swink.eval.importers.bfcl:bfcl",
     "gsm8k": "swink.eval.importers.gsm8k:gsm8k",
     "humaneval": "swink.eval.importers.programs:humaneval",
@@ -32,7 +34,7 @@ BENCHMARKS: Mapping[str, str] = {
     "ifeval": "swink.eval.importers.ifeval:ifeval",
     "tau": "swink.eval.importers.tau:tau",
 }
-"""Where the scorers of benchmarks are, by name; imported when they are used."""
+"""Scorers whose modules need much, or are used by few: imported when they are named."""
 GROUP = "swink.scorers"
 """The entry points under which installed packages offer scorers."""
 
@@ -83,8 +85,8 @@ def scorer(
         if problem := _signature_problem(function):
             raise InvalidInput(f"@scorer({name!r}): {problem}")
         known = _registered.get(name)
-        if known is not None and not _is_same(known.function, function):
-            where = _origin(known.function)
+        where = ON_DEMAND.get(name, "").replace(":", ".") if known is None else _origin(known.function)
+        if where and where != _origin(function):
             raise InvalidInput(f"there is a scorer {name!r} already ({where}); choose another name")
         _registered[name] = made
         return made
@@ -99,7 +101,7 @@ def find_scorer(name: str, directory: str | Path | None = None) -> Scorer:
     """
     if ":" in name:
         return as_scorer(load_object(name, "the scorer", directory), name)
-    if (path := BENCHMARKS.get(name)) is not None:
+    if (path := ON_DEMAND.get(name)) is not None:
         return as_scorer(load_object(path, "the scorer"), name)
     if (found := _registered.get(name)) is not None:
         return found
@@ -142,7 +144,7 @@ def problem_of(
 
 def scorer_names() -> list[str]:
     """The names of all scorers there are, those of installed packages included."""
-    return sorted({*_registered, *BENCHMARKS, *_offered()})
+    return sorted({*_registered, *ON_DEMAND, *_offered()})
 
 
 def applicable(case: Case) -> list[Scorer]:
@@ -208,12 +210,8 @@ def _signature_problem(function: Any) -> str | None:
     return None
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two functions are the same one, perhaps of a module that was imported again."""
-    return one is other or _origin(one) == _origin(other)
-
-
 def _origin(function: Any) -> str:
+    """Where a function comes from: that of a module which is imported again is the same one."""
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
 
 

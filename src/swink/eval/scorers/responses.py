@@ -15,7 +15,6 @@ from swink.eval.scorers.similarity import edit_distance
 from swink.eval.scorers.values import NoJson, equal, likeness, read_json
 from swink.eval.trajectory import Trajectory
 from swink.jsondata import decode, encode
-from swink.local.embed import Embedder, LocalEmbedder, similarity
 from swink.schema import Shape
 from swink.threads import in_thread
 
@@ -34,14 +33,14 @@ async def response(case: Case, trajectory: Trajectory) -> Score:
 @scorer("exact_match")
 async def exact_match(case: Case, trajectory: Trajectory, *, expected: str | None = None) -> Score:
     """Whether the response is the expected text, or the case's `reference`; outer whitespace is ignored."""
-    wanted = _wanted(case, expected)
-    return Score(float(trajectory.response.strip() == wanted.strip()), _against(wanted))
+    wanted = wanted_text(case, expected)
+    return Score(float(trajectory.response.strip() == wanted.strip()), against(wanted))
 
 
 @scorer("levenshtein", threshold=0.8)
 async def levenshtein(case: Case, trajectory: Trajectory, *, expected: str | None = None) -> Score:
     """1 - edits / characters: how many characters to insert, delete or replace until the texts are equal."""
-    one, other = trajectory.response.strip(), _wanted(case, expected).strip()
+    one, other = trajectory.response.strip(), wanted_text(case, expected).strip()
     longest = max(len(one), len(other))
     if longest > MOST:
         raise InvalidInput(f"a text of {longest:,} characters; levenshtein compares up to {MOST:,}")
@@ -59,12 +58,12 @@ async def json_match(case: Case, trajectory: Trajectory, *, expected: Any = UNSE
     if expected is UNSET and case.expected_response is not None:
         expected = case.expected_response.json
     if expected is UNSET:
-        expected = read_json(_wanted(case, None))
+        expected = read_json(wanted_text(case, None))
     try:
         value = read_json(trajectory.response)
     except NoJson as error:
         return Score(0.0, str(error))
-    return Score(likeness(expected, value), _against(encode(expected).decode()))
+    return Score(likeness(expected, value), against(encode(expected).decode()))
 
 
 @scorer("json_schema")
@@ -75,16 +74,6 @@ async def json_schema(case: Case, trajectory: Trajectory, *, schema: dict[str, A
     if schema is None:
         raise InvalidInput("json_schema needs the option schema, or a case with expected_response.schema")
     return score_of(await problems_with(trajectory.response, ExpectedResponse(schema=schema)))
-
-
-@scorer("embedding_similarity", threshold=0.8)
-async def embedding_similarity(
-    case: Case, trajectory: Trajectory, *, expected: str | None = None, model: str | None = None
-) -> Score:
-    """The cosine of what a local model makes of the response and of the expected text."""
-    wanted = _wanted(case, expected)
-    one, other = await embedder(model).embed([trajectory.response, wanted])
-    return Score(min(1.0, max(0.0, similarity(one, other))), _against(wanted))
 
 
 async def problems_with(text: str, expected: ExpectedResponse) -> list[str | None]:
@@ -143,13 +132,8 @@ def _shape(schema: bytes) -> Shape:
     return shape
 
 
-@lru_cache(4)
-def embedder(model: str | None) -> Embedder:
-    """One per model: it stays loaded from case to case."""
-    return LocalEmbedder() if model is None else LocalEmbedder(model)
-
-
-def _wanted(case: Case, expected: str | None) -> str:
+def wanted_text(case: Case, expected: str | None) -> str:
+    """The text to compare with: the option's, or the case's reference."""
     if expected is not None:
         return expected
     if case.reference is None:
@@ -159,7 +143,8 @@ def _wanted(case: Case, expected: str | None) -> str:
     return case.reference
 
 
-def _against(wanted: str) -> str:
+def against(wanted: str) -> str:
+    """What was compared with, for people."""
     return f"expected: {_quoted(wanted)}"
 
 
