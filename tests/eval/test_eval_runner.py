@@ -15,7 +15,7 @@ import pytest
 
 import swink.eval
 from swink import Agent, Price, tool
-from swink.errors import InvalidInput, ModelThrottled, NetworkError
+from swink.errors import InvalidInput, MisuseError, ModelThrottled, NetworkError
 from swink.eval import (
     BadResults,
     Case,
@@ -83,6 +83,10 @@ async def test_no_cases_and_cases_with_one_id_are_refused():
         await evaluate(polite, [*one(), *one()])
     with pytest.raises(InvalidInput, match="repeat is 0"):
         await evaluate(polite, cases(1), repeat=0)
+    with pytest.raises(InvalidInput, match="no_such_scorer"):
+        await evaluate(polite, cases(1), ["no_such_scorer"])
+    with pytest.raises(MisuseError, match="is no scorer"):
+        await evaluate(polite, cases(1), [3])
     with pytest.raises(InvalidInput, match="no factory"):
         await evaluate(None, cases(1))
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Trajectory
 from swink.eval.workspace import read_attachments, read_files, workspace
 from swink.jsondata import copy_data, encode, from_data
-from swink.messages import ModelSpec, Usage
+from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage, Usage
 from swink.policy import Policy
 from swink.redact import describe_error, redact_text, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
@@ -267,7 +268,7 @@ class _Attempt:
 
 def without_secrets(result: CaseResult) -> CaseResult:
     """The result without what looks like a secret, wherever it stands."""
-    if not secret_spans(_text(result)):
+    if not _has_secrets(result):
         return result
     # By their names, parameters of tools may look like secrets: only texts are.
     bare = convert(from_data(redact_value(to_builtins(replace(result, tools=())))), CaseResult)
@@ -286,10 +287,39 @@ def _each_text(value: Any) -> Any:
             return value
 
 
-def _text(result: CaseResult) -> str:
-    """Everything that the result says, to look for secrets in; `encode` takes thrice as long."""
+def _has_secrets(result: CaseResult) -> bool:
+    """Whether anything that somebody wrote looks like a secret; figures and names of fields need no look."""
+    said: list[Any] = [
+        *[(message.content, _rest(message)) for message in result.transcript],
+        [call.arguments for call in result.calls],  # which a policy may have written
+        [(metric.why, metric.error) for metric in result.metrics],
+        (result.error, result.reason, result.metadata),
+    ]
+    if _is_secret(_json((result.system_prompt, result.tools, result.tags, result.name))):
+        return True
+    return bool(secret_spans(_json(said)))
+
+
+def _rest(message: Message) -> Any:
+    match message:
+        case ToolResultMessage():
+            return message.details
+        case AssistantMessage():
+            return message.error_message
+        case _:
+            return None
+
+
+@lru_cache(64)
+def _is_secret(text: str) -> bool:
+    """For what most attempts have in common: prompt and tools."""
+    return bool(secret_spans(text))
+
+
+def _json(value: Any) -> str:
+    """Any value as text to look for secrets in; `encode` takes many times as long."""
     try:
-        return json.encode(result, enc_hook=plain).decode()
+        return json.encode(value, enc_hook=plain).decode()
     except Exception:
         # What is no JSON, and whatever a foreign `model_dump` raises.
-        return encode(result).decode()
+        return encode(value).decode()

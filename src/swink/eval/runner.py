@@ -23,6 +23,8 @@ from swink.eval.limits import RunBudget
 from swink.eval.progress import Progress, Tally, cost_of
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, BadResults, ResultFile, read_manifest, write_manifest
+from swink.eval.scorers import problem_of
+from swink.eval.scorers.registry import as_scorer
 from swink.jsondata import encode
 from swink.redact import redact_value
 from swink.retry import ExponentialBackoff, RetryStrategy
@@ -91,7 +93,7 @@ async def evaluate(
     purse = RunBudget(budget) if budget is not None else None
     plan = Plan(
         factory=make,
-        scorers=scorers,
+        scorers=_scorers(scorers or ()),
         judges=judges or (suite.judges if suite else ()),
         model=model,
         timeout=timeout,
@@ -213,6 +215,14 @@ def _checked(cases: Suite | Sequence[Case]) -> tuple[Case, ...]:
         what = f"these ids are there more than once: {', '.join(twice)}" if twice else "a case has no id"
         raise InvalidInput(f"every case needs an id of its own; {what}")
     return listed
+
+
+def _scorers(given: Sequence[Any]) -> tuple[Any, ...]:
+    """The scorers for every case, each refused now if it is none."""
+    for name in given:
+        if isinstance(name, str) and (problem := problem_of(name)) is not None:
+            raise InvalidInput(f"scorers: {problem}")
+    return tuple([item if isinstance(item, str) else as_scorer(item) for item in given])
 
 
 def _digest(cases: Sequence[Case]) -> str:
