@@ -1,13 +1,11 @@
 """Recording: exchanges with a model kept on a cassette, and answers taken from one."""
 
-import difflib
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from swink.engine.waiting import closing
@@ -26,6 +24,7 @@ from swink.stream import (
 )
 from swink.threads import in_thread
 from swink.wrappers.cassette import Cassette, CassetteRequest, Recording, identify
+from swink.wrappers.difference import first_difference
 from swink.wrappers.traits import Events, asker_of, copy_traits
 
 logger = logging.getLogger("swink.wrappers")
@@ -154,16 +153,6 @@ async def _identify(
 def _difference(request: dict[str, Any], recordings: list[Recording], *, asked_before: bool) -> str:
     if asked_before:
         return "the request was recorded, but is asked more often than it was recorded"
-    asked = _lines(request)
     if not recordings:
         return "the cassette is empty"
-    nearest = max(
-        (_lines(item.request) for item in recordings),
-        key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio(),
-    )
-    diff = list(difflib.unified_diff(nearest, asked, "recorded", "asked", n=1, lineterm=""))
-    return "this request was not recorded; the nearest recording differs:\n" + "\n".join(diff[:60])
-
-
-def _lines(request: dict[str, Any]) -> list[str]:
-    return msgspec.json.format(msgspec.json.encode(request, order="sorted"), indent=1).decode().splitlines()
+    return first_difference(request, [item.request for item in recordings])
