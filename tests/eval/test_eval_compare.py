@@ -120,6 +120,14 @@ def test_scores_are_compared_by_scorer_and_corrected_for_their_number():
     assert not found.metrics["one"].significant
 
 
+def test_a_few_cases_and_cases_that_agree_have_no_bootstrap_interval():
+    few = [result(f"c{number}", duration=float(number)) for number in range(5)]
+    slower = [result(f"c{number}", duration=number * 2.0) for number in range(5)]
+    assert compare_results(few, slower).duration.interval is None
+    same = outcomes("+ " * 30)
+    assert compare_results(same, same).metrics["response"].interval is None
+
+
 def test_a_scorer_that_failed_or_is_new_is_not_compared():
     failed = Metric("judge", 0.0, 0.5, False, error="ValueError: no verdict")
     found = compare_results(
@@ -188,7 +196,7 @@ def test_a_long_list_of_flips_is_cut_in_the_table_and_whole_in_json():
 marks = st.lists(st.text("+-", min_size=1, max_size=4), max_size=8).map(" ".join)
 
 
-@tried(30, 500)
+@tried(20, 500)
 @given(marks, marks)
 def test_a_comparison_turned_round_is_its_mirror(one: str, other: str):
     there, back = (

@@ -170,7 +170,7 @@ def test_only_attempts_that_passed_are_written_once_each(tmp_path: Path):
     attempts = [
         attempt(),
         attempt(repeat=1),
-        attempt(repeat=2, passed=False),
+        attempt(UserMessage("Rome?"), AssistantMessage("No idea."), repeat=2, passed=False),
         attempt(UserMessage("Hi"), repeat=3),
     ]
     export = export_training(save(tmp_path / "run", attempts), tmp_path / "data" / "out.jsonl")

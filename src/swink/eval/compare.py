@@ -20,6 +20,7 @@ from swink.eval.statistics import (
     bootstrap,
     detectable,
     detectable_mean,
+    deviation,
     difference_interval,
     holm,
     mean,
@@ -28,6 +29,8 @@ from swink.eval.statistics import (
 from swink.eval.summary import Attempts, State, by_case, pass_rate_of, state_of
 
 ALPHA = 1 - CONFIDENCE
+_FEWEST = 6
+"""Cases for a bootstrap; also the fewest with which a permutation test can be significant."""
 _NOT_THE_AGENT = ("provider", "harness")
 
 
@@ -51,7 +54,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: float | None = None
     difference: float | None = None
     interval: Interval | None = None
-    """Of the difference, at 95 %."""
+    """Of the difference, at 95 %; None: too few cases, or no two of them differ."""
     p: float | None = None
     """How likely a difference this large is by chance; of metrics after Holm's correction."""
     significant: bool = False
@@ -144,8 +147,8 @@ def _pass_rate(pairs: Pairs) -> Change:
 
 def _change(name: str, pairs: Pairs, figure: Callable[[Sequence[CaseResult]], float | None]) -> Change:
     change, differences = _paired(name, pairs, figure)
-    if not differences:
-        return change
+    if len(differences) < _FEWEST or not deviation(differences):
+        return change  # drawn again and again, the same few values say nothing about others
     return replace(change, interval=bootstrap(differences), detectable=detectable_mean(differences))
 
 
