@@ -203,6 +203,22 @@ async def test_a_scorer_that_raises_fails_its_metric_alone(error: BaseException,
     assert second.passed
 
 
+async def test_a_scorer_that_cannot_say_whether_it_applies_is_an_error_of_its_metric():
+    scorer("confused", applies=lambda case: case.metadata["missing"])(lambda case, trajectory: True)
+    confused, good = sorted(
+        await score(Case(id="a", expected_response=ExpectedResponse(contains="x")), Trajectory(response="x")),
+        key=lambda metric: metric.name,
+    )
+    assert (confused.passed, confused.error, good.passed) == (False, "KeyError: 'missing'", True)
+
+
+@pytest.mark.parametrize("threshold", [math.nan, 2.0, "high"])
+async def test_a_threshold_that_is_none_is_an_error_of_the_metric(threshold: Any):
+    metric = await only(Case(id="a", evaluators=(Evaluator("efficiency", threshold),)))
+    assert (metric.passed, metric.threshold) == (False, 1.0)
+    assert metric.error is not None
+
+
 async def test_an_async_scorer_that_raises_a_cancellation_of_its_own_fails_its_metric():
     @scorer("broken")
     async def broken(case: Case, trajectory: Trajectory) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,10 +16,10 @@ from swink.eval.scorers.judges import JudgeModel, Panel
 from swink.eval.scorers.registry import (
     ScoreFunction,
     Scorer,
-    applicable,
     as_scorer,
     check_threshold,
     find_scorer,
+    registered,
 )
 from swink.eval.trajectory import Trajectory
 from swink.jsondata import clean
@@ -68,17 +68,29 @@ class _Use(Struct, frozen=True):
     scorer: Scorer | None = None
     threshold: float | None = None
     options: dict[str, Any] = field(default_factory=dict[str, Any])
+    trouble: Exception | None = None
+    """What its `applies` raised."""
 
 
 def _uses(case: Case, more: Sequence[str | Scorer | ScoreFunction]) -> list[_Use]:
     named = [_Use(item.name, None, item.threshold, item.options) for item in case.evaluators]
-    uses = named or [_Use(found.name, found) for found in applicable(case)]
+    uses = named or list(_applicable(case))
     known = {use.name for use in uses}
     for item in more:
         use = _Use(item) if isinstance(item, str) else _Use((made := as_scorer(item)).name, made)
         if use.name not in known:  # a case may use it with options of its own
             uses.append(use)
     return uses
+
+
+def _applicable(case: Case) -> Iterator[_Use]:
+    for found in registered():
+        try:
+            if found.applies(case):
+                yield _Use(found.name, found)
+        except Exception as error:
+            # Somebody else's function; that it cannot say must not let the case pass.
+            yield _Use(found.name, found, trouble=error)
 
 
 class _Attempt(Struct, frozen=True):
@@ -104,6 +116,8 @@ class _Attempt(Struct, frozen=True):
     async def _apply(self, use: _Use, panel: Panel) -> Metric:
         threshold, limit = use.threshold, None
         try:
+            if use.trouble is not None:
+                raise use.trouble
             found = use.scorer or find_scorer(use.name)
             threshold = found.threshold if threshold is None else threshold
             check_threshold(threshold)
@@ -127,8 +141,8 @@ class _Attempt(Struct, frozen=True):
             text = _describe(error)
             if limit is not None and limit.expired():
                 text = f"the scorer took longer than {self.timeout:g} s and was given up"
-            threshold = threshold if isinstance(threshold, float | int) else 1.0
-            return Metric(use.name, 0.0, threshold, False, text, text)
+            usable = isinstance(threshold, float | int) and 0 <= threshold <= 1
+            return Metric(use.name, 0.0, float(threshold) if usable else 1.0, False, text, text)
 
 
 async def _call(function: ScoreFunction, case: Case, trajectory: Trajectory, options: dict[str, Any]) -> Any:

@@ -147,9 +147,9 @@ def scorer_names() -> list[str]:
     return sorted({*_registered, *ON_DEMAND, *_offered()})
 
 
-def applicable(case: Case) -> list[Scorer]:
-    """The registered scorers that apply to a case which names none."""
-    return [found for found in list(_registered.values()) if found.applies(case)]
+def registered() -> list[Scorer]:
+    """The scorers that may apply to a case which names none."""
+    return list(_registered.values())
 
 
 def as_scorer(value: Any, name: str = "") -> Scorer:
