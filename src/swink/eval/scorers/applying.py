@@ -141,8 +141,9 @@ class _Attempt(Struct, frozen=True):
             text = _describe(error)
             if limit is not None and limit.expired():
                 text = f"the scorer took longer than {self.timeout:g} s and was given up"
-            usable = isinstance(threshold, float | int) and 0 <= threshold <= 1
-            return Metric(use.name, 0.0, float(threshold) if usable else 1.0, False, text, text)
+            if not isinstance(threshold, float | int) or not 0 <= threshold <= 1:
+                threshold = 1.0
+            return Metric(use.name, 0.0, float(threshold), False, text, text)
 
 
 async def _call(function: ScoreFunction, case: Case, trajectory: Trajectory, options: dict[str, Any]) -> Any:
