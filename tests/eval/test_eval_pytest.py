@@ -1,5 +1,6 @@
 """The pytest plugin: cassettes in tests, and one test for each case."""
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(SysModulesSnapshot, "restore", forget)
 
     def run(*arguments: str) -> pytest.RunResult:
-        plugins = ("-p", "swink.eval.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
+        plugins = ("-p", "swink.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
         return pytester.runpytest_inprocess(*plugins, *arguments)
 
     return run
@@ -167,3 +168,11 @@ def test_cases_are_parameters_of_a_test_of_ones_own(pytester: pytest.Pytester, r
     found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*CaseFailed: the case 'cairo' (*cases.yaml:5) failed*"])
     assert [file.name for file in Path(pytester.path / "cassettes").iterdir()] == ["test_clothes-oslo.jsonl"]
+
+
+def test_a_test_run_that_uses_nothing_of_it_does_not_wait_for_it():
+    code = "import sys, swink.pytest_plugin; print('swink.eval' in sys.modules or 'yaml' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "False"
