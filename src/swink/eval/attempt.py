@@ -33,7 +33,7 @@ from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Trajectory
 from swink.eval.workspace import read_attachments, read_files, workspace
 from swink.jsondata import copy_data, encode, from_data
-from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage, Usage
+from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, Usage
 from swink.policy import Policy
 from swink.redact import describe_error, redact_text, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
@@ -117,11 +117,12 @@ class _Attempt:
 
     def wrap(self, stream_fn: StreamFn) -> StreamFn:
         """Note which model is asked through which stream function: judges may ask the same one."""
+        asked = self._asked  # an enclosing block keeps the wrapper, which must not keep the attempt
 
         def stream(
             model: ModelSpec, context: LlmContext, options: StreamOptions
         ) -> AsyncIterator[AssistantMessageEvent]:
-            self._asked.setdefault(str(model), stream_fn)
+            asked.setdefault(str(model), stream_fn)
             return stream_fn(model, context, options)
 
         noted = copy_traits(stream_fn, stream)
@@ -306,6 +307,8 @@ def _rest(message: Message) -> Any:
             return message.details
         case AssistantMessage():
             return message.error_message
+        case CustomMessage():
+            return message.data
         case _:
             return None
 
