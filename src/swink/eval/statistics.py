@@ -52,8 +52,9 @@ def wilson(passed: float, total: float, confidence: float = CONFIDENCE) -> Inter
     rate = passed / total
     middle = (rate + z * z / (2 * total)) / (1 + z * z / total)
     half = z * sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    # Rounding must not move the ends off 0 and 1, where they are exact.
-    return (0.0 if not passed else middle - half, 1.0 if passed == total else middle + half)
+    # Rounding must not move the ends off 0 and 1, where they are exact, nor beyond.
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return (low if passed else 0.0, high if passed < total else 1.0)
 
 
 def interval(values: Sequence[float], draws: int | None = None, confidence: float = CONFIDENCE) -> Interval:
