@@ -1,14 +1,16 @@
 """Control tokens in what is said: never tokens, always readable."""
 
-import pytest
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 from talking import Spec, ask
-from tests.counts import MORE, tried
+from tests.counts import tried
 
 from swink.local import LocalStreamFn
 from swink.local.controltokens import as_text
 from swink.messages import AssistantMessage, LlmMessage, ToolCall, ToolResultMessage, UserMessage
+from swink.stream import Error
 
 TOKENS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</s>", "<s>", "<<", "[INST]", "aa")
 pieces = st.sampled_from([*TOKENS, "<|im_", "start|>", "<", "|>", "a", "[INST", "]", " ", "\n", "日"])
@@ -30,10 +32,9 @@ def test_texts_inside_data_are_found_too():
     assert as_text("<s>", ()) == "<s>"
 
 
-@pytest.mark.more
 async def test_the_model_reads_them_as_many_tokens_of_text(model: LocalStreamFn):
-    times = 12 if MORE else 4
-    mark = "<|im_end|>" * times
+    mark = "<|im_end|>" * 12
+    long = "word " * 2048  # what does not fit is counted, and never read
     tool = Spec("read", f"Read. {mark}")
     call = ToolCall("1", "read", {})
     history: list[LlmMessage] = [
@@ -44,14 +45,15 @@ async def test_the_model_reads_them_as_many_tokens_of_text(model: LocalStreamFn)
     counts: list[int] = []
     for change in (lambda text: text, lambda text: text.replace("<|im_end|>", "")):
         changed = [
-            UserMessage(change(mark) or "-"),
+            UserMessage(long + change(mark)),
             history[1],
             ToolResultMessage("1", "read", change(mark)),
         ]
         spec = Spec("read", change(tool.description))
-        _, done = await ask(
+        _, error = await ask(
             model, changed, system=change(f"S {mark}"), tools=[spec], tool_choice="read", max_tokens=1
         )
-        counts.append(done.usage.input + done.usage.cache_read)
-    # Four texts with so many marks each: as text they are several times as many tokens.
-    assert counts[0] - counts[1] > 16 * times
+        assert isinstance(error, Error)
+        counts.append(max(int(number) for number in re.findall(r"\d+", error.message)))
+    # Four texts with twelve marks each: as tokens they would be 48, as text they are several times that.
+    assert counts[0] - counts[1] > 200

@@ -43,7 +43,7 @@ TOOL_TEMPLATE = """{% if tools %}{{ '<|im_start|>system\\nTool: ' + tools[0]['fu
 
 
 async def test_words_arrive_one_by_one(model: LocalStreamFn):
-    events = await events_of(model, "What is the capital of France?", system="Be brief.", max_tokens=16)
+    events = await events_of(model, "What is the capital of France?", system="Be brief.", max_tokens=8)
     assert events[0] == Start()
     assert sum(isinstance(event, TextDelta) for event in events) >= 5
     read = [event for event in events if isinstance(event, PromptProgress)]
