@@ -122,6 +122,7 @@ GSM8K = {"question": "Ann has 1,000 apples and eats 2. How many are left?", "ans
     [
         ("1000 - 2 = 998\n#### 998", 1, 1),
         ("#### $998.00", 1, 1),
+        ("##### 998 ####", 1, 1),
         ("#### 12\nno, wait\n#### 998", 1, 1),
         ("That leaves 998 apples.", 0, 1),
         ("She has **998**.", 0, 1),
@@ -226,7 +227,9 @@ FOLLOWED: list[tuple[str, dict[str, Any], str, str]] = [
     ("length_constraints:nth_paragraph_first_word", {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "Sun"}, 'one\n\n"sun, is', "one\n\nmoon"),
     ("detectable_content:number_placeholders", {"num_placeholders": 2}, "[name] at [city]", "[name]"),
     ("detectable_content:postscript", {"postscript_marker": "P.S."}, "Bye\np. s. more", "Bye"),
+    ("detectable_content:postscript", {"postscript_marker": "P.P.S"}, "Bye\nP. P.S: more", "Bye\nP.S. more"),
     ("detectable_format:number_bullet_lists", {"num_bullets": 2}, "* one\n - two", "* one\n** two"),
+    ("detectable_format:number_bullet_lists", {"num_bullets": 2}, "*\n* one\n* two", "*\n* one"),
     ("detectable_format:constrained_response", {}, "My answer is no.", "No."),
     ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, "*one* and *two*", "*one* and * *"),
     ("detectable_format:multiple_sections", {"section_spliter": "Section", "num_sections": 2}, "Section 1 a Section 2 b", "Section 1"),

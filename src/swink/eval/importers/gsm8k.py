@@ -6,6 +6,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,6 @@ from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 
-_MARKED = re.compile(r"####\s*\$?(-?[\d.,]+)")
 _NUMBER = re.compile(r"-?\$?\d[\d,]*(?:\.\d+)?")
 _ASK = "\n\nThink step by step. End with a line that holds #### and the number alone, such as: #### 42"
 
@@ -53,9 +53,15 @@ def gsm8k(case: Case, trajectory: Trajectory, *, match: Literal["flexible", "str
 
 
 def _marked(text: str) -> Decimal | None:
-    """The number after the last ####."""
-    found = _MARKED.findall(text)
-    return _number(found[-1]) if found else None
+    """The last number that stands right behind ####, or behind #### and a dollar sign."""
+    numbers = map(_leading_number, reversed(text.split("####")[1:]))
+    return next((number for number in numbers if number is not None), None)
+
+
+def _leading_number(text: str) -> Decimal | None:
+    start = text.lstrip("#").lstrip().removeprefix("$")
+    digits = takewhile(lambda sign: sign.isdecimal() or sign in ".,", start.removeprefix("-"))
+    return _number("-" * start.startswith("-") + "".join(digits))
 
 
 def _number(text: str) -> Decimal | None:

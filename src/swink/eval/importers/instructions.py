@@ -1,4 +1,4 @@
-"""Instructions: the 25 kinds of IFEval, each as a check of a response, by its published rules.
+"""Instructions: the 25 kinds of IFEval, each as a check of a response that gives what IFEval's own gives.
 
 Words are `\\w+`; sentences are counted by their end marks, without abbreviations and decimals; a language is
 told by letters and small words. IFEval itself asks NLTK and langdetect for the last two.
@@ -6,6 +6,7 @@ told by letters and small words. IFEval itself asks NLTK and langdetect for the 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from swink.eval.importers.languages import language_of
 
 Check = Callable[[str, Mapping[str, Any]], bool]
 
-_ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_ANSWERS = tuple(f"My answer is {word}." for word in ("yes", "no", "maybe"))
 _ABBREVIATIONS = re.compile(
     r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|Inc|Ltd|Co|No|U\.S|Ph\.D|a\.m|p\.m)\.(?=\s+\S)"
 )
@@ -82,34 +83,56 @@ def _words(text: str, given: Mapping[str, Any]) -> bool:
 
 
 def _paragraphs(text: str, given: Mapping[str, Any]) -> bool:
-    parts = [bool(part.strip()) for part in re.split(r"\s?\*\*\*\s?", text)]
-    return all(parts[1:-1]) and sum(parts) == given["num_paragraphs"]
+    is_filled = [bool(part.strip()) for part in text.split("***")]
+    return all(is_filled[1:-1]) and sum(is_filled) == given["num_paragraphs"]
 
 
 def _first_word(text: str, given: Mapping[str, Any]) -> bool:
-    parts = text.split("\n\n")
-    count = sum(bool(part.strip()) for part in parts)
-    number = int(given["nth_paragraph"])
-    chosen = parts[number - 1].strip() if 0 < number <= count else ""
-    if not chosen:
+    paragraphs = [part.split() for part in text.split("\n\n")]
+    count, number = sum(map(bool, paragraphs)), int(given["nth_paragraph"])
+    if count != given["num_paragraphs"] or not 0 < number <= count:
         return False
-    word = re.split(r"[.,?!'\"]", chosen.split()[0].lstrip("'").lstrip('"'))[0]
-    return count == given["num_paragraphs"] and word.lower() == given["first_word"].lower()
+    chosen = paragraphs[number - 1]  # which may be an empty one: they have numbers, but are not counted
+    start = chosen[0].lstrip("'").lstrip('"') if chosen else ""
+    word = "".join(takewhile(lambda sign: sign not in ".,?!'\"", start))
+    return bool(chosen) and word.lower() == given["first_word"].lower()
 
 
 def _placeholders(text: str, given: Mapping[str, Any]) -> bool:
-    return len(re.findall(r"\[.*?\]", text)) >= given["num_placeholders"]
+    return sum(map(_count_brackets, text.split("\n"))) >= given["num_placeholders"]
+
+
+def _count_brackets(line: str) -> int:
+    """How often a [ is followed by a ], each ] used once."""
+    count = 0
+    _, opened, rest = line.partition("[")
+    while opened:
+        _, closed, rest = rest.partition("]")
+        count += bool(closed)
+        _, opened, rest = rest.partition("[")
+    return count
 
 
 def _postscript(text: str, given: Mapping[str, Any]) -> bool:
-    marker = str(given["postscript_marker"]).strip()
-    known = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
-    return re.search(known.get(marker, marker.lower()), text.lower()) is not None
+    return _close_up(str(given["postscript_marker"]).strip()) in _close_up(text)
+
+
+def _close_up(text: str) -> str:
+    """In small letters, without the space behind a dot: "P. S." is "P.S."."""
+    return re.sub(r"(?<=\.)\s", "", text.lower())
 
 
 def _bullets(text: str, given: Mapping[str, Any]) -> bool:
-    stars = re.findall(r"^\s*\*[^\*].*$", text, re.MULTILINE)
-    return len(stars) + len(re.findall(r"^\s*-.*$", text, re.MULTILINE)) == given["num_bullets"]
+    count, lines = 0, iter(text.split("\n"))
+    for line in lines:
+        match line.lstrip()[:2]:
+            case "*":  # an empty one: what it says is the next line, be that a bullet itself
+                following = next(lines, None)
+                count += following is not None
+                count += (following or "").lstrip().startswith("-")
+            case mark:
+                count += mark[:1] in ("*", "-") and mark != "**"
+    return count == given["num_bullets"]
 
 
 def _one_of_three(text: str, given: Mapping[str, Any]) -> bool:
@@ -117,27 +140,29 @@ def _one_of_three(text: str, given: Mapping[str, Any]) -> bool:
 
 
 def _highlights(text: str, given: Mapping[str, Any]) -> bool:
-    single = [found for found in re.findall(r"\*[^\n\*]*\*", text) if found.strip("*").strip()]
-    double = [found for found in re.findall(r"\*\*[^\n\*]*\*\*", text) if found[2:-2].strip()]
-    return len(single) + len(double) >= given["num_highlights"]
+    found = [piece for mark in (r"\*", r"\*\*") for piece in re.findall(rf"{mark}([^*\n]*){mark}", text)]
+    return sum(bool(piece.strip()) for piece in found) >= given["num_highlights"]
 
 
 def _sections(text: str, given: Mapping[str, Any]) -> bool:
-    found = re.findall(rf"\s?{given['section_spliter'].strip()}\s?\d+\s?", text)
-    return len(found) >= given["num_sections"]
+    name = re.escape(given["section_spliter"].strip())
+    return len(re.findall(rf"{name}\s?\d+", text)) >= given["num_sections"]
 
 
 def _json(text: str, given: Mapping[str, Any]) -> bool:
-    body = re.sub(r"^```(?:json|Json|JSON)?|```$", "", text.strip()).strip()
+    body = text.strip()
+    if body.startswith("```"):
+        body = body[7:] if body[3:7] in ("json", "Json", "JSON") else body[3:]
     try:
-        msgspec.json.decode(body)
+        msgspec.json.decode(body.removesuffix("```").strip())
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return False
     return True
 
 
 def _title(text: str, given: Mapping[str, Any]) -> bool:
-    return any(found.strip("<>").strip() for found in re.findall(r"<<[^\n]+>>", text))
+    after = (line.partition("<<")[2] for line in text.split("\n"))
+    return any(rest.rpartition(">>")[0].strip("<>").strip() for rest in after)
 
 
 def _two_responses(text: str, given: Mapping[str, Any]) -> bool:
