@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from swink.eval.compare import compare_results
 from swink.eval.reports.comparison import Comparison
 from swink.eval.reports.console import console_table as console_table
 from swink.eval.reports.github import annotations as annotations
 from swink.eval.reports.junit import write_junit
 from swink.eval.reports.markdown import write_markdown
-from swink.eval.reports.outcomes import outcomes_of
+from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.reports.page import write_page
 from swink.eval.result import CaseResult, Manifest, Summary
 from swink.jsondata import encode
@@ -32,7 +33,7 @@ def write_reports(
     It takes seconds for thousands of cases: call it in a thread.
     """
     outcomes = outcomes_of(results)
-    comparison = None if baseline is None else Comparison.between(outcomes_of(baseline), outcomes)
+    comparison = None if baseline is None else _compared(baseline, results, outcomes)
     directory.mkdir(parents=True, exist_ok=True)
     written = {
         "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
@@ -42,6 +43,14 @@ def write_reports(
     }
     for name, text in written.items():
         _write(directory / name, text.encode("utf-8", "replace"))
+
+
+def _compared(
+    baseline: Sequence[CaseResult], results: Sequence[CaseResult], outcomes: Sequence[Outcome]
+) -> Comparison:
+    """Two runs, with the test that `swink eval compare` makes of them."""
+    tested = compare_results(baseline, results)
+    return Comparison.between(outcomes_of(baseline), outcomes, tested.pass_rate.p)
 
 
 def _write(path: Path, data: bytes) -> None:

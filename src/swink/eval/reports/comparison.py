@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from swink.eval.reports.figures import dollars, percent, points, seconds
 from swink.eval.reports.outcomes import Outcome
-from swink.eval.statistics import mcnemar
 from swink.transcript.blocks import counted
 
 Change = Literal["broke", "fixed", "same", "new"]
@@ -36,13 +35,17 @@ class Comparison(Struct, frozen=True, dict=True):
     by_id: Mapping[str, Changed]
     gone: tuple[str, ...] = ()
     """Cases of the earlier run that this one has not."""
+    chance: float | None = None
+    """How likely a change of the pass rate as large as this is by chance; None: nothing to test."""
 
     @staticmethod
-    def between(before: Sequence[Outcome], now: Sequence[Outcome]) -> "Comparison":
+    def between(
+        before: Sequence[Outcome], now: Sequence[Outcome], chance: float | None = None
+    ) -> "Comparison":
         """What changed."""
         earlier = {outcome.id: outcome for outcome in before}
         by_id = {outcome.id: Changed(earlier.get(outcome.id), outcome) for outcome in now}
-        return Comparison(by_id, tuple([id for id in earlier if id not in by_id]))
+        return Comparison(by_id, tuple([id for id in earlier if id not in by_id]), chance)
 
     @cached_property
     def broke(self) -> list[Changed]:
@@ -65,11 +68,6 @@ class Comparison(Struct, frozen=True, dict=True):
         return [
             (changed.before, changed.now) for changed in self.by_id.values() if changed.before is not None
         ]
-
-    @property
-    def chance(self) -> float:
-        """How likely flips as one-sided as these are by chance (McNemar's exact test)."""
-        return mcnemar(len(self.broke), len(self.fixed))
 
     @property
     def figures(self) -> list[tuple[str, str, str, str]]:
@@ -100,6 +98,8 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.broke and not self.fixed:
             return f"None of the {len(self.both):,} cases in common flipped."
         flips = f"{len(self.broke):,} newly failing, {len(self.fixed):,} newly passing"
+        if self.chance is None:
+            return f"{flips} of {len(self.both):,} cases in common."
         is_rare = self.chance < 0.05
         told = "unlikely to be chance" if is_rare else "may well be chance"
         chance = f"p = {self.chance:.2g}" if self.chance >= 0.001 else "p < 0.001"
