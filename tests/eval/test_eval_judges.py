@@ -167,7 +167,7 @@ async def test_several_judges_become_one_score(aggregator: str, grades: list[int
     assert [verdict.value for verdict in metric.verdicts] == [(number - 1) / 4 for number in grades]
 
 
-@tried(100, 5000)
+@tried(100, 500)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=7))
 def test_a_majority_passes_if_more_than_half_do(values: list[float]):
     from swink.eval.scorers.judges import AGGREGATORS
@@ -303,7 +303,7 @@ def test_kappas_are_those_of_the_textbooks():
     assert fleiss_kappa(ratings) == pytest.approx(0.210, abs=0.0005)
 
 
-@tried(60, 3000)
+@tried(60, 500)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20))
 def test_kappa_is_1_for_full_agreement_and_never_more(pairs: list[tuple[bool, bool]]):
     one, other = zip(*pairs, strict=True)
@@ -360,7 +360,7 @@ def test_a_threshold_is_kept_if_none_is_better():
     assert (found.accuracy, found.kappa, found.best_threshold) == (1.0, 1.0, 0.75)
 
 
-@tried(60, 3000)
+@tried(60, 500)
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.booleans()), min_size=1, max_size=12)
 )

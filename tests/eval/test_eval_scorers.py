@@ -449,7 +449,7 @@ async def test_the_reason_names_what_is_missing_and_what_was_made():
     assert metric.why == 'missing: weather({"city":"Oslo"}) (in_order); made: weather({"city":"Rome"})'
 
 
-@tried(40, 2000)
+@tried(40, 500)
 @given(st.lists(st.sampled_from("abc*"), max_size=6), st.lists(st.sampled_from("abc"), max_size=6))
 async def test_as_many_expectations_are_met_as_can_be(expected: list[str], made: list[str]):
     wanted = [WEATHER if city == "*" else ExpectedCall("weather", {"city": city}) for city in expected]
@@ -549,7 +549,7 @@ def test_blocks_are_found_in_linear_time(line: str):
     assert fenced_blocks(line * 50_000 + "x") is not None
 
 
-@tried(60, 3000)
+@tried(60, 500)
 @given(st.lists(st.tuples(st.sampled_from(["", "python", "json"]), st.text("ab \n", max_size=8)), max_size=4))
 def test_fenced_blocks_are_those_that_were_written(blocks: list[tuple[str, str]]):
     written = [(language, f"{body}\n") for language, body in blocks]
@@ -605,7 +605,7 @@ def slow_distance(one: str, other: str) -> int:
     return row[-1]
 
 
-@tried(100, 5000)
+@tried(100, 500)
 @given(st.text("abc", max_size=12), st.text("abcd", max_size=12))
 def test_the_edit_distance_is_that_of_the_textbook(one: str, other: str):
     assert edit_distance(one, other) == slow_distance(one, other) == edit_distance(other, one)
@@ -622,7 +622,7 @@ json_values = st.recursive(
 )
 
 
-@tried(25, 3000)
+@tried(25, 500)
 @given(json_values, json_values)
 def test_values_are_like_themselves_and_likeness_is_1_only_if_they_are_equal(one: Any, other: Any):
     assert equal(one, one)
