@@ -187,7 +187,10 @@ def test_conversations_that_passed_are_exported(suite: Place):
     assert [message["role"] for message in chats[0]["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert len(chats) == 1
     assert suite.swink("eval", "export", "out", "-o", "train.jsonl").code == 2
-    assert suite.swink("eval", "export", "out", "--format", "inspect").code == 0
+    ended = suite.swink("eval", "export", "out", "--format", "inspect")
+    assert ended.code == 0, ended
+    (log,) = (suite.here / "out").glob("20*T*_*.json")  # the viewer finds logs by such names alone
+    assert log.name in ended.err
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(suite: Place):

@@ -139,17 +139,19 @@ def export_command(arguments: argparse.Namespace) -> int:
     from swink.eval.training import export_training
 
     directory = existing(arguments.directory)
-    name = "inspect.json" if arguments.format == "inspect" else f"training.{arguments.format}.jsonl"
-    path = Path(arguments.output or directory / name)
-    if path.exists() and not arguments.force and arguments.output:
+    path = Path(arguments.output or directory)
+    if path.is_file() and not arguments.force:
         raise InvalidInput(f"{path} is there already; --force overwrites it")
     if arguments.format == "inspect":
-        write_inspect_log(directory, path)
-        say(f"written: {path}; inspect view --log-dir {path.parent} shows it")
+        written = write_inspect_log(directory, path)
+        say(f"written: {written}; inspect view --log-dir {written.parent} shows it")
         return 0
+    if path.is_dir():
+        path /= f"training.{arguments.format}.jsonl"
     made = export_training(directory, path, arguments.format)
-    left = f"; {made.skipped} attempts did not pass and are left out" if made.skipped else ""
-    say(f"{made.written} conversations written to {path}{left}")
+    say(f"{made.written} conversations written to {path}")
+    for left in made.skipped:
+        say(f"left out: {left.case_id}, attempt {left.repeat + 1}: {left.why}")
     return 0
 
 
