@@ -441,7 +441,9 @@ print("passed", run.passed)
 _ONLY_MORE = pytest.mark.skipif(not MORE, reason="cancelling is tried in this process; make test-more")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=_ONLY_MORE)])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=(pytest.mark.more, _ONLY_MORE))]
+)
 def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, how: signal.Signals):
     log, output = tmp_path / "log", tmp_path / "run"
     command = [sys.executable, "-c", _KILLED, str(output), str(log)]

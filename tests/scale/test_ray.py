@@ -97,6 +97,18 @@ async def test_an_evaluation_whose_node_dies_ends_as_on_one_machine(cluster: Any
     await work_that_raises_is_raised_here()
 
 
+async def test_without_a_cluster_one_is_started_that_lives_until_the_end(monkeypatch: pytest.MonkeyPatch):
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    # Longer than an idle thread lives: Ray's processes end with the thread that started them.
+    slow = Case(id="slow", user_messages=("hi",), metadata={"pause": 7.0})
+    run = await asyncio.wait_for(evaluate(factory, [slow], scorers=[hello], engine="ray"), 300)
+    assert run.passed == 1
+    assert not ray.is_initialized()
+
+
 async def work_that_raises_is_raised_here() -> None:
     async def work(item: int) -> int:
         await asyncio.sleep(0)

@@ -11,12 +11,15 @@ import importlib
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 from swink.extras import install_command
 from swink.threads import in_thread
@@ -60,19 +63,28 @@ class Cluster:
             self.ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise MisuseError(f"Ray is not installed: {install_command('ray')}") from error
-        self._started = False
+        self._thread: ThreadPoolExecutor | None = None
 
     async def __aenter__(self) -> "Cluster":
         if not self.ray.is_initialized():
-            self._started = True
-            await in_thread(
-                self.ray.init, log_to_driver=False, include_dashboard=False, logging_level="error"
-            )
+            # Ray's processes end with the thread that started them, so it is one that stays.
+            self._thread = ThreadPoolExecutor(1, "swink-ray")
+            quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "error"}
+            try:
+                await asyncio.get_running_loop().run_in_executor(
+                    self._thread, partial(self.ray.init, **quiet)
+                )
+            except BaseException:
+                self._thread.submit(self.ray.shutdown)
+                self._thread.shutdown(wait=False)
+                raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._started:
-            await in_thread(self.ray.shutdown)
+        if self._thread is not None:
+            ended = self._thread.submit(self.ray.shutdown)
+            self._thread.shutdown(wait=False)
+            await outlast(asyncio.wrap_future(ended))
 
     def service(self, kind: type, *arguments: Any) -> Any:
         """An object on this node that the workers may ask: `await service.method.remote(...)`."""
