@@ -39,6 +39,9 @@ from swink.redact import describe_error, redact_text, redact_value, secret_spans
 from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
+from swink.telemetry import span
+from swink.telemetry.conventions import ERROR, EVALUATION
+from swink.telemetry.recorder import Span
 from swink.threads import in_thread
 from swink.wrappers.traits import copy_traits
 
@@ -67,6 +70,13 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     async def attempt(self, case: Case, repeat: int = 0) -> CaseResult:
         """Try the case until it has a result that is not for its provider to answer for."""
+        with span("eval case", {"swink.eval.case": case.id, "swink.eval.repeat": repeat}) as observed:
+            result = await self._settle(case, repeat)
+            if observed.wants_more:
+                _tell(observed, result)
+            return result
+
+    async def _settle(self, case: Case, repeat: int) -> CaseResult:
         spent, cost, tried = Usage(), 0.0, 0
         while True:
             tried += 1
@@ -265,6 +275,19 @@ class _Attempt:
         plan = self.plan
         ask = None if plan.judges else self._asked.get(trajectory.model)
         self.metrics = await score(self.case, trajectory, scorers=plan.scorers, judges=plan.judges, ask=ask)
+
+
+def _tell(observed: Span, result: CaseResult) -> None:
+    """Note what an attempt came to, with an event for each metric."""
+    known: dict[str, Any] = {"swink.eval.passed": result.passed, "swink.eval.cached": result.cached}
+    observed.note(known if result.error_source is None else known | {ERROR: result.error_source})
+    for metric in result.metrics:
+        said: dict[str, Any] = {
+            "gen_ai.evaluation.name": metric.name,
+            "gen_ai.evaluation.score.value": metric.value,
+            "gen_ai.evaluation.score.label": "pass" if metric.passed else "fail",
+        }
+        observed.event(EVALUATION, said if metric.error is None else said | {ERROR: "scorer_error"})
 
 
 def without_secrets(result: CaseResult) -> CaseResult:

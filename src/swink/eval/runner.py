@@ -28,6 +28,7 @@ from swink.eval.scorers.registry import as_scorer
 from swink.jsondata import encode
 from swink.redact import redact_value
 from swink.retry import ExponentialBackoff, RetryStrategy
+from swink.telemetry import span
 from swink.threads import Serial, in_thread
 
 
@@ -106,7 +107,8 @@ async def evaluate(
     record = await _open(output, manifest, resume, secret)
     try:
         evaluation = _Evaluation(plan, manifest, attempts, record, purse, progress)
-        return await evaluation.run(engine, rate_limit)
+        with span("eval run", {"swink.eval.suite": manifest.name, "swink.eval.attempts": len(attempts)}):
+            return await evaluation.run(engine, rate_limit)
     finally:
         await call_to_end(Serial(), record.close)
 

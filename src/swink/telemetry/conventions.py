@@ -29,6 +29,7 @@ STOP_REASON = "swink.stop_reason"
 COST = "swink.cost"
 TURN = "swink.turn"
 MCP_METHOD = "mcp.method.name"
+EVALUATION = "gen_ai.evaluation.result"
 
 TOKENS = "gen_ai.client.token.usage"
 TOKEN_TYPE = "gen_ai.token.type"
