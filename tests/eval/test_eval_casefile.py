@@ -1,17 +1,29 @@
 """Case files: everything that is wrong is said at once, with its line."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
-from swink.eval.case import Case, Environment, ExpectedCall, ExpectedResponse
+from swink.eval.case import (
+    Case,
+    CaseBudget,
+    Environment,
+    Evaluator,
+    ExpectedCall,
+    ExpectedResponse,
+    SimulatedTool,
+    SimulatedUser,
+    Suite,
+)
 from swink.eval.casefile import BadCases, load_cases, load_suite
-from swink.eval.caseschema import violations
+from swink.eval.caseschema import case_schema, violations
 from swink.eval.jsontext import read_json
 from swink.eval.lines import Unreadable
 from swink.eval.yamltext import read_yaml
@@ -299,3 +311,104 @@ def test_any_data_is_a_case_file_or_explained(data: Any):
         assert text
     for _, text in violations(data):
         assert text
+
+
+FULL: dict[str, Any] = {
+    "name": "s",
+    "model": "openai:gpt-5-mini",
+    "system_prompt": "x",
+    "tools": ["a:b"],
+    "agent": "a:b",
+    "judges": ["openai:gpt-5"],
+    "cassette": "c.jsonl",
+    "cases": [
+        {
+            "id": "a",
+            "name": "n",
+            "system_prompt": "x",
+            "user_messages": ["hi"],
+            "expected_trajectory": [{"tool_name": "t", "arguments": {"x": 1}}],
+            "mode": "exact",
+            "expected_response": {
+                "exact": "a",
+                "contains": ["b"],
+                "regex": "c",
+                "json": 1,
+                "schema": {"type": "object"},
+            },
+            "expected_assertion": "It is so.",
+            "budget": {"max_cost": 1, "max_input": 1, "max_output": 1, "max_turns": 1},
+            "evaluators": ["response", {"name": "levenshtein", "threshold": 0.5, "options": {}}],
+            "initial_files": {"a": "b"},
+            "session_state": {"a": 1},
+            "expected_environment_state": {
+                "files": {"a": "b", "c": {"exact": "d"}, "e": None},
+                "state": {"a": 2},
+            },
+            "simulated_user": {"goal": "g", "persona": "p", "max_turns": 3, "model": "openai:gpt-5"},
+            "simulated_tools": [
+                {
+                    "name": "t",
+                    "description": "d",
+                    "parameters": {"type": "object"},
+                    "replies": [1],
+                    "instructions": "i",
+                }
+            ],
+            "metadata": {"a": [1]},
+            "tags": ["x"],
+            "attachments": [],
+            "timeout": 5,
+            "reference": "r",
+        }
+    ],
+}
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths to all values."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inner for place in places_in(item, (*path, key)))]
+
+
+def test_the_schema_knows_every_field_and_is_one():
+    case = case_schema()["$defs"]["case"]["properties"]
+    assert set(case) == {*Case.__struct_fields__} - {"workspace", "place"} == set(FULL["cases"][0])
+    assert set(case_schema()["properties"]) - {"$schema"} == {*Suite.__struct_fields__} - {"path"}
+    assert set(case["budget"]["properties"]) == set(CaseBudget.__struct_fields__)
+    assert set(case["simulated_user"]["properties"]) == set(SimulatedUser.__struct_fields__)
+    assert set(case["simulated_tools"]["items"]["properties"]) == set(SimulatedTool.__struct_fields__)
+    assert set(case["evaluators"]["items"]["properties"]) == set(Evaluator.__struct_fields__)
+    assert set(case_schema()["$defs"]["expected_response"]["properties"]) == set(
+        ExpectedResponse.__struct_fields__
+    )
+    jsonschema.Draft202012Validator.check_schema(case_schema())
+    assert not list(jsonschema.Draft202012Validator(case_schema()).iter_errors(FULL))
+
+
+@tried(40, 3000)
+@given(st.sampled_from(places_in(FULL)[1:]), VALUES | st.just(4.0) | st.just(-1) | st.just([]) | st.just({}))
+def test_whatever_stands_in_a_case_file_it_is_read_or_explained_with_a_line(
+    tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any
+):
+    data = json.loads(json.dumps(FULL))
+    around = data
+    for step in place[:-1]:
+        around = around[step]
+    around[place[-1]] = value
+    file = tmp_path_factory.mktemp("fuzz") / "cases.json"
+    file.write_text(json.dumps(data, indent=1))
+    try:
+        load_suite(file)
+        refused = False
+    except BadCases as error:
+        refused = True
+        for problem in error.problems:
+            assert re.match(rf"{re.escape(str(file))}:\d+: \S", problem), problem
+    by_schema = bool(list(jsonschema.Draft202012Validator(case_schema()).iter_errors(data)))
+    assert refused or not by_schema, "what the schema refuses, the loader does"
+
+
+def test_an_expected_response_that_expects_nothing_is_refused(tmp_path: Path):
+    said = problems(tmp_path, "- id: a\n  user_messages: hi\n  expected_response:\n    contains:\n")
+    assert said == ["3: nothing is expected here: every value is empty; give one, or remove it"]

@@ -55,6 +55,12 @@ def _of_case(case: dict[str, Any], directory: Path) -> Found:
 
 def _response(expected: Any, path: list[str | int]) -> Found:
     response = _dict(expected)
+    if (
+        response
+        and all(value is None for name, value in response.items() if name != "json")
+        and "json" not in response
+    ):
+        yield path, "nothing is expected here: every value is empty; give one, or remove it"
     if isinstance(pattern := response.get("regex"), str):
         try:
             re.compile(pattern)

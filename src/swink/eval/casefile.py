@@ -23,6 +23,7 @@ LARGEST = 200_000_000
 """Bytes of a case file."""
 
 _READERS = {".yaml": read_yaml, ".yml": read_yaml, ".json": read_json}
+_WHOLE = ("max_input", "max_output", "max_turns")
 _OF_SUITE = ("model", "system_prompt", "tools", "agent", "judges", "cassette")
 
 
@@ -174,8 +175,16 @@ def _case_of(item: dict[str, Any], directory: Path, place: Place) -> Case:
         {"name": evaluator} if isinstance(evaluator, str) else evaluator
         for evaluator in data.get("evaluators", ())
     ]
+    for name in ("budget", "simulated_user"):
+        if isinstance(data.get(name), dict):
+            data[name] = {key: _whole(value) if key in _WHOLE else value for key, value in data[name].items()}
     data["attachments"] = [str(directory / Path(name).expanduser()) for name in data.get("attachments", ())]
     return replace(msgspec.convert(data, Case), place=place)
+
+
+def _whole(value: Any) -> Any:
+    """4.0 is a whole number, in JSON."""
+    return int(value) if isinstance(value, float) else value
 
 
 def _joined(directory: Path, suites: Sequence[Suite]) -> Suite:
