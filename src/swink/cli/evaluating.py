@@ -32,16 +32,18 @@ RESULTS = Path("eval-results")
 
 def run_cases(arguments: argparse.Namespace) -> int:
     """Run the cases and show what they came to."""
+    given = None if arguments.agent is None else load_factory(arguments.agent)  # its module may have scorers
     suite = _chosen(_suite(arguments), arguments)
+    factory = given or suite_factory(suite, arguments.model)
     if arguments.dry_run:
-        factory, replayed = _factory(suite, arguments), _tape(suite, arguments) is not None
+        replayed = _tape(suite, arguments) is not None
         estimate = forecast(factory, suite, model=arguments.model, repeat=arguments.repeat, replayed=replayed)
         print(run_to_end(estimate))
         return 0
     directory = _directory(arguments)
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
     with _cassette(suite, arguments):
-        run, interruption = run_to_end(_evaluate(suite, arguments, directory))
+        run, interruption = run_to_end(_evaluate(factory, suite, arguments, directory))
     run.write_summary()
     write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline)
     print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
@@ -58,12 +60,12 @@ def run_cases(arguments: argparse.Namespace) -> int:
 
 
 async def _evaluate(
-    suite: Suite, arguments: argparse.Namespace, directory: Path
+    factory: Factory, suite: Suite, arguments: argparse.Namespace, directory: Path
 ) -> tuple[EvalRun, Interruption]:
     bar = ProgressBar()
     work = asyncio.ensure_future(
         evaluate(
-            _factory(suite, arguments),
+            factory,
             suite,
             concurrency=arguments.concurrency,
             repeat=arguments.repeat,
@@ -127,12 +129,6 @@ def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:
 def _is_chosen(case: Case, arguments: argparse.Namespace) -> bool:
     by_id = not arguments.case or case.id in arguments.case
     return by_id and (not arguments.tag or any(tag in case.tags for tag in arguments.tag))
-
-
-def _factory(suite: Suite, arguments: argparse.Namespace) -> Factory:
-    if arguments.agent is not None:
-        return load_factory(arguments.agent)
-    return suite_factory(suite, arguments.model)
 
 
 def _directory(arguments: argparse.Namespace) -> Path:
