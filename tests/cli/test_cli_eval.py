@@ -245,3 +245,15 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_makes_only_the_rest(suite: Pla
     assert ended.code == 0, ended
     assert (suite.here / "began.txt").read_text().split() == ["bergen"]
     assert suite.swink("eval", "verify", "out").code == 0
+
+
+def test_a_report_mends_a_damaged_summary_but_never_the_head_of_results(suite: Place):
+    assert run(suite, "right").code == 0
+    lines = (suite.here / "out" / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (suite.here / "out" / "results.jsonl").write_bytes(b"".join(lines[:-1]))
+    assert suite.swink("eval", "report", "out").code == 0
+    assert suite.swink("eval", "verify", "out").code == 1
+    (suite.here / "out" / "summary.json").write_text("{")
+    assert suite.swink("eval", "gate", "out").code == 3
+    assert suite.swink("eval", "report", "out").code == 0
+    assert suite.swink("eval", "gate", "out").code == 1  # an attempt is missing

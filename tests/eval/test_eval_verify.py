@@ -134,6 +134,16 @@ def test_without_a_summary_the_end_cannot_be_checked_and_that_is_said(tmp_path: 
     assert "nobody can tell" in found.notes[0]
 
 
+def test_a_head_that_was_taken_out_is_found_with_a_key_and_noted_without(tmp_path: Path):
+    for key in (None, b"secret"):
+        run = save(tmp_path / str(key), outcomes("+ -"), key=key)
+        summary = msgspec.json.decode((run / "summary.json").read_bytes())
+        (run / "summary.json").write_bytes(msgspec.json.encode(summary | {"head": None}))
+        found = verify(run, key)
+        assert found.ok == (key is None)
+        assert "has no head" in (*found.notes, *found.problems)[0]
+
+
 def test_a_missing_manifest_is_found(tmp_path: Path):
     run = save(tmp_path, outcomes("+"))
     (run / "run.json").unlink()

@@ -71,13 +71,19 @@ def report_command(arguments: argparse.Namespace) -> int:
     """Write the reports of a run anew, and show its table."""
     from swink.eval.evalrun import open_run
     from swink.eval.reports import console_table, write_reports
+    from swink.eval.resultfile import BadResults
     from swink.eval.savedrun import read_summary
 
     run = open_run(existing(arguments.directory))
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    try:
+        kept = read_summary(arguments.directory)
+    except BadResults:
+        kept = None  # a damaged one is written anew
     # The head that was written stays: one made anew would hide that lines are missing.
-    kept = read_summary(arguments.directory)
-    summary = run.summary if kept is None else replace(run.summary, head=kept.head)
+    summary = replace(run.summary, head=kept.head if kept else None)
+    if kept and kept.duration:
+        summary = replace(summary, duration=kept.duration)
     write_reports(Path(arguments.directory), summary, run.cases, run.manifest, baseline=baseline)
     print(console_table(summary, run.cases, colour=wants_colour(sys.stdout)))
     say(f"written: {Path(arguments.directory, 'report.html')}")

@@ -60,9 +60,8 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
     checked = chain.verify(directory / RESULTS, key=key, head=_head(head))
     problems += [f"{RESULTS}: {problem}" for problem in checked.problems]
     if summary and head is None:
-        notes.append(
-            f"{SUMMARY} has no head: nobody can tell whether lines at the end of {RESULTS} are missing"
-        )
+        unsure = f"{SUMMARY} has no head: nobody can tell whether lines at the end of {RESULTS} are missing"
+        (notes if key is None else problems).append(unsure)  # with a key it had one
     if head is not None:
         problems += _sealed(directory, head, key)
     if summary and not problems:
