@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from swink.eval.casefile import BadCases, load_cases, load_suite
 from swink.eval.caseschema import case_schema, violations
 from swink.eval.jsontext import read_json
 from swink.eval.lines import Unreadable
+from swink.eval.scorers import scorer
+from swink.eval.scorers.registry import scorers_kept
 from swink.eval.yamltext import read_yaml
 
 PINNED = """\
@@ -412,3 +415,21 @@ def test_whatever_stands_in_a_case_file_it_is_read_or_explained_with_a_line(
 def test_an_expected_response_that_expects_nothing_is_refused(tmp_path: Path):
     said = problems(tmp_path, "- id: a\n  user_messages: hi\n  expected_response:\n    contains:\n")
     assert said == ["3: nothing is expected here: every value is empty; give one, or remove it"]
+
+
+def test_without_yaml_its_files_say_how_to_install_it_and_json_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    (said,) = problems(tmp_path, "cases: []")
+    assert said.startswith("1: case files in YAML need PyYAML; install it with: ")
+    (tmp_path / "a.json").write_text('[{"id": "a", "user_messages": "hi"}]')
+    assert load_cases(tmp_path / "a.json")[0].user_messages == ("hi",)
+
+
+def test_a_scorer_that_is_registered_later_is_known_then(tmp_path: Path):
+    text = "[{id: a, user_messages: hi, evaluators: [scorer_of_this_test]}]"
+    assert "no scorer 'scorer_of_this_test'" in problems(tmp_path, text)[0]
+    with scorers_kept():
+        scorer("scorer_of_this_test")(lambda case, trajectory: True)
+        assert load_cases(tmp_path / "cases.yaml")[0].evaluators == (Evaluator("scorer_of_this_test"),)

@@ -1,8 +1,8 @@
 """Checks of cases that no schema can make: patterns, schemas, paths, models, scorers."""
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
 
@@ -15,22 +15,25 @@ from swink.loading import look_in
 
 Found = Iterator[tuple[list[str | int], str]]
 """Problems by their place in the data."""
+Scorer = Callable[[str, tuple[str, ...]], str | None]
+"""What is wrong with a scorer of that name and with these options."""
 
 
 def problems_of(data: Any, directory: Path) -> Found:
     """What is wrong with the data of a case file in that directory, as far as it has the right shape."""
     look_in(directory)
     suite = _dict(data)
+    scorer = cache(_scorer)  # thousands of cases name the same ones
     yield from _model(suite.get("model"), ["model"])
     for number, judge in enumerate(_list(suite.get("judges"))):
         yield from _model(judge, ["judges", number])
     before: list[str | int] = [] if isinstance(data, list) else ["cases"]
     for number, case in enumerate(_list(data if isinstance(data, list) else suite.get("cases"))):
-        for path, text in _of_case(_dict(case), directory):
+        for path, text in _of_case(_dict(case), directory, scorer):
             yield [*before, number, *path], text
 
 
-def _of_case(case: dict[str, Any], directory: Path) -> Found:
+def _of_case(case: dict[str, Any], directory: Path, scorer: Scorer) -> Found:
     yield from _response(case.get("expected_response"), ["expected_response"])
     environment = _dict(case.get("expected_environment_state"))
     for name, expected in _dict(environment.get("files")).items():
@@ -40,7 +43,7 @@ def _of_case(case: dict[str, Any], directory: Path) -> Found:
     evaluators = case.get("evaluators")
     for number, evaluator in enumerate([evaluators] if isinstance(evaluators, str) else _list(evaluators)):
         name, options = (evaluator, {}) if isinstance(evaluator, str) else _named(evaluator)
-        if name and (problem := _scorer(name, tuple(options), directory)) is not None:
+        if name and (problem := scorer(name, tuple(options))) is not None:
             yield ["evaluators", number], problem
     attachments = case.get("attachments")
     for number, name in enumerate([attachments] if isinstance(attachments, str) else _list(attachments)):
@@ -92,9 +95,7 @@ def _paths(files: dict[str, Any], path: list[str | int]) -> Found:
                 yield [*path, name], f"{str(parent)!r} is a file, so that {name!r} cannot be in it"
 
 
-@lru_cache(maxsize=1000)
-def _scorer(name: str, options: tuple[str, ...], directory: Path) -> str | None:
-    """What is wrong with a scorer; thousands of cases name the same ones."""
+def _scorer(name: str, options: tuple[str, ...]) -> str | None:
     return problem_of(name, dict.fromkeys(options))
 
 
