@@ -35,6 +35,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/snapshots.py
+	$(BIN)/python benchmarks/eval.py
 	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/report.py
 
