@@ -433,3 +433,15 @@ def test_a_scorer_that_is_registered_later_is_known_then(tmp_path: Path):
     with scorers_kept():
         scorer("scorer_of_this_test")(lambda case, trajectory: True)
         assert load_cases(tmp_path / "cases.yaml")[0].evaluators == (Evaluator("scorer_of_this_test"),)
+
+
+def test_scorers_of_modules_beside_the_case_file_are_found_and_no_directory_is_searched_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "a.yaml").write_text("[{id: a, user_messages: hi, evaluators: response}]")
+    load_cases(tmp_path / "a.yaml")
+    assert str(tmp_path) not in sys.path
+    (tmp_path / "scorers_of_a_test.py").write_text("def polite(case, trajectory): return True\n")
+    (tmp_path / "b.yaml").write_text('[{id: a, user_messages: hi, evaluators: "scorers_of_a_test:polite"}]')
+    assert load_cases(tmp_path / "b.yaml")[0].evaluators == (Evaluator("scorers_of_a_test:polite"),)

@@ -21,7 +21,6 @@ Scorer = Callable[[str, tuple[str, ...]], str | None]
 
 def problems_of(data: Any, directory: Path) -> Found:
     """What is wrong with the data of a case file in that directory, as far as it has the right shape."""
-    look_in(directory)
     suite = _dict(data)
     scorer = cache(_scorer)  # thousands of cases name the same ones
     yield from _model(suite.get("model"), ["model"])
@@ -43,6 +42,8 @@ def _of_case(case: dict[str, Any], directory: Path, scorer: Scorer) -> Found:
     evaluators = case.get("evaluators")
     for number, evaluator in enumerate([evaluators] if isinstance(evaluators, str) else _list(evaluators)):
         name, options = (evaluator, {}) if isinstance(evaluator, str) else _named(evaluator)
+        if ":" in name:
+            look_in(directory)
         if name and (problem := scorer(name, tuple(options))) is not None:
             yield ["evaluators", number], problem
     attachments = case.get("attachments")
