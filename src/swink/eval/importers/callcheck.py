@@ -1,25 +1,28 @@
-"""Checks of calls: whether a function call is one of the answers that BFCL allows, by its published rules.
+"""Checks of calls: whether a function call is one of the answers that BFCL allows, as BFCL decides it.
 
 An allowed answer names, for each parameter, a list of values that will do; "" among them means that the
 parameter may be left out. Types must be exact, but whole numbers do for `float`. Texts are compared without
-case, spaces and the signs , . / - _ * ^.
+case, spaces and the signs , . / - _ * ^, and both kinds of quotes are the same.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript
+from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript, types_by_name
 
-_PYTHON: dict[str, type] = {
-    **dict.fromkeys(("string", "any", "String", "Any"), str),
-    "integer": int,
-    **dict.fromkeys(("float", "number"), float),
-    **dict.fromkeys(("boolean", "bool"), bool),
-    **dict.fromkeys(("array", "tuple", "list"), list),
-    **dict.fromkeys(("dict", "object"), dict),
-}
+_PYTHON = types_by_name(
+    {
+        str: "string String any Any",
+        int: "integer",
+        float: "number float",
+        bool: "boolean bool",
+        list: "list array tuple",
+        dict: "object dict",
+    }
+)
 _TYPES = {"python": _PYTHON, "java": JAVA, "javascript": JAVASCRIPT}
+_IGNORED = str.maketrans({**dict.fromkeys(" ,./-_*^", None), "'": '"'})
 Call = tuple[str, dict[str, Any]]
 """The name of a function, as the model knows it, and the arguments."""
 
@@ -128,8 +131,11 @@ def _is_allowed(value: Any, allowed: list[Any], expected: type, inner: type | No
             if isinstance(answer, list)
         )
     if expected is list:
-        wanted = [[_plain(item) for item in cast("list[Any]", answer)] for answer in allowed if answer != ""]
-        return [_plain(item) for item in value] in wanted or (value == [] and "" in allowed)
+        lists = [cast("list[Any]", answer) for answer in allowed if isinstance(answer, list)]
+        plain = [_plain(item) for item in value]
+        return any(plain == [_plain(item) for item in answer] for answer in lists) or (
+            value == [] and "" in allowed
+        )
     if expected is str:
         return _plain(value) in [_plain(answer) for answer in allowed if isinstance(answer, str)]
     return value in allowed
@@ -146,7 +152,5 @@ def _same_object(value: Any, answer: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A text without what does not count; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"[ ,./\-_*^]", "", value).lower().replace("'", '"')
+    """A text with small letters, one kind of quotes and none of the ignored signs; anything else as it is."""
+    return value.translate(_IGNORED).lower() if isinstance(value, str) else value

@@ -1,94 +1,115 @@
-"""Literals: values that BFCL has models write as Java or JavaScript source, read as its checker reads them.
+"""Literals: values that BFCL has models write as Java or JavaScript source, read no better than BFCL does.
 
-What cannot be read as its type stays a text, and then fits no expected value of another type.
+A comma always separates items, also inside quotes; the first closing bracket closes; the value of an entry
+and a list in a list stand on one line. What cannot be read as its type stays a text, and then fits no
+expected value of another type.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _WHOLE = re.compile(r"-?\d+")
-_DECIMAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_JAVA_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
-_JAVA_ADDED = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{\s*(.+?)\s*\}\}", re.DOTALL)
-_JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
-_JAVA_MAP = re.compile(r"new\s+HashMap<.*?>\s*\(\)(?:\s*\{\s*\{?\s*(.*?)\s*\}?\s*\})?", re.DOTALL)
-_SCRIPT_ARRAY = re.compile(r"\[(.*)\]|new\s+Array\((.*)\)", re.DOTALL)
-_SCRIPT_PAIR = re.compile(r"([^:]+):\s*(.*?)(?:,\s*(?=[^,]+:)|$)")
+_FIXED = re.compile(r"-?\d+(\.\d+)?")
+_SCIENTIFIC = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_JAVA_NUMBERS = {
+    **dict.fromkeys(("byte", "short", "integer"), (_WHOLE, "")),
+    "long": (_WHOLE, "lL"),
+    "float": (_SCIENTIFIC, "fF"),
+    "double": (_SCIENTIFIC, ""),
+}
+_SCRIPT_NUMBERS = {"integer": (_WHOLE, ""), "Bigint": (_WHOLE, "n"), "float": (_FIXED, "")}
 
-JAVA: dict[str, type] = {
-    **dict.fromkeys(("byte", "short", "integer", "long"), int),
-    **dict.fromkeys(("float", "double"), float),
-    "boolean": bool,
-    **dict.fromkeys(("char", "String", "any"), str),
-    **dict.fromkeys(("Array", "ArrayList", "Queue", "Stack"), list),
-    **dict.fromkeys(("HashMap", "Hashtable"), dict),
-}
+
+def types_by_name(names: Mapping[type, str]) -> dict[str, type]:
+    """A table of types by the names, written with spaces between them, that a language has for each."""
+    return {name: kind for kind, known in names.items() for name in known.split()}
+
+
+JAVA = types_by_name(
+    {
+        str: "String char any",
+        int: "integer long short byte",
+        float: "double float",
+        bool: "boolean",
+        list: "ArrayList Array Stack Queue",
+        dict: "HashMap Hashtable",
+    }
+)
 """What a type of Java is here."""
-JAVASCRIPT: dict[str, type] = {
-    **dict.fromkeys(("integer", "Bigint"), int),
-    "float": float,
-    "Boolean": bool,
-    **dict.fromkeys(("String", "any"), str),
-    "array": list,
-    "dict": dict,
-}
+JAVASCRIPT = types_by_name(
+    {str: "String any", int: "integer Bigint", float: "float", bool: "Boolean", list: "array", dict: "dict"}
+)
 """What a type of JavaScript is here."""
 
 
 def read_java(text: str, kind: str, inner: str | None = None) -> Any:
     """A value of a type of Java; `inner` is the type of the items of a list."""
     match kind:
-        case "byte" | "short" | "integer" if _WHOLE.fullmatch(text):
-            return int(text)
-        case "long" if _WHOLE.fullmatch(text[:-1]) and text[-1:] in "lL":
-            return int(text[:-1])
-        case "float" if _DECIMAL.fullmatch(text[:-1]) and text[-1:] in "fF":
-            return float(text[:-1])
-        case "double" if _DECIMAL.fullmatch(text):
-            return float(text)
-        case "boolean" if text in ("true", "false"):
-            return text == "true"
+        case "boolean":
+            return _boolean(text)
         case "ArrayList":
             return _java_list(text, inner)
-        case "Array" if found := _JAVA_ARRAY.search(text):
-            return [_java_item(item, inner) for item in _items(found[1])]
-        case "HashMap" if found := _JAVA_MAP.search(text):
-            pairs = re.findall(r"put\(\"(.*?)\",\s*(.*?)\)", found[1] or "")
-            return {key: _guess(value.strip(), java=True) for key, value in pairs}
+        case "Array":
+            return _java_array(text, inner)
+        case "HashMap":
+            return _java_map(text)
         case _:
-            return text
+            return _number(text, kind, _JAVA_NUMBERS)
 
 
 def read_javascript(text: str, kind: str, inner: str | None = None) -> Any:
     """A value of a type of JavaScript; `inner` is the type of the items of an array."""
     match kind:
-        case "String" if _is_quoted(text):
-            return text[1:-1]
-        case "integer" if _WHOLE.fullmatch(text):
-            return int(text)
-        case "float" if re.fullmatch(r"-?\d+(\.\d+)?", text):
-            return float(text)
-        case "Bigint" if _WHOLE.fullmatch(text[:-1]) and text.endswith("n"):
-            return int(text[:-1])
-        case "Boolean" if text in ("true", "false"):
-            return text == "true"
+        case "String":
+            return _unquoted(text)
+        case "Boolean":
+            return _boolean(text)
         case "array":
             return _script_array(text.strip(), inner)
         case "dict":
             return _script_object(text.strip())
         case _:
-            return text
+            return _number(text, kind, _SCRIPT_NUMBERS)
 
 
 def _java_list(text: str, inner: str | None) -> Any:
-    def read(item: str) -> Any:
-        return item[1:-1] if inner in ("char", "String") else _java_item(item, inner)
+    """`new ArrayList<…>()` with `Arrays.asList(…)` inside, or with `{{ add(…); }}` behind it, or empty."""
+    made = re.search(r"new\s+ArrayList<\w*>\(", text)
+    if made is None:
+        return text
+    inside = text[made.end() :]
+    if inside.startswith(")"):
+        block = inside[1:].lstrip()
+        added = block.partition("}}")[0] if block.startswith("{{") else ""
+        items = [item.strip() for item in _enclosed(added, "add(", ")") if item]
+    elif listed := next(_enclosed(inside, "Arrays.asList(", "))"), ""):
+        items = _items(listed)
+    else:
+        return text
+    if inner in ("String", "char"):
+        return [item[1:-1] for item in items]
+    return [_java_item(item, inner) for item in items]
 
-    if found := _JAVA_LIST.search(text):
-        return [read(item) for item in _items(found[1])]
-    if found := _JAVA_ADDED.search(text):
-        return [read(item.strip()) for item in re.findall(r"add\((.+?)\)", found[1])]
-    return [] if re.search(r"new\s+ArrayList<\w*>\(\)", text) else text
+
+def _java_array(text: str, inner: str | None) -> Any:
+    """`new int[]{1, 2}`."""
+    made = re.search(r"new\s+\w+\[\]\s*(?={)", text)
+    listed = next(_enclosed(text[made.end() :], "{", "}"), None) if made else None
+    return text if listed is None else [_java_item(item, inner) for item in _items(listed)]
+
+
+def _java_map(text: str) -> Any:
+    """`new HashMap<…>()`, with `{{ put("key", value); }}` behind it or empty."""
+    made = re.search(r"new\s+HashMap<", text)
+    types, called, block = text[made.end() :].partition("()") if made else ("", "", "")
+    if not called or not types.rstrip().endswith(">"):
+        return text
+    entries, closed, _ = block.partition("}")
+    if not closed or not entries.lstrip().startswith("{"):
+        return {}
+    pairs = [entry.partition('",') for entry in _enclosed(entries, 'put("', ")")]
+    return {key: _guess(value.strip(), java=True) for key, comma, value in pairs if comma}
 
 
 def _java_item(text: str, inner: str | None) -> Any:
@@ -96,52 +117,102 @@ def _java_item(text: str, inner: str | None) -> Any:
 
 
 def _script_array(text: str, inner: str | None) -> Any:
-    found = _SCRIPT_ARRAY.match(text)
-    if found is None:
+    """`[1, 2]` or `new Array(1, 2)`, also with arrays or objects in it."""
+    if text.startswith("["):
+        items, closed, _ = text[1:].rpartition("]")
+    elif made := re.match(r"new\s+Array\(", text):
+        items, closed, _ = text[made.end() :].rpartition(")")
+    else:
         return text
-    items = found[1] if found[1] is not None else found[2]
-    if items.lstrip().startswith("["):
-        return [[_guess(item) for item in _items(row)] for row in re.findall(r"\[(.*?)\]", items)]
-    if items.lstrip().startswith("{"):
-        return [_script_object(item) for item in re.findall(r"\{.*?\}", items)]
-    return [read_javascript(item, inner) if inner else _guess(item) for item in _items(items)]
+    match items.lstrip()[:1]:
+        case _ if not closed:
+            return text
+        case "[":
+            return [[_guess(item) for item in _items(row)] for row in _enclosed(items, "[", "]")]
+        case "{":
+            return [_script_object(f"{{{entries}}}") for entries in _enclosed(items, "{", "}")]
+        case _:
+            return [read_javascript(item, inner) if inner else _guess(item) for item in _items(items)]
 
 
 def _script_object(text: str) -> Any:
+    """`{'a': 1, b: [2]}`; a piece between commas that has no colon belongs to the value before it."""
     if not (text.startswith("{") and text.endswith("}")):
         return text
-    found: dict[str, Any] = {}
-    for key, value in _SCRIPT_PAIR.findall(text[1:-1]):
-        value = value.strip()
-        name = key.strip().strip("'\"")
-        if value.startswith("["):
-            found[name] = _script_array(value, None)
-        elif value.startswith("{"):
-            found[name] = _script_object(value)
+    entries: list[str] = []
+    for piece in text[1:-1].split(","):
+        if entries and ":" not in piece[1:]:
+            entries[-1] += f",{piece}"
         else:
-            found[name] = _guess(value.strip("'\""))
+            entries.append(piece)
+    found: dict[str, Any] = {}
+    for entry in entries:
+        key, colon, value = entry.partition(":")
+        if colon:
+            found[key.strip().strip("'\"")] = _script_value(value.strip())
     return found
+
+
+def _script_value(text: str) -> Any:
+    match text[:1]:
+        case _ if "\n" in text:
+            return text
+        case "[":
+            return _script_array(text, None)
+        case "{":
+            return _script_object(text)
+        case _:
+            return _guess(text.strip("'\""))
+
+
+def _enclosed(text: str, opening: str, closing: str) -> Iterator[str]:
+    """What stands between the marks, each time, where it stands on one line."""
+    _, opened, rest = text.partition(opening)
+    while opened:
+        body, closed, rest = rest.partition(closing)
+        if closed and "\n" not in body:
+            yield body
+        _, opened, rest = rest.partition(opening)
 
 
 def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _is_quoted(text: str) -> bool:
-    return len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+def _boolean(text: str) -> bool | str:
+    return text == "true" if text in ("true", "false") else text
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _number(text: str, kind: str, known: Mapping[str, tuple[re.Pattern[str], str]]) -> Any:
+    """The number, if the text is one of this kind, with one of the letters that its kind ends in."""
+    if kind not in known:
+        return text
+    pattern, letters = known[kind]
+    end = len(text) - bool(letters)
+    if text[end:] not in letters or not pattern.fullmatch(text, 0, max(end, 0)):
+        return text
+    try:
+        return (int if pattern is _WHOLE else float)(text[:end])
+    except ValueError:  # it has more digits than Python reads
+        return text
 
 
 def _guess(text: str, *, java: bool = False) -> Any:
     """A value whose type is not known."""
-    if text in ("true", "false"):
-        return text == "true"
-    if _is_quoted(text):
-        return text[1:-1]
-    if java and re.fullmatch(r"-?\d+[lL]|-?\d+(\.\d+)?([eE][+-]?\d+)?[fF]", text):
-        return int(text[:-1]) if text[-1] in "lL" else float(text[:-1])
-    for kind in (int, float):
+    plain = _unquoted(text)
+    if plain != text:
+        return plain
+    for kind in ("boolean", "long", "float") if java else ("boolean",):
+        value = read_java(text, kind)
+        if value is not text:
+            return value
+    for number in (int, float):
         try:
-            return kind(text)
+            return number(text)
         except ValueError:
             continue
     return text
