@@ -447,7 +447,10 @@ _ONLY_MORE = pytest.mark.skipif(not MORE, reason="cancelling is tried in this pr
 def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, how: signal.Signals):
     log, output = tmp_path / "log", tmp_path / "run"
     command = [sys.executable, "-c", _KILLED, str(output), str(log)]
-    with subprocess.Popen([*command, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+    outside = {**os.environ, "TMPDIR": str(tmp_path)}  # a killed process cannot remove its workspaces
+    with subprocess.Popen(
+        [*command, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=outside
+    ) as first:
         assert first.stdout is not None
         while first.stdout.readline() != b"20\n":
             assert first.poll() is None
@@ -457,7 +460,7 @@ def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, how: signal.Signal
     with (output / "results.jsonl").open("ab") as file:
         file.write(b'{"prev":"0000","case_id":"c25","rep')  # as a kill in the middle of a write leaves it
     log.unlink()
-    second = subprocess.run([*command, "go"], capture_output=True, timeout=60, check=True)
+    second = subprocess.run([*command, "go"], capture_output=True, timeout=60, check=True, env=outside)
     assert second.stdout.endswith(b"passed 30\n")
     assert sorted(log.read_text().split()) == sorted(f"c{n}" for n in range(20, 30))
     assert verify(output / "results.jsonl").ok
