@@ -40,6 +40,7 @@ from swink.errors import MisuseError
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolResult
 from swink.records import CallEnded, CallStarted, Conversation, StateChange, TurnOpened, saved
 from swink.testing import EventCollector, ScriptedModel, history_problems
+from tests.counts import MORE
 
 
 @pytest.fixture(autouse=True)
@@ -546,8 +547,17 @@ DRIVEN = [
 ]
 
 
-@pytest.mark.parametrize(("make", "drive"), DRIVEN)
-@pytest.mark.parametrize("interrupt", [interrupt_by_abort, interrupt_by_cancel])
+INTERRUPTED = [
+    (make, drive, interrupt)
+    for make, drive in DRIVEN
+    for way, interrupt in enumerate([interrupt_by_abort, interrupt_by_cancel])
+    if MORE or drive is run_plainly or (SCENES.index(make) + way) % 2 == (drive is run_read)
+]
+"""Every day each scene is interrupted in both ways when it is run plainly, and in one of them each when it is streamed or read."""
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("make", "drive", "interrupt"), INTERRUPTED)
 async def test_interrupted_at_every_tick(make: Callable[[Fuse], Scene], interrupt: Any, drive: Any):
     tick = 0
     while True:
