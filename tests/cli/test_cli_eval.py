@@ -128,7 +128,9 @@ def test_failed_cases_end_with_1_and_a_factory_that_raises_with_3_and_nothing_is
         (("cases.yaml", "--agent", "agents:right", "--tag", "smok"), "smok"),
         (("cases.yaml", "--agent", "agents:right", "--case", "paris"), "paris"),
         (("cases.yaml", "--agent", "agents:right", "--replay", "no.jsonl"), "no.jsonl"),
+        (("cases.yaml", "--agent", "agents:right", "--record", "."), "directory"),
         (("bad.yaml", "--agent", "agents:right"), "bad.yaml:3"),
+        (("rows.jsonl", "--format", "gsm8k", "--agent", "agents:right"), "rows.jsonl:1"),
         (("empty.yaml", "--agent", "agents:right"), "empty.yaml"),
     ],
 )
@@ -136,11 +138,19 @@ def test_bad_configuration_ends_with_2_and_says_what_is_wrong(
     suite: Place, arguments: tuple[str, ...], said: str
 ):
     suite.write("bad.yaml", "name: x\ncases:\n  - user_messages: [hi]\n  - {id: a, surprise: 1}\n")
+    suite.write("rows.jsonl", '{"question": "x"}')
     suite.write("empty.yaml", "name: x\ncases: []\n")
     ended = suite.swink("eval", "run", *arguments, "--output", "out")
     assert ended.code == 2, ended
     assert said in ended.err
     assert not (suite.here / "out").exists()
+
+
+def test_a_new_run_where_results_are_is_refused_as_bad_configuration(suite: Place):
+    assert run(suite, "right").code == 0
+    ended = run(suite, "right")
+    assert ended.code == 2, ended
+    assert "has results already" in ended.err
 
 
 def test_one_can_choose_cases_by_tag_and_by_id(suite: Place):

@@ -180,6 +180,18 @@ def test_the_console_table_keeps_to_its_width_and_shows_no_control_character():
     assert "\x07" not in table
 
 
+def test_the_console_table_shows_the_whole_of_an_error_in_as_many_lines_as_it_takes():
+    told = (
+        "no API key for openai: set OPENAI_API_KEY, or run: swink keys set openai; then run the cases again"
+    )
+    diff = "this request was not recorded:\n@@ -1 +1 @@\n   {\n-  gpt-5-mini\n+  gpt-5"
+    bad = [attempt("a", passed=False, error=told), attempt("b", passed=False, error=diff)]
+    table = console_table(summary_of(bad), bad, columns=70)
+    assert told in " ".join(table.split())
+    assert "\n       {\n    -  gpt-5-mini\n    +  gpt-5\n" in table
+    assert max(map(len, table.splitlines())) <= 70
+
+
 def test_the_console_table_has_colours_only_where_they_are_asked_for():
     results = [attempt(), attempt("b", passed=False)]
     assert "\x1b[31m" in console_table(summary_of(results), results, colour=True)

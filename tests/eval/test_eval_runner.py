@@ -66,6 +66,14 @@ def saying(*replies: Any, **options: Any) -> Any:
     return lambda case: Agent("test:model", stream_fn=ScriptedModel(replies), **options)
 
 
+async def test_a_factory_that_gives_one_agent_for_all_cases_fails_instead_of_mixing_their_histories():
+    shared = Agent("test:polite", stream_fn=ScriptedModel(["hello", "hello"]))
+    run = await evaluate(lambda case: shared, cases(2), concurrency=1)
+    assert (run.passed, run.errors) == (1, 1)
+    (error,) = [result.error for result in run.cases if result.error]
+    assert "make a new one for each case" in error
+
+
 async def test_every_case_has_a_result_for_each_repeat(tmp_path: Path):
     run = await evaluate(polite, cases(3), repeat=2, output=tmp_path / "run")
     assert [(result.case_id, result.repeat) for result in run.cases] == [

@@ -166,10 +166,10 @@ def import_command(arguments: argparse.Namespace) -> int:
     """Make a case file of a published benchmark."""
     from swink.eval.importers import import_cases, write_cases
 
+    suite = import_cases(arguments.format, existing(arguments.path), limit=arguments.limit)
     path = Path(arguments.output)
     if path.exists() and not arguments.force:
-        raise InvalidInput(f"{path} is there already; --force overwrites it")
-    suite = import_cases(arguments.format, existing(arguments.path), limit=arguments.limit)
+        raise InvalidInput(f"{path} is there already; --force overwrites it, --output names another")
     write_cases(suite, path)
     say(f"{len(suite.cases)} cases written to {path}; now: swink eval run {path} --model MODEL")
     return 0

@@ -147,6 +147,8 @@ def _directory(arguments: argparse.Namespace) -> Path:
 def _cassette(suite: Suite, arguments: argparse.Namespace) -> Generator[None]:
     """Answers from the cassette that is named, or from the suite's own where no model is."""
     if arguments.record is not None:
+        if Path(arguments.record).is_dir():
+            raise InvalidInput(f"--record {arguments.record} is a directory; name a file")
         with recording(arguments.record, "record"):
             yield
         return

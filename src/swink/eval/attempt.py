@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakSet
 
 from msgspec import Struct, convert, json
 from msgspec.structs import replace
@@ -46,6 +47,9 @@ from swink.threads import in_thread
 from swink.wrappers.traits import copy_traits
 
 Factory = Callable[[Case], Agent | Awaitable[Agent]]
+
+_tried: WeakSet[Agent] = WeakSet()
+"""Agents that attempts have had: one that is given again would remember another case."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -223,6 +227,9 @@ class _Attempt:
             agent: object = await resolve(self.plan.factory(self.case))
             if not isinstance(agent, Agent):
                 raise InvalidInput(f"the factory returns an Agent, not {type(agent).__name__}")
+            if agent in _tried:
+                raise InvalidInput("the factory gave the same agent again; make a new one for each case")
+            _tried.add(agent)
             if self.plan.model is not None:
                 agent.model = self.plan.model
             if self.case.system_prompt is not None:

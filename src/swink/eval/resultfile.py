@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink import filelock
-from swink.errors import AgentError
+from swink.errors import AgentError, MisuseError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
 from swink.eval.seal import seal
 from swink.jsondata import decode_with, encode
@@ -39,6 +39,10 @@ class BadResults(AgentError):
     """A result file cannot be read or continued; what is there stays as it is."""
 
     kind = "misuse"
+
+
+class ResultsThere(BadResults, MisuseError):
+    """A new run has no place where another one left its results."""
 
 
 class Entry(Struct, frozen=True):
@@ -113,7 +117,7 @@ class ResultFile:
         try:
             filelock.take(descriptor, 0.0, str(self.path))
             if not resume and os.fstat(descriptor).st_size:
-                raise BadResults(
+                raise ResultsThere(
                     f"{directory} has results already: resume that run, or name another directory"
                 )
             self.entries, self.problems, self.head, end = _scan(self._file, self.path)

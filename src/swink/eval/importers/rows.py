@@ -8,17 +8,15 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.errors import AgentError
+from swink.errors import MisuseError
 from swink.eval.case import Place
 from swink.jsondata import decode
 
 MOST_PROBLEMS = 50
 
 
-class BadRows(AgentError):
-    """The data is not in the format it was said to be in; the text names every row."""
-
-    kind = "misuse"
+class BadRows(MisuseError):
+    """The data is not in the format it was said to be in; the text says where."""
 
 
 class Row(Struct, frozen=True):

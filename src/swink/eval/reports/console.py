@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Sequence
 
-from swink.assistant.oneline import shorten, width_of
+from swink.assistant.oneline import shorten, strip_controls, width_of
 from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.result import CaseResult, Summary
@@ -11,6 +11,8 @@ from swink.jsondata import clean
 
 _MOST = 40
 """Cases that a table lists; of more, only those that have not passed."""
+_MOST_LINES = 12
+"""Of one reason why a case has not passed."""
 _MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
 _CODES = {"passed": "32", "failed": "31", "error": "33", "dim": "2", "bold": "1"}
 
@@ -50,10 +52,27 @@ def _cases(outcomes: Sequence[Outcome], columns: int, paint: _Paint) -> list[str
         mark = paint(_MARKS[outcome.state], outcome.state)
         lines.append(f"{mark} {_row(row, widths)}")
         if outcome.state != "passed":
-            lines += [paint(f"    {shorten(why, columns - 4)}", "dim") for why in outcome.whys[:3]]
+            whys = [line for why in outcome.whys[:3] for line in _folded(why, columns - 4)]
+            lines += [paint(f"    {line}", "dim") for line in whys]
             if len(outcome.whys) > 3:
                 lines.append(paint(f"    and {len(outcome.whys) - 3} more", "dim"))
     return lines
+
+
+def _folded(text: str, room: int) -> list[str]:
+    """The text in lines of at most `room` columns: what to do often stands at its end."""
+    folded: list[str] = []
+    for line in strip_controls(text).splitlines():
+        first, *words = line.split(" ")
+        folded.append(first)
+        for word in words:
+            if folded[-1].strip() and width_of(f"{folded[-1]} {word}") > room:
+                folded.append(word)
+            else:
+                folded[-1] += f" {word}"
+    if len(folded) > _MOST_LINES:
+        folded[_MOST_LINES - 1 :] = ["… and more: see the report"]
+    return [line if width_of(line) <= room else shorten(line, room) for line in folded]
 
 
 def _cells(outcome: Outcome) -> list[str]:
