@@ -18,13 +18,15 @@ from swink.eval.importers.callcheck import wrong_call
 from swink.eval.importers.instructions import INSTRUCTIONS, count_sentences
 from swink.eval.importers.languages import language_of
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript
-from swink.eval.importers.programs import find_code
+from swink.eval.importers.programs import called_function, find_code
 from swink.eval.runner import evaluate
 from swink.eval.score import Metric
 from swink.eval.scorers import problem_of, score
+from swink.eval.scorers.code import run_python
 from swink.eval.trajectory import TakenCall, Trajectory
 from swink.messages import AssistantMessage, ToolCall
 from swink.testing import ScriptedModel
+from swink.tools.sandbox import SandboxUnavailable
 
 
 def write(path: Path, *rows: Any) -> Path:
@@ -190,6 +192,34 @@ async def test_humaneval_runs_the_tests_on_the_function(tmp_path: Path, response
     (case,) = import_cases("humaneval", tmp_path / "HumanEval.jsonl.gz").cases
     assert case.id == "humaneval-7"
     assert (await metric(case, response, sandbox="none")).passed is passes
+
+
+async def test_humaneval_runs_in_the_sandbox_unless_told_otherwise(tmp_path: Path):
+    (case,) = import_cases("humaneval", write(tmp_path / "humaneval.jsonl", HUMANEVAL)).cases
+    outside = tmp_path / "outside.txt"
+    try:
+        await run_python("")
+    except SandboxUnavailable:
+        pytest.skip("no sandbox works here; install bubblewrap")
+    assert (await metric(case, "    return sum(n) // 2\n")).passed
+    assert not (
+        await metric(case, f"    open({str(outside)!r}, 'w').close()\n    return sum(n) // 2\n")
+    ).passed
+    assert not outside.exists()
+
+
+@pytest.mark.parametrize(
+    ("test", "function"),
+    [
+        ("assert double(2) == 4", "double"),
+        ("assert not is_odd(2)", "is_odd"),
+        ("assert set(both((1, 2), (2,))) == set((2,))", "both"),
+        ("assert math.isclose(area(2), 3.1, rel_tol=0.1)", "area"),
+        ("assert x == 1", None),
+    ],
+)
+def test_the_tested_function_is_the_first_that_is_called_and_not_built_in(test: str, function: str | None):
+    assert called_function([test]) == function
 
 
 async def test_mbpp_runs_every_test_of_the_list(tmp_path: Path):
@@ -468,6 +498,27 @@ def test_values_written_in_java_are_read(text: str, kind: str, inner: str | None
 )
 def test_values_written_in_javascript_are_read(text: str, kind: str, inner: str | None, value: Any):
     assert read_javascript(text, kind, inner) == value
+
+
+def test_a_value_of_java_or_javascript_is_asked_for_as_source_code(tmp_path: Path):
+    rows = [
+        (
+            "simple_java_1",
+            {"type": "ArrayList", "items": {"type": "String"}, "description": "Names."},
+            "Java 8",
+        ),
+        ("simple_javascript_2", {"type": "dict", "properties": {"depth": {"type": "integer"}}}, "JavaScript"),
+    ]
+    for name, details, language in rows:
+        function = {"name": "f", "description": "Does it.", "parameters": {"properties": {"x": details}}}
+        row = question(name, function, ground_truth=[{"f": {"x": ["y"]}}])
+        (case,) = import_cases("bfcl", write(tmp_path / "BFCL_v4_x.json", row)).cases
+        (tool,) = case.simulated_tools
+        parameter = tool.parameters["properties"]["x"]
+        assert parameter["type"] == "string"
+        assert f"{language} source code" in parameter["description"]
+        assert f"the type of the value is {details['type']}" in parameter["description"]
+        assert ("String" if "items" in details else '"depth"') in parameter["description"]
 
 
 def test_rows_that_are_not_single_turn_or_lack_answers_are_refused(tmp_path: Path):

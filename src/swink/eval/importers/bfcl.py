@@ -3,39 +3,39 @@
     BFCL_v4_simple_python.json                  {"id", "question": [[{"role", "content"}]], "function": [{…}]}
     possible_answer/BFCL_v4_simple_python.json  {"id", "ground_truth": [{function: {parameter: [values]}}]}
 
-Tools are offered as BFCL offers them, and the calls of the first reply are compared with the answers.
+The calls of the first reply are compared with the answers. Tools have BFCL's names and types, but the hints
+for the model are in our own words, so that scores compare with each other rather than with published ones.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from swink.eval.case import Case, CaseBudget, Evaluator, SimulatedTool
-from swink.eval.importers.callcheck import tool_name, wrong_calls
+from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
+from swink.eval.importers.literals import JAVA, JAVASCRIPT
 from swink.eval.importers.rows import BadRows, Row, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.jsondata import encode
 
-_SINGLE_TURN = re.compile(
-    r"(live_)?(simple(_python|_java|_javascript)?|java|javascript|multiple|parallel|parallel_multiple"
-    r"|irrelevance|relevance)"
+_KINDS = (
+    "simple simple_python simple_java simple_javascript java javascript multiple parallel parallel_multiple"
 )
-_SCHEMA_TYPES = {
-    **dict.fromkeys(("integer", "byte", "short", "long", "Bigint"), "integer"),
-    **dict.fromkeys(("number", "float", "double"), "number"),
-    **dict.fromkeys(("boolean", "bool"), "boolean"),
-    **dict.fromkeys(("array", "list", "tuple", "ArrayList", "Array", "Queue", "Stack"), "array"),
-    **dict.fromkeys(("dict", "object", "HashMap", "Hashtable"), "object"),
+_SINGLE_TURN = {
+    f"{source}{kind}" for source in ("", "live_") for kind in (*_KINDS.split(), "irrelevance", "relevance")
 }
-_HINTS = {
-    "python": " Note that the provided function is in Python 3 syntax.",
-    "java": " Note that the provided function is in Java 8 SDK syntax.",
-    "javascript": " Note that the provided function is in JavaScript syntax.",
+_SCHEMA_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
 }
-_LANGUAGES = {"java": "Java", "javascript": "JavaScript"}
+_SCHEMA_TYPES = {**JAVA, **PYTHON}
+_LANGUAGES = {"python": "Python 3", "java": "Java 8", "javascript": "JavaScript"}
 _DONE = "The call was taken."
 
 
@@ -80,8 +80,9 @@ def _read_file(path: Path) -> Iterator[Case]:
 
 def _case(row: Row, answered: Row, beside: Path) -> Case:
     name = row.text("id")
-    category = re.sub(r"_\d+(-\d+)*$", "", name)
-    if not _SINGLE_TURN.fullmatch(category):
+    kind, _, number = name.rpartition("_")
+    category = kind if number.replace("-", "").isdecimal() else name
+    if category not in _SINGLE_TURN:
         raise row.problem(
             f"{name!r} is not a single-turn row; import files such as BFCL_v4_simple_python.json"
         )
@@ -141,7 +142,7 @@ def _tool(row: Row, function: dict[str, Any], language: str) -> SimulatedTool:
     }
     return SimulatedTool(
         name=tool_name(name),
-        description=f"{function.get('description', '')}{_HINTS[language]}",
+        description=f"{function.get('description', '')} (A function of {_LANGUAGES[language]}.)".strip(),
         parameters={"type": "object", "properties": described, "required": list(rest.get("required", ()))},
         replies=(_DONE,),
     )
@@ -154,9 +155,9 @@ def _schema(details: Any) -> dict[str, Any]:
     given = cast("dict[str, Any]", details)
     kind = str(given.get("type", "string"))
     schema = {key: given[key] for key in ("description", "enum", "default", "required") if key in given}
-    schema["type"] = _SCHEMA_TYPES.get(kind, "string")
+    schema["type"] = _SCHEMA_NAMES[_SCHEMA_TYPES.get(kind, str)]
     if kind == "float":
-        schema["description"] = f"{given.get('description', '')} This is a float type value.".strip()
+        schema["description"] = f"{given.get('description', '')} (It may have decimals.)".strip()
     if isinstance(properties := given.get("properties"), dict):
         schema["properties"] = {
             key: _schema(value) for key, value in cast("dict[str, Any]", properties).items()
@@ -170,26 +171,23 @@ def _schema(details: Any) -> dict[str, Any]:
 
 def _as_text(details: dict[str, Any], language: str) -> dict[str, Any]:
     """A parameter of Java or JavaScript: a text with the value as it is written there."""
-    kind, name = details.get("type", "any"), _LANGUAGES[language]
-    text = str(details.get("description", ""))
-    if kind == "any":
-        text += f" This parameter can be of any type of {name} object in string representation."
-    else:
-        text += f" This is {name} {kind} type parameter in string representation."
-    if kind in ("ArrayList", "Array", "array") and "items" in details:
-        inner = details["items"].get("type")
-        text += f" The list elements are of type {inner}; they are not in string representation."
+    kind, name = str(details.get("type", "any")), _LANGUAGES[language]
+    hints = [f"Pass a string that holds the value as {name} source code"]
+    hints.append("the value may have any type" if kind == "any" else f"the type of the value is {kind}")
+    if JAVA.get(kind, JAVASCRIPT.get(kind)) is list and "items" in details:
+        hints.append(f"its items, source code too, are of the type {details['items'].get('type')}")
     if language == "javascript" and kind == "dict" and "properties" in details:
-        text += (
-            " The dictionary entries have the following schema; they are not in string representation. "
-            + encode(details["properties"]).decode()
-        )
-    return {"type": "string", "description": text}
+        hints.append(f"its entries, source code too, are {encode(details['properties']).decode()}")
+    return {
+        "type": "string",
+        "description": f"{details.get('description', '')} ({'; '.join(hints)}.)".strip(),
+    }
 
 
 def _category_of_file(path: Path) -> str | None:
-    found = re.fullmatch(r"BFCL_v\d+_(\w+)", path.stem)
-    return found[1] if found and _SINGLE_TURN.fullmatch(found[1]) else None
+    """What BFCL_v4_CATEGORY.json holds; None if that is not of a single turn."""
+    category = path.stem.split("_", 2)[-1]
+    return category if category in _SINGLE_TURN else None
 
 
 def _language(category: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript, types_by_name
 
-_PYTHON = types_by_name(
+PYTHON = types_by_name(
     {
         str: "string String any Any",
         int: "integer",
@@ -21,7 +21,8 @@ _PYTHON = types_by_name(
         dict: "object dict",
     }
 )
-_TYPES = {"python": _PYTHON, "java": JAVA, "javascript": JAVASCRIPT}
+"""What a type of Python is here, as BFCL names them."""
+_TYPES = {"python": PYTHON, "java": JAVA, "javascript": JAVASCRIPT}
 _IGNORED = str.maketrans({**dict.fromkeys(" ,./-_*^", None), "'": '"'})
 Call = tuple[str, dict[str, Any]]
 """The name of a function, as the model knows it, and the arguments."""

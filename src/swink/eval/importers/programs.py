@@ -2,8 +2,11 @@
 
 {"task_id": "HumanEval/0", "prompt": "def f(…): …", "entry_point": "f", "test": "def check(f): …"}
 {"task_id": 2, "text": "Write a function …", "test_list": ["assert …"], "test_setup_code": ""}
+
+The prompts around them are our own, so that scores compare with each other rather than with published ones.
 """
 
+import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,22 +22,7 @@ from swink.eval.trajectory import Trajectory
 from swink.tools.sandbox import Level
 
 _ASK = "Complete this Python function. Answer with the whole function in one Python code block.\n\n"
-_CALLED = re.compile(r"assert\s+(?:not\s+)?(?:\w+\()*?(\w+)\(")
-_BUILT_IN = {
-    "abs",
-    "all",
-    "any",
-    "float",
-    "int",
-    "len",
-    "list",
-    "max",
-    "min",
-    "round",
-    "set",
-    "sorted",
-    "str",
-}
+_CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 
 
 def read_humaneval(path: Path) -> Iterator[Case]:
@@ -61,8 +49,8 @@ def read_mbpp(path: Path) -> Iterator[Case]:
         yield _case(
             "mbpp",
             row,
-            f"You are an expert Python programmer, and here is your task: {task} "
-            f"Your code should pass these tests:\n\n{shown}\n\nAnswer with one Python code block.",
+            f"{task}\n\nThese tests show how it is called, and must pass:\n\n```python\n{shown}\n```\n\n"
+            "Answer with all of the code in one Python code block, without the tests.",
             {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")},
         )
 
@@ -98,7 +86,7 @@ async def mbpp(
     told = _told(case, "setup", "tests")
     harder: list[str] = told.get("challenge_tests", []) if challenge else []
     tests: list[str] = [*told["tests"], *harder]
-    code = find_code(trajectory.response, _tested(told["tests"]))
+    code = find_code(trajectory.response, called_function(told["tests"]))
     if not code.strip():
         return Score(0.0, "there is no code in the response")
     program = "\n\n".join([str(told["setup"]), code, "\n".join(tests)])
@@ -148,7 +136,7 @@ def _preamble(prompt: str, entry: str) -> str:
     return re.split(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", prompt, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def _tested(tests: list[str]) -> str | None:
+def called_function(tests: list[str]) -> str | None:
     """The function that the first test calls."""
-    names = _CALLED.findall(tests[0]) or re.findall(r"(\w+)\(", tests[0])
-    return next((name for name in names if name not in _BUILT_IN), None)
+    names = _CALLED.findall(tests[0])
+    return next((name for name in names if not hasattr(builtins, name)), None)
