@@ -38,6 +38,8 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/eval.py
 	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/eval.py
+	$(BIN)/python benchmarks/telemetry.py
 
 clean:
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis

@@ -13,14 +13,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swink.cli.eval_commands import FAILED, TROUBLE, existing, signing_key
-from swink.cli.terminal import say, wants_colour
+from swink.cli.terminal import say, table, wants_colour
 from swink.errors import InvalidInput
 from swink.eval.case import Case, Suite
 from swink.eval.casefile import load_suite
 from swink.eval.cassettes import recording
+from swink.eval.estimate import Estimate, estimate
 from swink.eval.evalrun import EvalRun, open_run
 from swink.eval.factories import Factory, load_factory, suite_factory
-from swink.eval.forecast import forecast
 from swink.eval.progress import ProgressBar
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
@@ -36,9 +36,8 @@ def run_cases(arguments: argparse.Namespace) -> int:
     suite = _chosen(_suite(arguments), arguments)
     factory = given or suite_factory(suite, arguments.model)
     if arguments.dry_run:
-        replayed = _tape(suite, arguments) is not None
-        estimate = forecast(factory, suite, model=arguments.model, repeat=arguments.repeat, replayed=replayed)
-        print(run_to_end(estimate))
+        found = run_to_end(estimate(factory, suite.cases, repeat=arguments.repeat, model=arguments.model))
+        print(_shown(suite, found, replayed=_tape(suite, arguments) is not None))
         return 0
     directory = _directory(arguments)
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
@@ -57,6 +56,21 @@ def run_cases(arguments: argparse.Namespace) -> int:
         say(f"stopped: {run.stopped}; go on with: --resume --output {directory}", "warning")
         return FAILED
     return TROUBLE if run.errors else FAILED if run.failed else 0
+
+
+def _shown(suite: Suite, found: Estimate, *, replayed: bool) -> str:
+    """What would run, and what it may cost."""
+    cost = "unknown" if found.cost is None or found.problems else f"about {found.cost:.4f} $, without judges"
+    rows = [
+        ("suite", suite.name),
+        ("cases", f"{len(suite.cases):,}"),
+        ("attempts", f"{found.attempts:,}"),
+        ("models", ", ".join(found.models) or "unknown"),
+        ("requests", f"about {found.requests:,}"),
+        ("tokens", f"about {found.usage.input:,} in, {found.usage.output:,} out"),
+        ("cost", "nothing: answers come from the cassette" if replayed else cost),
+    ]
+    return "\n".join([table(rows), *found.problems])
 
 
 async def _evaluate(

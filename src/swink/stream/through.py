@@ -7,10 +7,12 @@ from contextvars import ContextVar
 from swink.stream.protocol import StreamFn
 
 Wrap = Callable[[StreamFn], StreamFn]
+_KEPT = 256
+"""How many wrapped stream functions a block keeps: thousands of agents may come and go in it."""
 
 
 class Wrapping:
-    """The wrappers of the enclosing blocks, the outermost last; each stream function is wrapped once."""
+    """The wrappers of the enclosing blocks, the outermost last; a stream function in use is wrapped once."""
 
     def __init__(self, wrap: Wrap, outer: "Wrapping | None") -> None:
         self._wrap = wrap
@@ -22,6 +24,8 @@ class Wrapping:
         if known is None:
             wrapped = self._wrap(stream_fn)
             wrapped = wrapped if self._outer is None else self._outer(wrapped)
+            if len(self._wrapped) >= _KEPT:
+                del self._wrapped[next(iter(self._wrapped))]
             known = self._wrapped[id(stream_fn)] = stream_fn, wrapped
         return known[1]
 
