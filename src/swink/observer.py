@@ -20,8 +20,8 @@ class ObservedRun(Protocol):
     """A run under way."""
 
     @property
-    def context(self) -> Context:
-        """The context variables in which its task runs."""
+    def context(self) -> Context | None:
+        """The context variables in which its task runs, if not in a copy of the caller's."""
         ...
 
     def end(
@@ -61,8 +61,8 @@ class ObservedCall(Protocol):
     """A tool call under way."""
 
     @property
-    def context(self) -> Context:
-        """The context variables in which its task runs."""
+    def context(self) -> Context | None:
+        """The context variables in which its task runs, if not in a copy of the caller's."""
         ...
 
     def end(self, result: ToolResult, why: str) -> None:

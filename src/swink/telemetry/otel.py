@@ -65,6 +65,9 @@ class OtelExporter:
         self.propagate = propagate
         self._invalid: Any = self._trace.INVALID_SPAN
         self._kinds = {"internal": self._trace.SpanKind.INTERNAL, "client": self._trace.SpanKind.CLIENT}
+        self._metrics: Any = metrics
+        self._providers = tracer_provider, meter_provider
+        self._is_set_up = False
         self._tracer = self._trace.get_tracer("swink", None, tracer_provider, SCHEMA)
         meter = metrics.get_meter("swink", "", meter_provider, SCHEMA)
         self._histograms = {
@@ -73,6 +76,19 @@ class OtelExporter:
             )
             for name, (unit, description, boundaries) in METRICS.items()
         }
+
+    def is_idle(self) -> bool:
+        """Whether no SDK is set up, nor a trace of somebody else's to be passed on.
+
+        An application may set the SDK up after it called `instrument`.
+        """
+        if not self._is_set_up:
+            tracers, meters = self._providers
+            self._is_set_up = not (
+                _does_nothing(tracers or self._trace.get_tracer_provider())
+                and _does_nothing(meters or self._metrics.get_meter_provider())
+            )
+        return not self._is_set_up and self._trace.get_current_span() is self._invalid
 
     def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
         """Begin a span below the one that is current for OpenTelemetry, which may be the application's."""
@@ -104,6 +120,11 @@ class OtelExporter:
     def failed(self, description: str) -> Any:
         """The status of what failed."""
         return self._trace.Status(self._trace.StatusCode.ERROR, description)
+
+
+def _does_nothing(provider: object) -> bool:
+    """Whether it is one of the API's own, which stand where no SDK is."""
+    return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
 
 
 class OtelSpan:

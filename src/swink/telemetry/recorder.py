@@ -66,6 +66,10 @@ class Exporter(Protocol):
         """Whether it takes what messages say."""
         ...
 
+    def is_idle(self) -> bool:
+        """Whether nobody would see anything of a run that began now."""
+        ...
+
     def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> ExportedSpan | None:
         """Begin a span, if anybody takes it; `parent` is what it made of the one around it, if anything."""
         ...
@@ -178,8 +182,38 @@ class Span:
         return None if self._parent is None else self._parent.made_by(exporter)
 
 
+class Unseen(Span):
+    """A run, and all that it does, of which no exporter wants to know."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._parent = current.get()
+        self.agent = self.session_id = None
+        self.ended = False
+        self._exported = []
+        self._began = time.perf_counter()
+        self._exporters = exporters
+
+    @property
+    def is_still(self) -> bool:
+        """Whether nobody has asked to be told since."""
+        return self._exporters is exporters
+
+
 current: ContextVar[Span | None] = ContextVar("swink.telemetry.span", default=None)
 """The span around what is begun here."""
+
+
+def is_unseen() -> bool:
+    """Whether what begins here is part of a run of which no exporter wants to know."""
+    around = current.get()
+    return isinstance(around, Unseen) and around.is_still
+
+
+def is_idle() -> bool:
+    """Whether no exporter wants to know of a run that begins now."""
+    return all(_safely(exporter.is_idle) for exporter in exporters)
 
 
 @contextmanager
@@ -191,6 +225,9 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Generator[Sp
     >>> with span("nightly report", {"report.date": today}) as report:
     ...     await agent.run("Write it.")
     """
+    if not exporters or is_unseen():
+        yield _NOTHING
+        return
     made = Span(name, "internal", dict(attributes or {}))
     made.enter()
     failure: str | None = None
@@ -216,5 +253,7 @@ def _safely(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | 
         return None
 
 
+_NOTHING = Unseen()
+_NOTHING.ended = True
 _reported: set[str] = set()
 _MOST_REPORTED = 100

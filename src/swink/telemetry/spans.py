@@ -27,27 +27,31 @@ from swink.redact.held import sent_keys
 from swink.stream import Assembly, Done, LlmContext, StreamOptions
 from swink.telemetry import content, conventions, recorder
 from swink.telemetry.conventions import Attributes
-from swink.telemetry.recorder import Exporter, Measurement, Span
+from swink.telemetry.recorder import Exporter, Measurement, Span, Unseen
 
 
 class Recorder:
     """The observer that makes spans of what it is told."""
 
-    def run(self, model: ModelSpec, session_id: str | None, prompts: Sequence[Message]) -> "RunSpan":
+    def run(
+        self, model: ModelSpec, session_id: str | None, prompts: Sequence[Message]
+    ) -> "RunSpan | UnseenRun":
         """A run begins."""
-        return RunSpan(model, session_id)
+        return UnseenRun() if recorder.is_idle() else RunSpan(model, session_id)
 
-    def turn(self, number: int) -> "TurnSpan":
+    def turn(self, number: int) -> "TurnSpan | UnseenPart":
         """A turn of a run begins."""
-        return TurnSpan(number)
+        return _UNSEEN if recorder.is_unseen() else TurnSpan(number)
 
-    def request(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> "RequestSpan":
+    def request(
+        self, model: ModelSpec, context: LlmContext, options: StreamOptions
+    ) -> "RequestSpan | UnseenRequest":
         """A model is asked."""
-        return RequestSpan(model, context, options)
+        return UnseenRequest(options) if recorder.is_unseen() else RequestSpan(model, context, options)
 
-    def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> "CallSpan":
+    def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> "CallSpan | UnseenPart":
         """A tool begins to run."""
-        return CallSpan(call, arguments, description)
+        return _UNSEEN if recorder.is_unseen() else CallSpan(call, arguments, description)
 
     def remote(self, server: str, tool: str, url: str | None) -> None:
         """The call under way is one of an MCP server's tool."""
@@ -206,6 +210,38 @@ class CallSpan(Span):
         self.finish(failed[conventions.ERROR] if failed else None, measured)
 
 
+class UnseenRun(Unseen):
+    """A run of which no exporter wants to know."""
+
+    __slots__ = ("context",)
+
+    def __init__(self) -> None:
+        Unseen.__init__(self)
+        self.context = self.inside()
+        self.context.run(observer.agent_name.set, None)
+
+    def end(self, *_: object, **__: object) -> None:
+        """Nobody wants to know."""
+
+
+class UnseenPart:
+    """A turn or a call of such a run."""
+
+    context = None
+
+    def end(self, *_: object, **__: object) -> None:
+        """Nobody wants to know."""
+
+
+class UnseenRequest(UnseenPart):
+    """A request of such a run."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: StreamOptions) -> None:
+        self.options = options
+
+
 def add_exporter(exporter: Exporter) -> None:
     """Tell an exporter of all that begins from now on."""
     recorder.use_exporters((*recorder.exporters, exporter))
@@ -230,4 +266,5 @@ def _description(error: AgentError | None) -> str | None:
 
 _WHY = {"tool call cancelled": "cancelled", "tool call not run": "cancelled"}
 """The types of errors of calls that somebody ended, by how the reason begins; a time limit is the other."""
+_UNSEEN = UnseenPart()
 _recorder = Recorder()

@@ -75,6 +75,10 @@ class TraceFile:
         began = {"name": "swink", "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         self._put({"ph": "M", "name": "process_name", "args": began})
 
+    def is_idle(self) -> bool:
+        """It takes everything."""
+        return False
+
     def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "FileSpan":
         """Begin a span, in a lane where it nests."""
         with self._lock:
