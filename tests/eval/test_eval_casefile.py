@@ -216,6 +216,15 @@ def test_python_that_cannot_be_used_is_explained(text: str, said: str, tmp_path:
     assert problems(tmp_path, text, "mycases.py")[0].startswith(said)
 
 
+def test_the_line_of_a_failure_in_python_is_told_for_a_relative_path_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mycases.py").write_text("import os\n\nraise ValueError('no')")
+    with pytest.raises(BadCases, match=r"mycases\.py:3: ValueError: no"):
+        load_suite("mycases.py")
+
+
 def test_a_file_that_is_missing_not_utf8_or_no_file_is_explained(tmp_path: Path):
     (tmp_path / "a.yaml").write_bytes(b"name: a\ncases: \xff\n")
     (tmp_path / "a.txt").write_text("x")

@@ -114,6 +114,32 @@ async def test_a_factory_that_raises_is_an_error_of_its_case_alone():
     assert (run.passed, run.failed, run.errors) == (1, 0, 2)
 
 
+@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError()])
+async def test_a_factory_that_exits_is_an_error_of_its_case_alone(error: BaseException):
+    def factory(case: Case) -> Agent:
+        if case.id == "c0":
+            raise error
+        return polite(case)
+
+    run = await evaluate(factory, cases(2), concurrency=1)
+    assert [result.passed for result in run.cases] == [False, True]
+    assert str(run.cases[0].error).startswith(f"the factory failed: {type(error).__name__}")
+
+
+async def test_an_agent_that_cancels_itself_is_an_error_of_its_case_alone():
+    def cancel(_: Any) -> str:
+        raise asyncio.CancelledError
+
+    def factory(case: Case) -> Agent:
+        agent = polite(case)
+        if case.id == "c0":
+            agent.system_prompt = cancel
+        return agent
+
+    run = await evaluate(factory, cases(2), concurrency=1)
+    assert [result.passed for result in run.cases] == [False, True]
+
+
 async def test_an_async_factory_is_awaited():
     async def factory(case: Case) -> Agent:
         await asyncio.sleep(0)
@@ -321,6 +347,13 @@ async def test_secrets_do_not_reach_the_result_file(tmp_path: Path):
     assert "[redacted]" in run.cases[0].transcript[-1].text
 
 
+async def test_a_case_whose_id_looks_like_a_secret_is_found_again(tmp_path: Path):
+    case = Case(id="password=hunter2hunter2", user_messages=("the password=hunter2hunter2",))
+    run = await evaluate(polite, [case], output=tmp_path)
+    assert (run.summary.complete, verify_run(tmp_path).ok) == (True, True)
+    assert "hunter2" not in run.cases[0].transcript[0].text
+
+
 async def test_progress_counts_and_estimates():
     seen: list[Progress] = []
     await evaluate(polite, cases(4), progress=seen.append, concurrency=1)
@@ -368,6 +401,16 @@ async def test_a_resumed_run_takes_the_same_cases_and_the_same_model(tmp_path: P
         await evaluate(polite, cases(2), output=tmp_path, resume=True, model="test:other")
     with pytest.raises(InvalidInput, match="name its directory"):
         await evaluate(polite, cases(2), resume=True)
+
+
+async def test_a_resumed_run_keeps_its_repeats(tmp_path: Path):
+    await evaluate(polite, cases(2), output=tmp_path, repeat=3)
+    (tmp_path / "results.jsonl").write_bytes(
+        b"".join((tmp_path / "results.jsonl").read_bytes().splitlines(True)[:4])
+    )
+    run = await evaluate(polite, cases(2), output=tmp_path, resume=True)
+    assert (len(run.cases), run.manifest.repeat) == (6, 3)
+    assert verify_run(tmp_path).ok
 
 
 async def test_provider_errors_are_tried_again_by_a_resumed_run(tmp_path: Path):

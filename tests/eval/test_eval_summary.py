@@ -121,3 +121,9 @@ def test_tokens_are_added_up_and_the_head_is_kept():
     assert summary.usage == Usage(input=3, output=4)
     assert summary.cached == 1
     assert summary.head == {"records": 2, "hash": "ab", "size": 100}
+
+
+def test_what_simulated_users_cost_is_part_of_the_cost():
+    simulated = result(cost=1.0, metadata={"simulation_cost": 0.5})
+    assert summarise([simulated]).cost == 1.5
+    assert summarise([result(cost=1.0, metadata={"simulation_cost": None})]).cost is None

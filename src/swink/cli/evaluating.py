@@ -50,12 +50,12 @@ def run_cases(arguments: argparse.Namespace) -> int:
         print(*annotations(run.cases), sep="\n")
     say(f"results: {directory}  report: {directory / 'report.html'}")
     if interruption.signal is not None:
-        say(f"interrupted; go on with: swink eval run {arguments.cases} --resume --output {directory}")
+        say(f"interrupted; go on with the same arguments and: --resume --output {directory}")
         return interruption.exit_code
     if run.stopped is not None:
         say(f"stopped: {run.stopped}; go on with: --resume --output {directory}", "warning")
         return FAILED
-    return TROUBLE if run.errors else FAILED if run.failed else 0
+    return TROUBLE if run.errors or not run.summary.complete else FAILED if run.failed else 0
 
 
 def _shown(suite: Suite, found: Estimate, *, replayed: bool) -> str:

@@ -218,8 +218,10 @@ class _Attempt:
                 await self._ask(agent)
             except AgentError as error:
                 self._blame(error)
-            except Exception as error:
+            except BaseException as error:
                 # Hooks of the agent are somebody else's code.
+                if _ends_us(error):
+                    raise
                 self.fail("agent", describe_error(error))
 
     async def _make(self) -> Agent | None:
@@ -235,8 +237,10 @@ class _Attempt:
             if self.case.system_prompt is not None:
                 agent.system_prompt = self.case.system_prompt
             agent.state.update(copy_data(self.case.session_state))
-        except Exception as error:
-            # A factory is somebody else's code.
+        except BaseException as error:
+            # A factory is somebody else's code, and may call `sys.exit`.
+            if _ends_us(error):
+                raise
             self.fail("factory", f"the factory failed: {describe_error(error)}")
             return None
         return agent
@@ -284,6 +288,13 @@ class _Attempt:
         self.metrics = await score(self.case, trajectory, scorers=plan.scorers, judges=plan.judges, ask=ask)
 
 
+def _ends_us(error: BaseException) -> bool:
+    """Whether it is meant for the attempt; a CancelledError that nobody sent us is somebody else's."""
+    task = asyncio.current_task()
+    is_sent = task is not None and task.cancelling() > 0
+    return is_sent if isinstance(error, asyncio.CancelledError) else isinstance(error, KeyboardInterrupt)
+
+
 def _tell(observed: Span, result: CaseResult) -> None:
     """Note what an attempt came to, with an event for each metric."""
     known: dict[str, Any] = {"swink.eval.passed": result.passed, "swink.eval.cached": result.cached}
@@ -303,7 +314,8 @@ def without_secrets(result: CaseResult) -> CaseResult:
         return result
     # By their names, parameters of tools may look like secrets: only texts are.
     bare = convert(from_data(redact_value(to_builtins(replace(result, tools=())))), CaseResult)
-    return replace(bare, tools=tuple([_each_text(tool) for tool in result.tools]))
+    tools = tuple([_each_text(tool) for tool in result.tools])
+    return replace(bare, case_id=result.case_id, tools=tools)  # by its id the attempt is found again
 
 
 def _each_text(value: Any) -> Any:

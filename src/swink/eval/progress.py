@@ -6,6 +6,7 @@ from typing import TextIO
 
 from msgspec import Struct
 
+from swink.eval import summary
 from swink.eval.result import CaseResult
 
 _PLAIN_EVERY = 10.0
@@ -75,16 +76,8 @@ class Tally:
 
 
 def cost_of(result: CaseResult) -> float | None:
-    """Dollars for an attempt, judges and simulated user included; None: unknown. Cached ones cost nothing."""
-    if result.cached:
-        return 0.0
-    parts = [
-        result.cost,
-        *[metric.cost for metric in result.metrics],
-        result.metadata.get("simulation_cost", 0.0),
-    ]
-    known = [part for part in parts if isinstance(part, int | float)]
-    return sum(known) if len(known) == len(parts) else None
+    """Dollars that this run spent on an attempt; None: unknown. Cached ones cost nothing."""
+    return 0.0 if result.cached else summary.cost_of(result)
 
 
 class ProgressBar:

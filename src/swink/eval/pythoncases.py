@@ -84,7 +84,7 @@ def _given(path: Path) -> dict[str, Any]:
 def _line_in(path: Path, error: BaseException) -> int:
     line, trace = 1, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if trace.tb_frame.f_code.co_filename in (str(path), str(path.absolute())):
             line = trace.tb_lineno
         trace = trace.tb_next
     return line

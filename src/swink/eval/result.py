@@ -81,7 +81,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     errors: int
     pass_rate: float
     cost: float | None
-    """Agents and judges; None: unknown for some of it."""
+    """Agents, judges and simulated users; None: unknown for some of it."""
     duration: float
     """Seconds on the clock."""
     name: str = ""

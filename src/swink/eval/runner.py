@@ -78,6 +78,8 @@ async def evaluate(
     for what, limit in (("budget", budget), ("timeout", timeout), ("rate_limit", rate_limit)):
         if limit is not None:
             check_positive(what, limit)
+    if resume and output is not None and (before := await in_thread(read_manifest, output)) is not None:
+        repeat = max(repeat, before.repeat)  # with fewer, results would be no part of their run
     manifest = Manifest(
         name=name or (suite.name if suite else ""),
         started=time.time(),

@@ -88,9 +88,11 @@ def pass_rate_of(attempts: Sequence[CaseResult]) -> float:
 
 
 def cost_of(attempt: CaseResult) -> float | None:
-    """What an attempt and its judges cost; None if any part is unknown."""
-    parts = [attempt.cost, *[metric.cost for metric in attempt.metrics]]
-    return None if None in parts else fsum([part for part in parts if part is not None])
+    """What an attempt, its judges and its simulated user and tools cost; None if any part is unknown."""
+    simulated = attempt.metadata.get("simulation_cost", 0.0)
+    parts = [attempt.cost, *[metric.cost for metric in attempt.metrics], simulated]
+    known = [part for part in parts if isinstance(part, int | float)]
+    return fsum(known) if len(known) == len(parts) else None
 
 
 def missing(cases: Attempts, manifest: Manifest) -> int:
