@@ -69,6 +69,37 @@ def test_every_broken_line_is_named(tmp_path: Path):
     assert [line.rpartition("rows.jsonl:")[2][0] for line in str(caught.value).split("\n")] == ["1", "2", "3"]
 
 
+def test_every_wrong_row_is_named_up_to_fifty_and_within_the_limit(tmp_path: Path):
+    wrong = {"question": "?", "answer": "many"}
+    file = write(tmp_path / "rows.jsonl", GSM8K, wrong, 7, GSM8K, wrong)
+    with pytest.raises(BadRows) as caught:
+        import_cases("gsm8k", file)
+    assert [line.partition("rows.jsonl:")[2][0] for line in str(caught.value).split("\n")] == ["2", "3", "5"]
+    with pytest.raises(BadRows) as caught:
+        import_cases("gsm8k", file, limit=2)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(BadRows) as caught:
+        import_cases("gsm8k", write(tmp_path / "rows.jsonl", *[wrong] * 60))
+    assert str(caught.value).count("####") == 50
+
+
+def test_ids_that_stand_twice_are_named_with_both_places(tmp_path: Path):
+    rows = [IFEVAL, {**IFEVAL, "key": 1}, IFEVAL, IFEVAL]
+    with pytest.raises(BadRows) as caught:
+        import_cases("ifeval", write(tmp_path / "rows.jsonl", *rows))
+    first, second = str(caught.value).split("\n")
+    assert "rows.jsonl:3" in first
+    assert "rows.jsonl:4" in second
+    assert "rows.jsonl:1 already" in second
+
+
+def test_a_file_that_cannot_be_read_comes_after_the_wrong_rows_before_it(tmp_path: Path):
+    write(tmp_path / "BFCL_v4_irrelevance.json", question("irrelevance_0", {"name": 1}))
+    (tmp_path / "BFCL_v4_multiple.json").write_bytes(b"\xff")
+    with pytest.raises(BadRows, match=r"irrelevance\.json:1.*\n.*multiple\.json: cannot be read"):
+        import_cases("bfcl", tmp_path)
+
+
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"[]"])
 def test_no_rows_are_an_error(tmp_path: Path, data: bytes):
     (tmp_path / "rows.jsonl").write_bytes(data)

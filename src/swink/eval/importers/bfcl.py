@@ -14,7 +14,7 @@ from typing import Any, cast
 from swink.eval.case import Case, CaseBudget, Evaluator, SimulatedTool
 from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
 from swink.eval.importers.literals import JAVA, JAVASCRIPT
-from swink.eval.importers.rows import BadRows, Row, read_rows
+from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
@@ -39,7 +39,7 @@ _LANGUAGES = {"python": "Python 3", "java": "Java 8", "javascript": "JavaScript"
 _DONE = "The call was taken."
 
 
-def read_bfcl(path: Path) -> Iterator[Case]:
+def read_bfcl(path: Path) -> Iterator[Case | BadRows]:
     """The rows of a file of questions, or of all single-turn files in a directory.
 
     The answers stand in the rows, or in `possible_answer/` under the same file name.
@@ -71,11 +71,19 @@ def bfcl(case: Case, trajectory: Trajectory) -> Score:
     return Score(0.0, wrong) if wrong else Score(1.0, "the calls are the expected ones")
 
 
-def _read_file(path: Path) -> Iterator[Case]:
+def _read_file(path: Path) -> Iterator[Case | BadRows]:
     beside = path.parent / "possible_answer" / path.name
-    answers = {row.data.get("id"): row for row in read_rows(beside)} if beside.exists() else {}
-    for row in read_rows(path):
-        yield _case(row, answers.get(row.data.get("id"), row), beside)
+    answers: dict[str, Row] = {}
+    for row in read_rows(beside) if beside.exists() else ():
+        if isinstance(row, BadRows):
+            yield row
+        else:
+            answers[str(row.data.get("id"))] = row
+
+    def make(number: int, row: Row) -> Case:
+        return _case(row, answers.get(row.text("id"), row), beside)
+
+    yield from make_cases(read_rows(path), make)
 
 
 def _case(row: Row, answered: Row, beside: Path) -> Case:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from swink.eval.case import Case, Evaluator
-from swink.eval.importers.rows import read_rows
+from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
@@ -20,20 +20,23 @@ _NUMBER = re.compile(r"-?\$?\d[\d,]*(?:\.\d+)?")
 _ASK = "\n\nThink step by step. End with a line that holds #### and the number alone, such as: #### 42"
 
 
-def read_gsm8k(path: Path) -> Iterator[Case]:
+def read_gsm8k(path: Path) -> Iterator[Case | BadRows]:
     """The problems of a file, such as test.jsonl."""
-    for number, row in enumerate(read_rows(path)):
-        answer = _marked(row.text("answer"))
-        if answer is None:
-            raise row.problem("'answer' has no number after ####")
-        yield Case(
-            id=f"gsm8k-{number}",
-            user_messages=(row.text("question").strip() + _ASK,),
-            reference=str(answer),
-            evaluators=(Evaluator("gsm8k"),),
-            tags=("gsm8k",),
-            place=row.place,
-        )
+    return make_cases(read_rows(path), _case)
+
+
+def _case(number: int, row: Row) -> Case:
+    answer = _marked(row.text("answer"))
+    if answer is None:
+        raise row.problem("'answer' has no number after ####")
+    return Case(
+        id=f"gsm8k-{number}",
+        user_messages=(row.text("question").strip() + _ASK,),
+        reference=str(answer),
+        evaluators=(Evaluator("gsm8k"),),
+        tags=("gsm8k",),
+        place=row.place,
+    )
 
 
 @scorer("gsm8k")

@@ -9,35 +9,38 @@ from typing import Any, Literal, cast
 
 from swink.eval.case import Case, Evaluator
 from swink.eval.importers.instructions import INSTRUCTIONS
-from swink.eval.importers.rows import read_rows
+from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 
 
-def read_ifeval(path: Path) -> Iterator[Case]:
+def read_ifeval(path: Path) -> Iterator[Case | BadRows]:
     """The prompts of input_data.jsonl."""
-    for row in read_rows(path):
-        names, arguments = row.texts("instruction_id_list"), row.objects("kwargs")
-        if not names or len(names) != len(arguments):
-            raise row.problem("'instruction_id_list' and 'kwargs' must have one item for each instruction")
-        told: list[dict[str, Any]] = []
-        for name, given in zip(names, arguments, strict=True):
-            if name not in INSTRUCTIONS:
-                raise row.problem(f"there is no instruction {name!r}")
-            # Some copies of the data have every keyword in every object, most of them null.
-            given = {key: value for key, value in given.items() if value is not None}
-            if missing := [key for key in INSTRUCTIONS[name][1] if key not in given]:
-                raise row.problem(f"{name} needs {', '.join(missing)} in 'kwargs'")
-            told.append({"id": name, "arguments": {key: given[key] for key in INSTRUCTIONS[name][1]}})
-        yield Case(
-            id=f"ifeval-{row.data.get('key', row.place.line)}",
-            user_messages=(row.text("prompt"),),
-            evaluators=(Evaluator("ifeval"),),
-            metadata={"ifeval": told},
-            tags=("ifeval", *sorted({name.partition(":")[0] for name in names})),
-            place=row.place,
-        )
+    return make_cases(read_rows(path), _case)
+
+
+def _case(number: int, row: Row) -> Case:
+    names, arguments = row.texts("instruction_id_list"), row.objects("kwargs")
+    if not names or len(names) != len(arguments):
+        raise row.problem("'instruction_id_list' and 'kwargs' must have one item for each instruction")
+    told: list[dict[str, Any]] = []
+    for name, given in zip(names, arguments, strict=True):
+        if name not in INSTRUCTIONS:
+            raise row.problem(f"there is no instruction {name!r}")
+        # Some copies of the data have every keyword in every object, most of them null.
+        given = {key: value for key, value in given.items() if value is not None}
+        if missing := [key for key in INSTRUCTIONS[name][1] if key not in given]:
+            raise row.problem(f"{name} needs {', '.join(missing)} in 'kwargs'")
+        told.append({"id": name, "arguments": {key: given[key] for key in INSTRUCTIONS[name][1]}})
+    return Case(
+        id=f"ifeval-{row.data.get('key', number)}",
+        user_messages=(row.text("prompt"),),
+        evaluators=(Evaluator("ifeval"),),
+        metadata={"ifeval": told},
+        tags=("ifeval", *sorted({name.partition(":")[0] for name in names})),
+        place=row.place,
+    )
 
 
 @scorer("ifeval")

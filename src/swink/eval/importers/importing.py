@@ -17,7 +17,8 @@ from swink.eval.importers.programs import read_humaneval, read_mbpp
 from swink.eval.importers.rows import BadRows
 from swink.eval.importers.tau import read_tau
 
-Importer = Callable[[Path], Iterator[Case]]
+Importer = Callable[[Path], Iterator[Case | BadRows]]
+MOST_PROBLEMS = 50
 
 FORMATS: Mapping[str, Importer] = {
     "bfcl": read_bfcl,
@@ -33,7 +34,8 @@ FORMATS: Mapping[str, Importer] = {
 def import_cases(format: str, path: str | Path, limit: int | None = None) -> Suite:
     """A suite of the rows of a published benchmark, the first `limit` of them, with its scorers.
 
-    `path` is the file with the rows, or for bfcl and tau a directory.
+    `path` is the file with the rows, or for bfcl and tau a directory. Raises `BadRows` with a line for each
+    of the first fifty wrong rows.
     """
     importer = FORMATS.get(format)
     if importer is None:
@@ -41,14 +43,23 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit is {limit!r}; pass a number above 0, or None for all")
     path = Path(path)
-    cases = tuple(islice(importer(path), limit))
-    if not cases:
-        raise BadRows(f"{path}: holds no rows of {format}")
-    seen: dict[str, Case] = {}
-    for case in cases:
-        if (other := seen.setdefault(case.id, case)) is not case:
-            raise BadRows(f"{case.place}: the id {case.id!r} stands at {other.place} already")
-    return Suite(name=format, cases=cases)
+    cases: dict[str, Case] = {}
+    problems: list[str] = []
+    try:
+        for made in islice(importer(path), limit):
+            if isinstance(made, BadRows):
+                problems.append(str(made))
+            elif (other := cases.setdefault(made.id, made)) is not made:
+                problems.append(f"{made.place}: the id {made.id!r} stands at {other.place} already")
+            if len(problems) == MOST_PROBLEMS:
+                break
+    except BadRows as error:  # a file as a whole, after what is wrong in those before it
+        problems.append(str(error))
+    if not cases and not problems:
+        problems.append(f"{path}: holds no rows of {format}")
+    if problems:
+        raise BadRows("\n".join(problems))
+    return Suite(name=format, cases=tuple(cases.values()))
 
 
 def write_cases(suite: Suite, path: str | Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swink.eval.case import Case, Evaluator
-from swink.eval.importers.rows import Row, read_rows
+from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.code import run_python
 from swink.eval.scorers.registry import scorer
@@ -25,34 +25,40 @@ _ASK = "Complete this Python function. Answer with the whole function in one Pyt
 _CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 
 
-def read_humaneval(path: Path) -> Iterator[Case]:
+def read_humaneval(path: Path) -> Iterator[Case | BadRows]:
     """The functions of HumanEval.jsonl, also compressed."""
-    for row in read_rows(path):
-        prompt = row.text("prompt")
-        yield _case(
-            "humaneval",
-            row,
-            f"{_ASK}```python\n{prompt.rstrip()}\n```",
-            {"prompt": prompt, "test": row.text("test"), "entry_point": row.text("entry_point")},
-        )
+    return make_cases(read_rows(path), _function)
 
 
-def read_mbpp(path: Path) -> Iterator[Case]:
+def read_mbpp(path: Path) -> Iterator[Case | BadRows]:
     """The tasks of mbpp.jsonl, or of the sanitized list."""
-    for row in read_rows(path):
-        tests = row.texts("test_list")
-        if not tests:
-            raise row.problem("'test_list' holds no tests")
-        setup = row.data.get("test_setup_code") or "\n".join(row.texts("test_imports"))
-        shown = "\n".join(tests)
-        task = row.text("text", "prompt").strip()
-        yield _case(
-            "mbpp",
-            row,
-            f"{task}\n\nThese tests show how it is called, and must pass:\n\n```python\n{shown}\n```\n\n"
-            "Answer with all of the code in one Python code block, without the tests.",
-            {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")},
-        )
+    return make_cases(read_rows(path), _task)
+
+
+def _function(number: int, row: Row) -> Case:
+    prompt = row.text("prompt")
+    return _case(
+        "humaneval",
+        row,
+        f"{_ASK}```python\n{prompt.rstrip()}\n```",
+        {"prompt": prompt, "test": row.text("test"), "entry_point": row.text("entry_point")},
+    )
+
+
+def _task(number: int, row: Row) -> Case:
+    tests = row.texts("test_list")
+    if not tests:
+        raise row.problem("'test_list' holds no tests")
+    setup = row.data.get("test_setup_code") or "\n".join(row.texts("test_imports"))
+    shown = "\n".join(tests)
+    task = row.text("text", "prompt").strip()
+    return _case(
+        "mbpp",
+        row,
+        f"{task}\n\nThese tests show how it is called, and must pass:\n\n```python\n{shown}\n```\n\n"
+        "Answer with all of the code in one Python code block, without the tests.",
+        {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")},
+    )
 
 
 @scorer("humaneval")

@@ -1,7 +1,7 @@
 """Rows: the data of a published benchmark, read from JSON or JSON Lines, also compressed with gzip."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,10 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import MisuseError
-from swink.eval.case import Place
+from swink.eval.case import Case, Place
 from swink.jsondata import decode
-
-MOST_PROBLEMS = 50
 
 
 class BadRows(MisuseError):
@@ -52,8 +50,8 @@ class Row(Struct, frozen=True):
         return BadRows(f"{self.place}: {text}")
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a file: a list, or one object on each line."""
+def read_rows(path: Path) -> Iterator[Row | BadRows]:
+    """The rows of a file: a list, or one object on each line; what is no row is an error in its place."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
@@ -62,7 +60,6 @@ def read_rows(path: Path) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         yield from _listed(path, text)
         return
-    problems: list[str] = []
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
@@ -70,22 +67,33 @@ def read_rows(path: Path) -> Iterator[Row]:
         try:
             yield Row(_object(decode(row)), place)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            problems.append(f"{place}: is no JSON object: {error}")
-        if len(problems) == MOST_PROBLEMS:
-            break
-    if problems:
-        raise BadRows("\n".join(problems))
+            yield BadRows(f"{place}: is no JSON object: {error}")
 
 
-def _listed(path: Path, text: str) -> Iterator[Row]:
+def make_cases(rows: Iterable[Row | BadRows], make: Callable[[int, Row], Case]) -> Iterator[Case | BadRows]:
+    """The case of each row, by its number and the row; what is wrong with a row is an error in its place."""
+    for number, row in enumerate(rows):
+        if isinstance(row, BadRows):
+            yield row
+            continue
+        try:
+            case = make(number, row)
+        except BadRows as error:
+            yield error
+        else:
+            yield case
+
+
+def _listed(path: Path, text: str) -> Iterator[Row | BadRows]:
     try:
         items = decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadRows(f"{path}: is neither a JSON list nor JSON Lines: {error}") from error
     for number, item in enumerate(items, 1):
-        if not isinstance(item, dict):
-            raise BadRows(f"{path}: item {number} of the list is no object")
-        yield Row(cast("dict[str, Any]", item), Place(str(path), 1))
+        if isinstance(item, dict):
+            yield Row(cast("dict[str, Any]", item), Place(str(path), 1))
+        else:
+            yield BadRows(f"{path}: item {number} of the list is no object")
 
 
 def _object(value: Any) -> dict[str, Any]:

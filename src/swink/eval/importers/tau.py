@@ -24,7 +24,7 @@ import msgspec
 
 from swink.errors import MisuseError
 from swink.eval.case import Case, Evaluator, Place, SimulatedUser
-from swink.eval.importers.rows import BadRows, Row, read_rows
+from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
@@ -38,7 +38,7 @@ _TASKS = ("tasks.json", "tasks.jsonl", "tasks_test.py", "tasks.py")
 Action = tuple[str, Mapping[str, Any]]
 
 
-def read_tau(path: Path) -> Iterator[Case]:
+def read_tau(path: Path) -> Iterator[Case | BadRows]:
     """The tasks of a domain's directory, or of one file of tasks in it."""
     file = next((path / name for name in _TASKS if (path / name).exists()), None) if path.is_dir() else path
     if file is None:
@@ -47,9 +47,10 @@ def read_tau(path: Path) -> Iterator[Case]:
     wiki = domain / "wiki.md"
     rules = wiki.read_text("utf-8") if wiki.exists() else None
     tools_of(str(domain))
-    for number, row in enumerate(_written_tasks(file) if file.suffix == ".py" else read_rows(file)):
+
+    def make(number: int, row: Row) -> Case:
         actions = [_action(row, action) for action in row.objects("actions")]
-        yield Case(
+        return Case(
             id=f"tau-{number}",
             system_prompt=rules,
             simulated_user=SimulatedUser(goal=row.text("instruction"), max_turns=MAX_TURNS),
@@ -64,6 +65,8 @@ def read_tau(path: Path) -> Iterator[Case]:
             tags=("tau", domain.name),
             place=row.place,
         )
+
+    return make_cases(_written_tasks(file) if file.suffix == ".py" else read_rows(file), make)
 
 
 def domain_tools(case: Case) -> list[Tool]:
@@ -168,7 +171,7 @@ def _info(kind: Any) -> dict[str, Any]:
     return about.get("function", about)
 
 
-def _written_tasks(path: Path) -> Iterator[Row]:
+def _written_tasks(path: Path) -> Iterator[Row | BadRows]:
     """The calls of Task(…) in a file of Python, which is not run."""
     try:
         tree = ast.parse(path.read_text("utf-8"))
@@ -180,7 +183,7 @@ def _written_tasks(path: Path) -> Iterator[Row]:
             try:
                 yield Row(_value(node), place)
             except ValueError as error:
-                raise BadRows(f"{place}: the task is not written with literals alone: {error}") from error
+                yield BadRows(f"{place}: the task is not written with literals alone: {error}")
 
 
 def _value(node: ast.expr) -> Any:
