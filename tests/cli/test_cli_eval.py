@@ -127,6 +127,7 @@ def test_failed_cases_end_with_1_and_a_factory_that_raises_with_3_and_nothing_is
         (("cases.yaml", "--agent", "agents:nothing"), "nothing"),
         (("cases.yaml", "--agent", "agents:right", "--tag", "smok"), "smok"),
         (("cases.yaml", "--agent", "agents:right", "--case", "paris"), "paris"),
+        (("cases.yaml", "--agent", "agents:right", "--case", "osl"), "did you mean 'oslo'?"),
         (("cases.yaml", "--agent", "agents:right", "--replay", "no.jsonl"), "no.jsonl"),
         (("cases.yaml", "--agent", "agents:right", "--record", "."), "directory"),
         (("bad.yaml", "--agent", "agents:right"), "bad.yaml:3"),
@@ -151,6 +152,18 @@ def test_a_new_run_where_results_are_is_refused_as_bad_configuration(suite: Plac
     ended = run(suite, "right")
     assert ended.code == 2, ended
     assert "has results already" in ended.err
+    ended = run(suite, "wrong", "--resume")
+    assert ended.code == 2, ended
+    assert "is a run of agents:right" in ended.err
+
+
+def test_a_recording_that_is_resumed_keeps_what_was_recorded_before(suite: Place):
+    assert run(suite, "right", "--record", "tape.jsonl").code == 0
+    results = suite.here / "out" / "results.jsonl"
+    results.write_bytes(results.read_bytes().splitlines(keepends=True)[0])
+    assert run(suite, "right", "--record", "tape.jsonl", "--resume").code == 0
+    ended = run(suite, "right", "--replay", "tape.jsonl", output="replayed")
+    assert ended.code == 0, ended
 
 
 def test_one_can_choose_cases_by_tag_and_by_id(suite: Place):

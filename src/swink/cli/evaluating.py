@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
 from swink.interrupts import Interruption, interruptible
 from swink.threads import in_thread, run_to_end
+from swink.wrappers import recorded, through
 
 RESULTS = Path("eval-results")
 
@@ -49,11 +51,12 @@ def run_cases(arguments: argparse.Namespace) -> int:
     if os.environ.get("GITHUB_ACTIONS") == "true":
         print(*annotations(run.cases), sep="\n")
     say(f"results: {directory}  report: {directory / 'report.html'}")
+    rest = f"go on with the same arguments and: --resume --output {directory}"
     if interruption.signal is not None:
-        say(f"interrupted; go on with the same arguments and: --resume --output {directory}")
+        say(f"interrupted; {rest}")
         return interruption.exit_code
     if run.stopped is not None:
-        say(f"stopped: {run.stopped}; go on with: --resume --output {directory}", "warning")
+        say(f"stopped: {run.stopped}; {rest}", "warning")
         return FAILED
     return TROUBLE if run.errors or not run.summary.complete else FAILED if run.failed else 0
 
@@ -129,7 +132,9 @@ def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:
     """The suite with the cases that are asked for."""
     known = {case.id for case in suite.cases}
     if missing := [name for name in arguments.case if name not in known]:
-        raise InvalidInput(f"there is no case {missing[0]!r} in {arguments.cases}")
+        near = get_close_matches(str(missing[0]), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidInput(f"there is no case {missing[0]!r} in {arguments.cases}{hint}")
     tags = {tag for case in suite.cases for tag in case.tags}
     if missing := [tag for tag in arguments.tag if tag not in tags]:
         has = f"it has {', '.join(sorted(tags))}" if tags else "it has no tags"
@@ -163,7 +168,9 @@ def _cassette(suite: Suite, arguments: argparse.Namespace) -> Generator[None]:
     if arguments.record is not None:
         if Path(arguments.record).is_dir():
             raise InvalidInput(f"--record {arguments.record} is a directory; name a file")
-        with recording(arguments.record, "record"):
+        # A run that goes on asks only for the rest: what was recorded before stays.
+        rest = through(lambda stream_fn: recorded(stream_fn, arguments.record))
+        with rest if arguments.resume else recording(arguments.record, "record"):
             yield
         return
     path = _tape(suite, arguments)

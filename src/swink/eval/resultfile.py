@@ -41,8 +41,8 @@ class BadResults(AgentError):
     kind = "misuse"
 
 
-class ResultsThere(BadResults, MisuseError):
-    """A new run has no place where another one left its results."""
+class OtherRun(BadResults, MisuseError):
+    """The directory has the results of another run."""
 
 
 class Entry(Struct, frozen=True):
@@ -117,9 +117,7 @@ class ResultFile:
         try:
             filelock.take(descriptor, 0.0, str(self.path))
             if not resume and os.fstat(descriptor).st_size:
-                raise ResultsThere(
-                    f"{directory} has results already: resume that run, or name another directory"
-                )
+                raise OtherRun(f"{directory} has results already: resume that run, or name another directory")
             self.entries, self.problems, self.head, end = _scan(self._file, self.path)
             os.ftruncate(descriptor, end)
         except TimeoutError as error:

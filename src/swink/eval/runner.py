@@ -22,7 +22,7 @@ from swink.eval.factories import suite_factory
 from swink.eval.limits import RunBudget
 from swink.eval.progress import Progress, Tally, cost_of
 from swink.eval.result import CaseResult, Manifest
-from swink.eval.resultfile import Attempt, BadResults, ResultFile, read_manifest, write_manifest
+from swink.eval.resultfile import Attempt, OtherRun, ResultFile, read_manifest, write_manifest
 from swink.eval.scorers import problem_of
 from swink.eval.scorers.registry import as_scorer
 from swink.jsondata import encode
@@ -248,12 +248,12 @@ async def _open(output: str | Path | None, manifest: Manifest, resume: bool, key
 def _open_file(directory: Path, manifest: Manifest, resume: bool, key: bytes | None) -> ResultFile:
     before = read_manifest(directory) if resume else None
     if before is not None and before.digest != manifest.digest:
-        raise BadResults(
+        raise OtherRun(
             f"{directory} is a run of other cases: resume it with the same ones, or run anew elsewhere"
         )
     if before is not None and (before.model, before.agent) != (manifest.model, manifest.agent):
         was = " with ".join(part for part in (before.agent, before.model) if part) or "the suite's own agent"
-        raise BadResults(f"{directory} is a run of {was}: resume it with the same one, or run anew elsewhere")
+        raise OtherRun(f"{directory} is a run of {was}: resume it with the same one, or run anew elsewhere")
     file = ResultFile(directory, resume=resume, key=key)
     try:
         write_manifest(directory, manifest if before is None else replace(manifest, started=before.started))
