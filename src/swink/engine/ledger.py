@@ -154,9 +154,10 @@ class Ledger:
         """The turn that was left open, by this run or one before it."""
         self.ended: Callable[[Call, ToolResult], None] | None = None
         """Hears of every result."""
+        self.observed: observer.ObservedRun | None = None
         self.asking: observer.ObservedRequest | None = None
-        """The request that an observer knows of."""
-        self._observed: observer.ObservedTurn | None = None
+        """The run and the request that an observer knows of."""
+        self._observed_turn: observer.ObservedTurn | None = None
         self._turn_open = False
         self._turn_begins = 0
         self._state = config.state
@@ -208,7 +209,7 @@ class Ledger:
         self.reply = None
         self.results = ()
         if observer.current is not None:
-            self._observed = observer.current.turn(self.turn)
+            self._observed_turn = observer.current.turn(self.turn)
         self.emit(TurnStart(self.turn))
         self.emit(MessageStart("assistant"))
 
@@ -357,8 +358,8 @@ class Ledger:
         self.last = Turn(self.reply, self.results, reason) if self.slots.post_run else None
         if changed is not None:
             self.emit(changed)
-        if self._observed is not None:
-            self._observed.end(reason)
+        if self._observed_turn is not None:
+            self._observed_turn.end(reason)
         self.emit(TurnEnd(self.reply, self.results, reason))
         self._apply_changes()
 

@@ -149,6 +149,7 @@ class Run:
         open: OpenTurn | None = None,
         approvals: Mapping[str, Answer] | None = None,
     ) -> None:
+        # At most 29 attributes: with more, CPython keeps the names of each instance's own, at 5 µs a run.
         self._given = config
         self.config = copy(config)
         self.routes = config.routes()
@@ -168,14 +169,11 @@ class Run:
         self.slots = self.ledger.slots
         self.saver: Saver | None = None
         self.journal: Journal | None = None
-        self.session_id = config.options.session_id
-        self.observed: observer.ObservedRun | None = None
         if known is None and config.save is not None:
             known = Known(config.save, history)
         if known is not None:
             self.saver = Saver(known, self.ledger.standing)
             self.journal = Journal(self.ledger, self.saver) if known.takes_records else None
-            self.session_id = known.session_id or self.session_id
         self.life = Lifetime(self._interrupt)
         self.watch = Watch(self.life.loop, self._abandon_stream)
         self._released = released
@@ -198,8 +196,10 @@ class Run:
             self.saver.save_later()
         variables = None
         if observer.current is not None:
-            self.observed = observer.current.run(ledger.model, self.session_id, prompts)
-            variables = self.observed.context
+            known = None if self.saver is None else self.saver.known.session_id
+            session_id = known or self.config.options.session_id
+            ledger.observed = observer.current.run(ledger.model, session_id, prompts)
+            variables = ledger.observed.context
         self._task = self.watch.task = start_task(self.life.loop, body, "swink-run", variables)
         if self.life.aborted is not None:
             self._task.cancel()
@@ -289,8 +289,8 @@ class Run:
         except Exception as error:
             # Nothing of ours raises there. If anything does, the run ends all the same, and raises it.
             life.failure = failure or error
-        if self.observed is not None:
-            self.observed.end(
+        if (observed := self.ledger.observed) is not None:
+            observed.end(
                 end.stop_reason or "stop", end.error, *self.ledger.account.totals, self.ledger.produced
             )
         self.watch.stop()
