@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 MORE = bool(os.environ.get("SWINK_TEST_MORE"))
 RANDOM = bool(os.environ.get("SWINK_TEST_RANDOM"))
 
 settings.register_profile("swink", derandomize=not RANDOM, deadline=None)
 settings.load_profile("swink")  # conftest imports this before any test makes settings of its own
+# Constants of the source would change the examples with every change of it, and take seconds to collect.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 def tried(once: int, more: int) -> Any:
