@@ -9,6 +9,8 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 from swink import catalog
+from swink.errors import InvalidInput
+from swink.eval import Case, pytest_cases
 from swink.testing import ScriptedModel
 
 pytest_plugins = "pytester"
@@ -176,3 +178,9 @@ def test_a_test_run_that_uses_nothing_of_it_does_not_wait_for_it():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert found.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(("cases", "tag"), [([], None), ([Case(id="a", tags=("smoke",))], "smok")])
+def test_a_test_of_no_cases_is_refused_instead_of_skipped(cases: list[Case], tag: str | None):
+    with pytest.raises(InvalidInput, match="no case"):
+        pytest_cases(cases, tag=tag)

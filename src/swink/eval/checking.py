@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from swink.errors import InvalidInput
 from swink.eval.attempt import Factory
 from swink.eval.case import Case, Suite
 from swink.eval.casefile import load_cases
@@ -62,4 +63,6 @@ def pytest_cases(source: str | Path | Suite | Iterable[Case], *, tag: str | None
     else:
         cases = source.cases if isinstance(source, Suite) else list(source)
     chosen = [case for case in cases if tag is None or tag in case.tags]
+    if not chosen:  # which pytest would take for a skipped test
+        raise InvalidInput("there are no cases" if tag is None else f"no case has the tag {tag!r}")
     return pytest.mark.parametrize("case", chosen, ids=[case.id for case in chosen])
