@@ -25,6 +25,7 @@ from swink.eval import (
     EvalRun,
     ExpectedResponse,
     Progress,
+    SimulatedUser,
     Suite,
     Trajectory,
     open_run,
@@ -138,6 +139,35 @@ async def test_an_agent_that_cancels_itself_is_an_error_of_its_case_alone():
 
     run = await evaluate(factory, cases(2), concurrency=1)
     assert [result.passed for result in run.cases] == [False, True]
+
+
+@pytest.mark.parametrize("method", ["__aenter__", "__aexit__"])
+async def test_an_agent_that_cannot_be_opened_or_closed_is_an_error_of_its_case_alone(method: str):
+    async def fail(*_: Any) -> None:
+        raise RuntimeError("no server")
+
+    broken = type("Broken", (Agent,), {method: fail})
+
+    def factory(case: Case) -> Agent:
+        return broken("test:polite", stream_fn=ScriptedModel(["hello"])) if case.id == "c0" else polite(case)
+
+    run = await evaluate(factory, cases(2), concurrency=1)
+    assert [result.error for result in run.cases] == ["RuntimeError: no server", None]
+    assert [result.passed for result in run.cases] == [False, True]
+
+
+async def test_what_simulating_cost_before_a_provider_failed_is_counted():
+    scripts = [["first", NetworkError("offline")], ["first", "hello", "###STOP###"]]
+    model = ModelSpec("test", "model", price=Price(input=0, output=1_000_000))
+
+    def factory(case: Case) -> Agent:
+        once = ExponentialBackoff(max_attempts=1)
+        return Agent(model, stream_fn=ScriptedModel(scripts.pop(0)), retry=once)
+
+    case = Case(id="c", simulated_user=SimulatedUser(goal="hear hello"))
+    run = await evaluate(factory, [case], retry=AT_ONCE)
+    assert run.cases[0].metadata["simulation_cost"] == 3.0
+    assert run.summary.cost == 4.0
 
 
 async def test_an_async_factory_is_awaited():
@@ -411,6 +441,20 @@ async def test_a_resumed_run_keeps_its_repeats(tmp_path: Path):
     run = await evaluate(polite, cases(2), output=tmp_path, resume=True)
     assert (len(run.cases), run.manifest.repeat) == (6, 3)
     assert verify_run(tmp_path).ok
+
+
+async def test_a_resumed_run_that_is_killed_verifies(tmp_path: Path):
+    await evaluate(polite, cases(2), output=tmp_path)
+    found: list[bool] = []
+    await evaluate(
+        polite,
+        cases(2),
+        output=tmp_path,
+        resume=True,
+        repeat=2,
+        progress=lambda _: found.append(verify_run(tmp_path).ok),  # as if it ended here
+    )
+    assert found == [True, True]
 
 
 async def test_provider_errors_are_tried_again_by_a_resumed_run(tmp_path: Path):

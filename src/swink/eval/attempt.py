@@ -81,7 +81,7 @@ class Plan(Struct, frozen=True, kw_only=True):
             return result
 
     async def _settle(self, case: Case, repeat: int) -> CaseResult:
-        spent, cost, tried = Usage(), 0.0, 0
+        spent, cost, simulated, tried = Usage(), 0.0, 0.0, 0
         while True:
             tried += 1
             result, failure = await self._try(case, repeat)
@@ -89,8 +89,12 @@ class Plan(Struct, frozen=True, kw_only=True):
                 if tried == 1:
                     return result
                 known = None if result.cost is None else result.cost + cost
-                return replace(result, usage=result.usage + spent, cost=known)
+                metadata = result.metadata
+                if simulated and (more := metadata.get("simulation_cost", 0.0)) is not None:
+                    metadata = metadata | {"simulation_cost": more + simulated}
+                return replace(result, usage=result.usage + spent, cost=known, metadata=metadata)
             spent, cost = spent + result.usage, cost + (result.cost or 0.0)
+            simulated += result.metadata.get("simulation_cost") or 0.0
             await asyncio.sleep(wait_before(self.retry, failure, tried))
 
     async def _try(self, case: Case, repeat: int) -> tuple[CaseResult, AgentError | None]:
@@ -101,7 +105,8 @@ class Plan(Struct, frozen=True, kw_only=True):
                 async with workspace(case) as root:
                     attempt.case = replace(case, workspace=root)
                     await attempt.run()
-            except (OSError, InvalidInput) as error:
+            except Exception as error:
+                # To open and to close an agent may run anybody's code.
                 attempt.fail("harness", describe_error(error))
         result = attempt.result()
         if self.cache is not None and attempt.found is None:

@@ -23,6 +23,7 @@ from swink.eval.limits import RunBudget
 from swink.eval.progress import Progress, Tally, cost_of
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, OtherRun, ResultFile, read_manifest, write_manifest
+from swink.eval.savedrun import SUMMARY
 from swink.eval.scorers import problem_of
 from swink.eval.scorers.registry import as_scorer
 from swink.jsondata import encode
@@ -256,6 +257,8 @@ def _open_file(directory: Path, manifest: Manifest, resume: bool, key: bytes | N
         raise OtherRun(f"{directory} is a run of {was}: resume it with the same one, or run anew elsewhere")
     file = ResultFile(directory, resume=resume, key=key)
     try:
+        # An old summary would accuse the lines that are added now, should nobody live to write a new one.
+        (directory / SUMMARY).unlink(missing_ok=True)
         write_manifest(directory, manifest if before is None else replace(manifest, started=before.started))
     except BaseException:
         file.close()
