@@ -198,7 +198,10 @@ def test_results_can_be_signed_so_that_only_who_has_the_key_writes_lines_that_ve
     key = {"SWINK_EVAL_KEY": "a long secret"}
     assert suite.swink("eval", "run", "--agent", "agents:right", "--output", "out", env=key).code == 0
     assert suite.swink("eval", "verify", "out", env=key).code == 0
-    assert suite.swink("eval", "verify", "out", env={"SWINK_EVAL_KEY": "another"}).code == 1
+    for other in [{"SWINK_EVAL_KEY": "another"}, {}]:
+        ended = suite.swink("eval", "verify", "out", env=other)
+        assert ended.code == 1
+        assert "SWINK_EVAL_KEY must be what it was" in ended.err
     assert "a long secret" not in "".join(path.read_text() for path in (suite.here / "out").iterdir())
 
 

@@ -16,6 +16,7 @@ from swink.errors import AgentError, InvalidInput, MisuseError
 FAILED, TROUBLE = 1, 3
 KEY = "SWINK_EVAL_KEY"
 """The variable with the secret that results are signed with."""
+_MOST_PROBLEMS = 20
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -129,8 +130,12 @@ def verify_command(arguments: argparse.Namespace) -> int:
     from swink.eval.verify import verify
 
     found = verify(existing(arguments.directory), key=signing_key())
-    for problem in found.problems:
+    for problem in found.problems[:_MOST_PROBLEMS]:
         say(problem, "error")
+    if len(found.problems) > _MOST_PROBLEMS:
+        say(f"and {len(found.problems) - _MOST_PROBLEMS:,} problems more", "error")
+    if found.records and sum("another key" in problem for problem in found.problems) >= found.records:
+        say(f"no line fits: {KEY} must be what it was when the run was made, or unset if it was unset then")
     for note in found.notes:
         say(note)
     if found.ok:
