@@ -35,9 +35,9 @@ async def test_an_unknown_price_and_a_factory_that_fails_are_said():
 
 def test_a_line_of_progress_says_what_is_done_what_failed_what_it_cost_and_how_long_it_takes():
     progress = Progress(total=40, done=12, passed=10, failed=1, errors=1, cost=0.0123, left=65.0)
-    assert line(progress) == "12/40  10 passed  1 failed  1 error  0.0123 $  1:05 left"
+    assert line(progress) == "12/40  10 passed  1 failed  1 error  $0.0123  1:05 left"
     assert line(progress, bar=True).startswith("[#######.................] 12/40")
-    assert "≥ 0.0123 $" in line(Progress(total=2, done=1, cost=0.0123, unpriced=1))
+    assert "≥ $0.0123" in line(Progress(total=2, done=1, cost=0.0123, unpriced=1))
     assert "$" not in line(Progress(total=2, done=1, unpriced=1))
     assert [clock(seconds) for seconds in (7, 725, 3723)] == ["0:07", "12:05", "1:02:03"]
 
@@ -52,4 +52,4 @@ def test_a_terminal_has_one_line_and_a_file_has_whole_ones():
         bar.close()
     assert terminal.getvalue().count("\r") == 2
     assert terminal.getvalue().endswith("in 0:01             \n") or terminal.getvalue().endswith("\n")
-    assert file.getvalue() == "2/2  2 passed  0.0000 $  in 0:01\n"
+    assert file.getvalue() == "2/2  2 passed  $0.0000  in 0:01\n"

@@ -63,7 +63,7 @@ def run_cases(arguments: argparse.Namespace) -> int:
 
 def _shown(suite: Suite, found: Estimate, *, replayed: bool) -> str:
     """What would run, and what it may cost."""
-    cost = "unknown" if found.cost is None or found.problems else f"about {found.cost:.4f} $, without judges"
+    cost = "unknown" if found.cost is None or found.problems else f"about ${found.cost:.4f}, without judges"
     rows = [
         ("suite", suite.name),
         ("cases", f"{len(suite.cases):,}"),

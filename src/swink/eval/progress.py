@@ -115,14 +115,14 @@ class ProgressBar:
 
 
 def line(progress: Progress, bar: bool = False) -> str:
-    """Progress in one line: `12/40  10 passed  1 failed  1 error  0.0123 $  1:05 left`."""
+    """Progress in one line: `12/40  10 passed  1 failed  1 error  $0.0123  1:05 left`."""
     parts = [f"{progress.done}/{progress.total}", f"{progress.passed} passed"]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     if progress.errors:
         parts.append(f"{progress.errors} error{'s' if progress.errors > 1 else ''}")
     if progress.cost or not progress.unpriced:
-        parts.append(f"{'≥ ' if progress.unpriced else ''}{progress.cost:.4f} $")
+        parts.append(f"{'≥ ' if progress.unpriced else ''}${progress.cost:.4f}")
     if progress.left is not None and progress.done < progress.total:
         parts.append(f"{clock(progress.left)} left")
     elif progress.done >= progress.total:

@@ -8,6 +8,7 @@ from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.result import CaseResult, Summary
 from swink.jsondata import clean
+from swink.transcript.blocks import counted
 
 _MOST = 40
 """Cases that a table lists; of more, only those that have not passed."""
@@ -115,7 +116,7 @@ def _totals(summary: Summary, paint: _Paint) -> list[str]:
     parts = [
         paint(f"{summary.passed:,} passed", "passed"),
         *([paint(f"{summary.failed:,} failed", "failed")] if summary.failed else []),
-        *([paint(f"{summary.errors:,} errors", "error")] if summary.errors else []),
+        *([paint(counted(summary.errors, "error"), "error")] if summary.errors else []),
     ]
     rate = f"pass rate {percent(summary.pass_rate)}"
     if summary.pass_rate_interval is not None:
@@ -123,7 +124,7 @@ def _totals(summary: Summary, paint: _Paint) -> list[str]:
         rate += f" (95 % interval {percent(low)} to {percent(high)})"
     cost = "cost unknown" if summary.cost is None else dollars(summary.cost)
     lines = [
-        f"{paint(f'{summary.cases:,} cases', 'bold')}: {', '.join(parts)}",
+        f"{paint(counted(summary.cases, 'case'), 'bold')}: {', '.join(parts)}",
         f"{rate} · {cost} · {seconds(summary.duration)}",
     ]
     if len(summary.pass_at_k) > 1:
