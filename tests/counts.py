@@ -32,3 +32,8 @@ def tried(once: int, more: int) -> Any:
         return pytest.mark.more(limits(test))
 
     return mark
+
+
+def left_to_more(test: Any) -> Any:
+    """Leave a test that takes long, and whose behaviour another one shows too, to `make test-more`."""
+    return pytest.mark.more(pytest.mark.skipif(not MORE, reason="make test-more runs it")(test))

@@ -130,6 +130,7 @@ def test_failed_cases_end_with_1_and_a_factory_that_raises_with_3_and_nothing_is
         (("cases.yaml", "--agent", "agents:right", "--case", "osl"), "did you mean 'oslo'?"),
         (("cases.yaml", "--agent", "agents:right", "--replay", "no.jsonl"), "no.jsonl"),
         (("cases.yaml", "--agent", "agents:right", "--record", "."), "directory"),
+        (("cases.yaml", "--agent", "agents:right", "--output", "bad.yaml"), "name a directory"),
         (("bad.yaml", "--agent", "agents:right"), "bad.yaml:3"),
         (("rows.jsonl", "--format", "gsm8k", "--agent", "agents:right"), "rows.jsonl:1"),
         (("empty.yaml", "--agent", "agents:right"), "empty.yaml"),
@@ -141,7 +142,7 @@ def test_bad_configuration_ends_with_2_and_says_what_is_wrong(
     suite.write("bad.yaml", "name: x\ncases:\n  - user_messages: [hi]\n  - {id: a, surprise: 1}\n")
     suite.write("rows.jsonl", '{"question": "x"}')
     suite.write("empty.yaml", "name: x\ncases: []\n")
-    ended = suite.swink("eval", "run", *arguments, "--output", "out")
+    ended = suite.swink("eval", "run", "--output", "out", *arguments)
     assert ended.code == 2, ended
     assert said in ended.err
     assert not (suite.here / "out").exists()

@@ -8,7 +8,7 @@ from typing import Literal
 import jsonschema
 import pytest
 from talking import CALCULATE, SMOL, WEATHER, Spec, answered, ask, events_of
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink import Agent, tool
 from swink.local import LocalStreamFn
@@ -20,8 +20,8 @@ BOTH = [WEATHER, CALCULATE]
 TOOLS = {tool.name: tool for tool in BOTH}
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("pair", range(10 if MORE else 1))
+@left_to_more
+@pytest.mark.parametrize("pair", range(10))
 async def test_every_call_fits_its_schema_and_every_run_ends(model: LocalStreamFn, pair: int):
     await asyncio.gather(
         *(_run(model, prompt) for _, prompt in PROMPTS[2 * pair : 2 * pair + (2 if MORE else 1)])

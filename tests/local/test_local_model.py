@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packages import Index, make_wheel, only_from, serving
 from talking import SMOL, ask, events_of
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink.errors import StreamError
 from swink.extras import install_command
@@ -417,6 +417,7 @@ def test_a_bar_on_a_terminal_stays_on_one_line():
     assert end == ""
 
 
+@left_to_more
 @pytest.mark.more
 async def test_a_machine_can_be_measured(model: LocalStreamFn):
     measured = await measure(SMOL.model_id, model.settings, 32 if MORE else 4)

@@ -6,7 +6,7 @@ import logging
 import pytest
 from msgspec.structs import replace
 from talking import SMOL, WEATHER, Spec, ask, events_of
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink.errors import StreamError
 from swink.hosted import WebSearch
@@ -153,6 +153,7 @@ async def test_a_request_that_llama_cpp_refuses_is_an_error_not_a_hang(model: Lo
         await events_of(model, "Hi", extra={"messages": 3})
 
 
+@left_to_more
 async def test_a_template_that_knows_tools_gets_them_natively(weights: object):
     native = LocalStreamFn(context=1024, parallel=1, threads=physical_cores(), chat_template=TOOL_TEMPLATE)
     call = ToolCall("1", "weather", {"city": "Rome"})

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 from talking import SMOL
+from tests.counts import left_to_more
 
 from swink.errors import ContextWindowOverflow, MisuseError
 from swink.local import LocalStreamFn
@@ -226,6 +227,7 @@ async def test_a_client_that_leaves_stops_its_reply():
         await asyncio.wait_for(ended.wait(), 20)
 
 
+@left_to_more
 async def test_the_real_model_is_served_with_tools_and_schemas(model: LocalStreamFn):
     async with serving(model) as clients:
         completion = await clients.openai.chat.completions.create(

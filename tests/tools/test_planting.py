@@ -196,7 +196,7 @@ async def test_git_obeys_nothing_that_a_command_planted(tmp_path: Path, name: st
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", sorted(ATTACKS) if MORE else sorted(ATTACKS)[::4])
+@pytest.mark.parametrize("name", sorted(ATTACKS) if MORE else sorted(ATTACKS)[::12])
 async def test_the_plants_bite_where_nothing_holds_them(tmp_path: Path, name: str):
     scene, attack = ATTACKS[name]
     root, pwned = tmp_path / "workspace", tmp_path / "pwned"

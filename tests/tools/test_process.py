@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from calling import eventually
+from tests.counts import MORE
 
 from swink.tools import process
 from swink.tools.environment import clean_environment
@@ -145,8 +146,10 @@ AGAINST = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("against", AGAINST.values(), ids=AGAINST)
+@pytest.mark.more
+@pytest.mark.parametrize("against", list(AGAINST) if MORE else ["stop", "guardian first"])
 async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, against: str):
+    against = AGAINST[against]
     ready = f"until [ $(ls {tmp_path}/mark | wc -l) = 6 ]; do sleep 0.01; done"
     async with asyncio.timeout(100):
         command = (

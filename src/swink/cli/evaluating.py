@@ -52,6 +52,8 @@ def run_cases(arguments: argparse.Namespace) -> int:
         print(*annotations(run.cases), sep="\n")
     say(f"results: {directory}  report: {directory / 'report.html'}")
     rest = f"go on with the same arguments and: --resume --output {directory}"
+    if arguments.record is not None and not run.summary.complete:
+        say(f"{arguments.record} holds only what was recorded until now", "warning")
     if interruption.signal is not None:
         say(f"interrupted; {rest}")
         return interruption.exit_code
@@ -153,6 +155,8 @@ def _is_chosen(case: Case, arguments: argparse.Namespace) -> bool:
 def _directory(arguments: argparse.Namespace) -> Path:
     """Where the results go: a new directory, or that of the run to go on with."""
     if arguments.output is not None:
+        if Path(arguments.output).is_file():
+            raise InvalidInput(f"--output {arguments.output} is a file; name a directory")
         return Path(arguments.output)
     if not arguments.resume:
         return RESULTS / time.strftime("%Y-%m-%dT%H-%M-%S")

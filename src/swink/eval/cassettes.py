@@ -26,9 +26,7 @@ def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str
             yield
         case "replay":
             if not path.is_file():
-                raise CacheMiss(
-                    f"there is no cassette at {path}" + (f"; record it with: {how}" if how else "")
-                )
+                raise missing(path, how)
             answers = replayed(path, again=again)
             with through(lambda stream_fn: answers):
                 yield

@@ -29,4 +29,5 @@ class EventCollector:
     def check(self) -> None:
         """Assert that every start has exactly one end, properly nested."""
         problems = nesting_problems(self.events)
-        assert not problems, "\n".join(problems)
+        if problems:
+            raise AssertionError("\n".join(problems))
