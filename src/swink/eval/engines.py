@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from swink.errors import MisuseError
 from swink.eval.attempt import Plan
 from swink.eval.case import Case
-from swink.eval.rates import Rates, Turnstile, local_rates
+from swink.eval.rates import Rates, RequestPace, local_rates
 from swink.eval.result import CaseResult
 from swink.messages import ModelSpec
 from swink.scale.ray import Cluster, spread
@@ -59,7 +59,7 @@ async def _run_ray(
     if asked_through(_nobody) is not _nobody:
         raise MisuseError("cassettes are recorded and replayed on one machine: use the local engine for them")
     async with Cluster() as cluster:
-        turnstile = cluster.service(Turnstile, rate_limit)
+        turnstile = cluster.service(RequestPace, rate_limit)
 
         async def reserve(provider: str) -> float:
             return await turnstile.reserve.remote(provider)

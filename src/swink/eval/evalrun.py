@@ -15,10 +15,10 @@ from swink.eval.resultfile import (
     load_results,
     read_manifest,
     write_manifest,
-    write_whole,
 )
 from swink.eval.seal import seal
 from swink.eval.summary import summarise
+from swink.eval.wholefile import write_whole
 from swink.jsondata import encode
 from swink.policies.chain import Head
 

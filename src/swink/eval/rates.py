@@ -16,7 +16,7 @@ _PAUSE = 1.0
 """Seconds for which nobody asks a provider that is too busy and does not say for how long."""
 
 
-class Turnstile:
+class RequestPace:
     """When a request may be sent to a provider: at most so many a minute, and not while it refuses them."""
 
     def __init__(self, per_minute: float | None = None) -> None:
@@ -75,7 +75,7 @@ class Rates:
 
 def local_rates(per_minute: float | None = None) -> Rates:
     """Rates for the attempts of this process."""
-    turnstile = Turnstile(per_minute)
+    turnstile = RequestPace(per_minute)
 
     async def reserve(provider: str) -> float:
         return turnstile.reserve(provider)

@@ -18,7 +18,7 @@ import swink
 from swink import Agent
 from swink.eval.case import Case
 from swink.eval.result import CaseResult
-from swink.eval.resultfile import write_whole
+from swink.eval.wholefile import write_whole
 from swink.jsondata import decode, encode
 from swink.tool import Tool
 

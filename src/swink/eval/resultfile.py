@@ -9,7 +9,6 @@ says what the run is about.
 
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from swink import filelock
 from swink.errors import AgentError, MisuseError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
 from swink.eval.seal import seal
+from swink.eval.wholefile import write_whole
 from swink.jsondata import decode_with, encode
 from swink.policies.chain import START, Head, head_of, sealed
 
@@ -223,19 +223,6 @@ def read_manifest(directory: str | Path) -> Manifest | None:
         return None
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise BadResults(f"{path} cannot be read: {error}") from error
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
 
 
 def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], Head, int]:

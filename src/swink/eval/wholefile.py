@@ -21,3 +21,9 @@ def whole_file(path: Path) -> Generator[BinaryIO, None, None]:
         with suppress(OSError):
             os.unlink(new)
         raise
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(data)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from swink.eval.compare import compare_results
-from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.console import console_table as console_table
 from swink.eval.reports.github import annotations as annotations
 from swink.eval.reports.junit import write_junit
@@ -47,10 +47,10 @@ def write_reports(
 
 def _compared(
     baseline: Sequence[CaseResult], results: Sequence[CaseResult], outcomes: Sequence[Outcome]
-) -> Comparison:
+) -> TwoRuns:
     """Two runs, with the test that `swink eval compare` makes of them."""
     tested = compare_results(baseline, results)
-    return Comparison.between(outcomes_of(baseline), outcomes, tested.pass_rate.p)
+    return TwoRuns.between(outcomes_of(baseline), outcomes, tested.pass_rate.p)
 
 
 def _write(path: Path, data: bytes) -> None:

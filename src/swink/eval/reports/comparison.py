@@ -29,7 +29,7 @@ class Changed(Struct, frozen=True):
         return "same" if was == is_now else "fixed" if is_now else "broke"
 
 
-class Comparison(Struct, frozen=True, dict=True):
+class TwoRuns(Struct, frozen=True, dict=True):
     """Two runs, case by case."""
 
     by_id: Mapping[str, Changed]
@@ -39,13 +39,11 @@ class Comparison(Struct, frozen=True, dict=True):
     """How likely a change of the pass rate as large as this is by chance; None: nothing to test."""
 
     @staticmethod
-    def between(
-        before: Sequence[Outcome], now: Sequence[Outcome], chance: float | None = None
-    ) -> "Comparison":
+    def between(before: Sequence[Outcome], now: Sequence[Outcome], chance: float | None = None) -> "TwoRuns":
         """What changed."""
         earlier = {outcome.id: outcome for outcome in before}
         by_id = {outcome.id: Changed(earlier.get(outcome.id), outcome) for outcome in now}
-        return Comparison(by_id, tuple([id for id in earlier if id not in by_id]), chance)
+        return TwoRuns(by_id, tuple([id for id in earlier if id not in by_id]), chance)
 
     @cached_property
     def broke(self) -> list[Changed]:

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.figures import dollars, moment, percent, seconds
 from swink.eval.reports.outcomes import Outcome
 from swink.eval.result import Manifest, Summary
@@ -21,14 +21,14 @@ _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️"}
 
 
 def write_markdown(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: TwoRuns | None
 ) -> str:
     """The document."""
     return "".join(_parts(summary, outcomes, manifest, comparison))
 
 
 def _parts(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: Comparison | None
+    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: TwoRuns | None
 ) -> Iterator[str]:
     yield f"# {_plain(manifest.name)}\n\n"
     told = [manifest.model or "", manifest.agent, moment(manifest.started)]
@@ -66,7 +66,7 @@ def _figures(summary: Summary) -> Iterator[str]:
     yield from _table(list(figures), [list(figures.values())], numbers=range(len(figures)))
 
 
-def _comparison(comparison: Comparison) -> Iterator[str]:
+def _comparison(comparison: TwoRuns) -> Iterator[str]:
     yield "## Compared with the baseline\n\n"
     yield "".join(f"- {_plain(line)}\n" for line in comparison.lines) + "\n"
     for title, changed in (("Newly failing", comparison.broke), ("Newly passing", comparison.fixed)):

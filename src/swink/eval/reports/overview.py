@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.figures import dollars, quantile, seconds
 from swink.eval.reports.outcomes import Outcome, score_of
 from swink.eval.reports.plots import Point, Rate, floor_of, histogram, log_edges, rates, scatter
@@ -14,7 +14,7 @@ _MOST_TAGS = 14
 
 
 def plots_of(
-    outcomes: Sequence[Outcome], summary: Summary, comparison: Comparison | None
+    outcomes: Sequence[Outcome], summary: Summary, comparison: TwoRuns | None
 ) -> Iterator[tuple[str, str, str]]:
     """The name of each plot, a note to it, and its SVG."""
     before = [was for was, _ in comparison.both] if comparison is not None else []
@@ -56,7 +56,7 @@ def plots_of(
         yield "Latency", f"attempts by duration{outlined}", _latency(attempts, old, times)
 
 
-def paired_plot(comparison: Comparison) -> str:
+def paired_plot(comparison: TwoRuns) -> str:
     """The scores of the cases that both runs have; nothing if none has two scores."""
     points = [
         Point(

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from urllib.parse import quote
 
-from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.figures import dollars, moment, percent, seconds
 from swink.eval.reports.outcomes import Outcome
 from swink.eval.reports.overview import paired_plot, plots_of
@@ -27,7 +27,7 @@ def write_page(
     outcomes: Sequence[Outcome],
     results: Sequence[CaseResult],
     manifest: Manifest,
-    comparison: Comparison | None,
+    comparison: TwoRuns | None,
 ) -> str:
     """The document."""
     return "".join(_parts(summary, outcomes, results, manifest, comparison))
@@ -38,7 +38,7 @@ def _parts(
     outcomes: Sequence[Outcome],
     results: Sequence[CaseResult],
     manifest: Manifest,
-    comparison: Comparison | None,
+    comparison: TwoRuns | None,
 ) -> Iterator[str]:
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
@@ -154,7 +154,7 @@ def _short(count: int) -> str:
     return f"{count / 1000:,.0f} k" if count < 1_000_000 else f"{count / 1_000_000:,.1f} M"
 
 
-def _comparison(comparison: Comparison) -> Iterator[str]:
+def _comparison(comparison: TwoRuns) -> Iterator[str]:
     yield '<section class="card compared">\n<div><h2>Compared with the baseline</h2>\n'
     yield f"<p>{_safe(comparison.verdict)}</p>\n"
     if comparison.figures:

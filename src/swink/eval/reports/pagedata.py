@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.eval.reports.comparison import Comparison
+from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.conversation import conversation
 from swink.eval.reports.outcomes import Outcome, score_of
 from swink.eval.result import CaseResult
@@ -45,7 +45,7 @@ class PageData(Struct, frozen=True):
 
 
 def page_data(
-    outcomes: Sequence[Outcome], results: Sequence[CaseResult], comparison: Comparison | None
+    outcomes: Sequence[Outcome], results: Sequence[CaseResult], comparison: TwoRuns | None
 ) -> PageData:
     """The data of a run; its results are looked at one at a time."""
     shown = outcomes
@@ -90,7 +90,7 @@ def _numbers(names: Iterator[str]) -> dict[str, int]:
 
 
 def _row(
-    outcome: Outcome, tags: dict[str, int], metrics: dict[str, int], comparison: Comparison | None
+    outcome: Outcome, tags: dict[str, int], metrics: dict[str, int], comparison: TwoRuns | None
 ) -> list[Any]:
     """In the order that the script names: see `FIELDS` there."""
     failed = {clean(m.name) for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
@@ -116,7 +116,7 @@ def _row(
 
 
 def _details(
-    outcome: Outcome, results: Sequence[CaseResult], comparison: Comparison | None, room: int
+    outcome: Outcome, results: Sequence[CaseResult], comparison: TwoRuns | None, room: int
 ) -> dict[str, Any]:
     details: dict[str, Any] = {"attempts": [_attempt(results[place], room) for place in outcome.places]}
     if outcome.place is not None:
