@@ -95,7 +95,7 @@ for style in ("waits", "swallows", "in_executor", "blocks"):
     PLACES[f"tool_{style}"] = lambda scene, style=style: calling(getattr(scene, style))
 for style in ("waits", "swallows", "blocks"):
     PLACES[f"approval_{style}"] = lambda scene, style=style: calling(
-        lambda: "", approve=getattr(scene, style), approval_mode="enabled"
+        lambda: "", approve=getattr(scene, style), approval_mode="on"
     )
     PLACES[f"session_{style}"] = lambda scene, style=style: agent(session=Session(getattr(scene, style)))
     PLACES[f"checkpoint_{style}"] = lambda scene, style=style: agent(

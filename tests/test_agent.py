@@ -383,7 +383,7 @@ async def test_a_deadline_bounds_model_tool_hook_approval_and_back_off():
 
     cases = [
         agent_on(["x", Pause(30)]),
-        agent_on([ToolCall("1", "slow")], tools=[slow], approval_mode="bypassed"),
+        agent_on([ToolCall("1", "slow")], tools=[slow], approval_mode="off"),
         agent_on([ToolCall("1", "slow")], tools=[slow], approve=forever),
         agent_on("x", transform_context=forever),
         agent_on("x", get_api_key=forever),

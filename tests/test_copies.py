@@ -128,7 +128,7 @@ async def test_every_setting_is_kept_and_each_can_be_changed():
         "retry": retry,
         "policies": [policy],
         "approve": lambda request: True,
-        "approval_mode": "enabled",
+        "approval_mode": "on",
         "transform_context": lambda messages, overflow: messages,
         "convert_to_llm": lambda message: message,
         "get_api_key": lambda provider: "k",

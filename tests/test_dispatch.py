@@ -512,7 +512,7 @@ async def test_approvals_are_asked_in_call_order_one_at_a_time():
     assert asked == ["ask a", "got a", "ask b", "got b"]
 
 
-async def test_smart_mode_asks_only_where_the_tool_wants_it_and_enabled_asks_for_every_call():
+async def test_smart_mode_asks_only_where_the_tool_wants_it_and_on_asks_for_every_call():
     asked: list[str] = []
 
     def approve(request: Any) -> bool:
@@ -523,10 +523,10 @@ async def test_smart_mode_asks_only_where_the_tool_wants_it_and_enabled_asks_for
     await dispatch(calls, [danger, echo], approve=approve)
     assert asked == ["danger"]
     asked.clear()
-    await dispatch(calls, [danger, echo], approve=approve, approval_mode="enabled")
+    await dispatch(calls, [danger, echo], approve=approve, approval_mode="on")
     assert asked == ["danger", "echo"]
     asked.clear()
-    await dispatch(calls, [danger, echo], approve=approve, approval_mode="bypassed")
+    await dispatch(calls, [danger, echo], approve=approve, approval_mode="off")
     assert asked == []
 
 

@@ -103,7 +103,7 @@ def deciding(make: Callable[[], Any], slot: str = "pre_dispatch") -> Policy:
 
 
 def approving(make: Callable[[], Any]) -> dict[str, Any]:
-    return {"approve": lambda request: make(), "approval_mode": "enabled"}  # pyright: ignore
+    return {"approve": lambda request: make(), "approval_mode": "on"}  # pyright: ignore
 
 
 def events(id: str, name: str, text: str) -> list[Any]:

@@ -1,10 +1,10 @@
-"""The words people use for approvals, and the modes of the API that they stand for.
+"""The approval modes of the coding agent: those of `Agent`, and two that its `approve` carries out.
 
-on      ask for every call                        approval_mode="enabled"
-smart   ask for the tools that require approval   approval_mode="smart"
-edits   as smart, without file edits              approval_mode="smart", and an `approve` that accepts them
-off     ask for none                              approval_mode="bypassed"
-deny    refuse what would ask                     approval_mode="smart", and an `approve` that rejects
+on      ask for every call
+smart   ask for the tools that require approval
+off     ask for none
+edits   as smart, without file edits: `approve` accepts them
+deny    refuse what would ask: `approve` rejects it
 """
 
 from typing import Literal, cast, get_args
@@ -23,10 +23,10 @@ MEANINGS: dict[ApprovalWord, str] = {
     "deny": "refuse what would ask",
 }
 MODES: dict[ApprovalWord, ApprovalMode] = {
-    "on": "enabled",
+    "on": "on",
     "smart": "smart",
     "edits": "smart",
-    "off": "bypassed",
+    "off": "off",
     "deny": "smart",
 }
 _OTHERS = {
@@ -39,7 +39,7 @@ _OTHERS = {
     "no": "deny",
     "accept-edits": "edits",
 }
-"""Words of earlier versions, of the API and of habit."""
+"""Words of earlier versions and of habit."""
 
 
 def parse_approval(text: str) -> ApprovalWord:

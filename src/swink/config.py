@@ -34,7 +34,7 @@ T = TypeVar("T", default=Any)
 Model = str | ModelSpec
 Route = tuple[ModelSpec, StreamFn]
 """A model, and the stream function that asks it."""
-ApprovalMode = Literal["enabled", "smart", "bypassed"]
+ApprovalMode = Literal["on", "smart", "off"]
 QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]

@@ -251,7 +251,7 @@ async def test_a_cancelled_run_withdraws_its_questions(place: Path):
         stream_fn=model,
         tools=write_tools(Workspace(place / "work")),
         approve=asked,
-        approval_mode="enabled",
+        approval_mode="on",
     )
     run = asyncio.ensure_future(agent.run("write"))
     await until(lambda: bool(asked.waiting))
@@ -293,7 +293,7 @@ async def test_nobody_is_asked_about_a_call_that_cannot_succeed(place: Path):
     assert "nowhere" in str(answer.reason)
     model = ScriptedModel([[ToolCall("c", "write_file", {"path": 3})], "Done."])
     tools = write_tools(Workspace(place / "work"))
-    agent = Agent("test:m", stream_fn=model, tools=tools, approve=asked, approval_mode="enabled")
+    agent = Agent("test:m", stream_fn=model, tools=tools, approve=asked, approval_mode="on")
     await asyncio.wait_for(agent.run("write"), 60)
     result = agent.messages[-2]
     assert isinstance(result, ToolResultMessage)

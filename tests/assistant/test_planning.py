@@ -30,7 +30,7 @@ class Source:
 
 async def test_a_tool_that_does_not_say_it_is_read_only_is_refused_even_if_the_model_names_it():
     model = ScriptedModel([[ToolCall("1", "look", {}), ToolCall("2", "says_nothing", {})], "Done."])
-    agent = Agent("test:m", stream_fn=model, tools=plan_tools([Source()]), approval_mode="bypassed")
+    agent = Agent("test:m", stream_fn=model, tools=plan_tools([Source()]), approval_mode="off")
     await agent.run("go")
     assert [spec.name for spec in model.calls[0].tools] == ["look"]
     results = [message for message in agent.messages if isinstance(message, ToolResultMessage)]

@@ -148,7 +148,7 @@ async def test_the_tool_writes_the_approved_hunks_byte_for_byte(work: Path, call
         stream_fn=ScriptedModel([[call], "Done."]),
         tools=write_tools(Workspace(work)),
         approve=permissions(work, take_first_and_last),
-        approval_mode="enabled",
+        approval_mode="on",
     )
     await agent.run("edit")
     assert (work / "a.txt").read_bytes() == NEW.replace("line 19\n", "line 19\nline 20\n").encode()
@@ -193,7 +193,7 @@ async def test_a_file_that_changes_after_the_review_is_left_alone(work: Path):
         stream_fn=ScriptedModel([[other, call], "Done."]),
         tools=[slow, *write_tools(Workspace(work))],
         approve=judge,
-        approval_mode="enabled",
+        approval_mode="on",
         tool_execution="sequential",
     )
     await asyncio.wait_for(agent.run("edit"), 30)

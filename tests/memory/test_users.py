@@ -207,8 +207,8 @@ ENDINGS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any]]] = {
     "done": (script, {}),
     "out of turns": (script, {"policies": [TwoTurns()]}),
     "the provider fails": (lambda: [["looking ", *CALLS], ["half a ", NetworkError("down")]], {}),
-    "a call is rejected": (script, {"approve": lambda request: False, "approval_mode": "enabled"}),
-    "a call waits for approval": (script, {"approve": defer, "approval_mode": "enabled"}),
+    "a call is rejected": (script, {"approve": lambda request: False, "approval_mode": "on"}),
+    "a call waits for approval": (script, {"approve": defer, "approval_mode": "on"}),
 }
 
 

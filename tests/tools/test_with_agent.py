@@ -29,7 +29,7 @@ def agent_with(root: Path, level: Level, replies: list, **options) -> Agent:
         "test:model",
         stream_fn=ScriptedModel(replies),
         tools=coding_tools(root, sandbox=level),
-        approval_mode="bypassed",
+        approval_mode="off",
         **options,
     )
 

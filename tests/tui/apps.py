@@ -27,7 +27,7 @@ def app_of(
     """An app whose agent says these replies."""
     script = replies if isinstance(replies, ScriptedModel) else ScriptedModel(replies)
     permissions = Permissions(workspace=workspace)
-    agent = Agent(model, stream_fn=script, approve=permissions, approval_mode="enabled", **options)
+    agent = Agent(model, stream_fn=script, approve=permissions, approval_mode="on", **options)
     return SwinkApp(Conductor(agent, clock=clock), permissions)
 
 

@@ -2,7 +2,7 @@
 
 deny rules → what the person trusts for this session → saved rules → the mode → a question
 
-The first that speaks of a call decides it, and `why` keeps the reason. With `approval_mode="enabled"` every
+The first that speaks of a call decides it, and `why` keeps the reason. With `approval_mode="on"` every
 call is put to it.
 """
 

@@ -42,7 +42,7 @@ class _Terms(Struct, frozen=True):
     """What an agent of this workshop, and its sub-agents, are made with."""
 
     approve: Approve | None = None
-    approval_mode: ApprovalMode = "enabled"
+    approval_mode: ApprovalMode = "on"
     options: StreamOptions = StreamOptions()
     stream_fn: StreamFn | None = None
 
@@ -105,7 +105,7 @@ class Workshop:
         *,
         session: Session | None = None,
         approve: Approve | None = None,
-        approval_mode: ApprovalMode = "enabled",
+        approval_mode: ApprovalMode = "on",
         system: str | None = None,
         tools: Sequence[Any] = (),
         options: StreamOptions = StreamOptions(),

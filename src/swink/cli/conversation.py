@@ -54,7 +54,7 @@ def make_agent(
         prompt = without_plan(session.conversation.system_prompt)
     tools = load_tools(arguments.tool)
     options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
-    mode = "enabled" if approver else MODES[word]
+    mode = "on" if approver else MODES[word]
     gone = () if session is None else _gone(session, tools)
     if approver is None and (tools or gone or workshop is not None):
         # Here and not at the top: a plain question to a model needs none of it.
@@ -63,7 +63,7 @@ def make_agent(
         place = "." if workshop is None else workshop.directory
         owners = None if workshop is None else workshop.servers.owners
         approver = permissions = Terminal().permissions(word, place, owners)
-        mode = "enabled" if permissions.has_denials else mode
+        mode = "on" if permissions.has_denials else mode
     if workshop is not None:
         return workshop.make_agent(
             model,

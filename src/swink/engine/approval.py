@@ -25,7 +25,7 @@ def needs_approval(run: Run, call: Call) -> bool:
     """Whether somebody has to be asked."""
     if call.tool is None or call.tool in run.extra_tools:
         return False
-    return run.config.approval_mode == "enabled" or call.tool.needs_approval(call.arguments)
+    return run.config.approval_mode == "on" or call.tool.needs_approval(call.arguments)
 
 
 async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApproval:

@@ -58,7 +58,7 @@ async def run_batch(run: Run) -> Outcome:
             if stopped is not None:
                 return stopped
     deferred = False
-    if run.config.approval_mode != "bypassed":
+    if run.config.approval_mode != "off":
         for call in ledger.calls:
             if needs_approval(run, call):
                 stopped = await _ask_person(run, call)
