@@ -128,6 +128,7 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
         "schema",
         "modeldata",
         "stream",
+        "system",
         "tool",
     }
     assert not [

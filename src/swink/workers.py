@@ -12,8 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
+from swink.system.programs import Command, python_script
 from swink.threads import begin, start_thread
 
 GRACE = 0.05
@@ -76,7 +79,7 @@ async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any
     main = _main_script() if module == "__main__" else None
     payload = pickle.dumps((main, module, qualname, dict(arguments)))
     # -P: the child imports what this process would import, not what lies in the working directory.
-    command = (sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path))
+    command = Command((sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path)), None, os.environ)
     code, answer = await (_run_kept(command, payload) if os.name == "posix" else _run(command, payload))
     try:
         value, failure = pickle.loads(answer)
@@ -107,19 +110,17 @@ def _as_exception(failure: BaseException) -> Exception:
     return failure if isinstance(failure, Exception) else WorkerDied(f"{type(failure).__name__}: {failure}")
 
 
-async def _run_kept(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+async def _run_kept(command: Command, payload: bytes) -> tuple[int | None, bytes]:
     """Exit code and output of a command under a keeper.
 
     When we close the lifeline, or die, the keeper ends the command and every process it started.
     """
     lifeline_read, lifeline = os.pipe()
+    keeper = python_script(_KEEP, str(lifeline_read), *command.argv)
+    pipe = asyncio.subprocess.PIPE
     starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _KEEP, str(lifeline_read), *command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=(lifeline_read,),
-            start_new_session=True,
+        replace(keeper, cwd=command.cwd, env=command.env).start(
+            stdin=pipe, stdout=pipe, pass_fds=(lifeline_read,), start_new_session=True
         )
     )
     starting.add_done_callback(lambda _: os.close(lifeline_read))
@@ -157,10 +158,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await outlast(end)
 
 
-async def _run(command: tuple[str, ...], payload: bytes) -> tuple[int | None, bytes]:
+async def _run(command: Command, payload: bytes) -> tuple[int | None, bytes]:
     """The same on Windows, where no keeper can adopt processes: only the command itself is killed."""
     pipe = asyncio.subprocess.PIPE
-    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+    starting = asyncio.ensure_future(command.start(stdin=pipe, stdout=pipe))
     try:
         process = await _started(starting)
         answer, _ = await process.communicate(payload)

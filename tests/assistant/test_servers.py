@@ -15,7 +15,7 @@ from swink import Agent, ToolCall
 from swink.assistant.planning import ReadOnlyTools
 from swink.assistant.questions import Form
 from swink.assistant.servers import Configured, Servers, find_servers
-from swink.mcp.serverconfig import HttpServer, StdioServer
+from swink.mcp.serverconfig import HttpServer, StdioServer, own_directory
 from swink.testing import ScriptedModel
 
 BARE = Path(__file__).parents[1] / "mcp" / "bare_server.py"
@@ -44,8 +44,46 @@ def test_a_projects_servers_are_read_only_where_it_is_trusted_and_the_users_win(
     files, web = found.servers
     assert isinstance(files, StdioServer)
     assert isinstance(web, HttpServer)
-    assert (files.command, files.cwd) == ("mine", None)
+    assert (files.command, files.cwd) == ("mine", own_directory("files"))
     assert found.sources == {"files": "config.toml", "web": ".mcp.json"}
+
+
+def test_the_users_servers_start_in_the_folder_only_if_they_ask_for_it_and_it_is_trusted(tmp_path: Path):
+    folder = tmp_path / "folder"
+    elsewhere = tmp_path / "elsewhere"
+    for place in (folder, elsewhere):
+        place.mkdir()
+    users = {
+        "own": {"command": "x"},
+        "here": {"command": "x", "cwd": "."},
+        "program": {"command": str(folder / "serve")},
+        "other": {"command": "./serve", "cwd": str(elsewhere)},
+    }
+    trusted = find_servers(users, folder, folder)
+    assert {server.name: (server.command, server.cwd) for server in trusted.servers} == {  # pyright: ignore
+        "own": ("x", own_directory("own")),
+        "here": ("x", str(folder)),
+        "program": (str(folder / "serve"), own_directory("program")),
+        "other": (str(elsewhere / "serve"), str(elsewhere)),
+    }
+    refused = find_servers(users, None, folder)
+    assert [server.name for server in refused.servers] == ["own", "other"]
+    assert ["starts in this folder, which is not trusted" in notice for notice in refused.notices] == [
+        True,
+        False,
+    ]
+    assert "is a program of this folder, which is not trusted" in refused.notices[1]
+
+
+def test_a_projects_server_starts_in_the_project_whatever_directory_is_worked_in(tmp_path: Path):
+    below = tmp_path / "below"
+    below.mkdir()
+    fields = {"a": {"command": "./serve"}, "b": {"command": "x", "cwd": "below"}}
+    found = find_servers({}, write(tmp_path, fields), below).servers
+    assert [(server.command, server.cwd) for server in found] == [  # pyright: ignore
+        (str(tmp_path / "serve"), str(tmp_path)),
+        ("x", str(below)),
+    ]
 
 
 def test_a_project_cannot_say_that_its_servers_need_no_approval(tmp_path: Path):

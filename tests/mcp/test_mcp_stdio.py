@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_servers import agent_of, alive, bare, call, leftovers, results, sdk
+from mcp_servers import HERE, agent_of, alive, bare, call, leftovers, results, sdk
 
 from swink import Agent, Image
 from swink.errors import InvalidInput, MisuseError
@@ -25,6 +25,7 @@ from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_fro
 from swink.mcp.lines import broken_reply
 from swink.mcp.naming import tool_names
 from swink.messages import Base64Source, Text
+from swink.system.writable import Writable
 from swink.testing import EventCollector, ScriptedModel
 from swink.tool import Tool
 
@@ -489,3 +490,46 @@ async def test_chatter_of_a_server_that_does_not_start_is_no_traceback(caplog: p
             pass
     assert "Traceback" not in caplog.text
     assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX programs")
+async def test_a_server_is_not_chosen_by_files_of_a_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Not its program, not what starts it, not what its `#!` line looks for, not the modules that it imports."""
+    canary, system, workspace = tmp_path / "canary", tmp_path / "system", tmp_path / "workspace"
+    system.mkdir()
+    for place in (workspace, workspace / "bin"):
+        place.mkdir()
+        for name in ("env", "serve", "python-of-the-path"):
+            (place / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+            (place / name).chmod(0o755)
+        (place / "json.py").write_text(f"open({str(canary)!r}, 'w')\n")
+    (system / "python-of-the-path").symlink_to(sys.executable)
+    bare_server = str(HERE / "bare_server.py")
+    code = f"import json, runpy, sys\nsys.argv[1:] = ['plain']\nrunpy.run_path({bare_server!r}, run_name='__main__')\n"
+    (system / "serve").write_text(f"#!/usr/bin/env python-of-the-path\n{code}")
+    (system / "serve").chmod(0o755)
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("PATH", f":.:bin:{workspace}/bin:{system}:{os.environ['PATH']}")
+    held = Writable(workspace)
+    listed = [StdioServer("one", "serve"), StdioServer("two", "python-of-the-path", ["-c", code])]
+    async with McpServers(listed) as servers:
+        assert servers.tools
+    assert not canary.exists()
+    assert held
+
+
+async def test_a_program_that_only_the_workspace_has_is_said_to_be_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "serve").write_text("#!/bin/sh\n")
+    (tmp_path / "serve").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    held = Writable(tmp_path)
+    with pytest.raises(
+        McpError, match="serve is not used, because the model can write it: give its whole path"
+    ):
+        async with McpServers([StdioServer("x", "serve")]):
+            pass
+    assert held

@@ -156,11 +156,13 @@ async def test_where_the_level_cannot_be_had_bash_refuses_and_the_rest_works(
         for name in ("bash", "sh", "touch"):
             (tmp_path / "bin" / name).symlink_to(f"/bin/{name}")
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    tools = coding_tools(tmp_path)
+    root = tmp_path / "workspace"
+    root.mkdir()
+    tools = coding_tools(root)
     assert "cannot be had here, so the command was not run" in await complaint(
         named(tools, "bash"), command="touch ran"
     )
-    assert not (tmp_path / "ran").exists()
+    assert not (root / "ran").exists()
     await call(named(tools, "write_file"), path="a", content="works")
     assert (await call(named(tools, "read_file"), path="a")).text == "works"
 

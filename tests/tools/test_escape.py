@@ -307,9 +307,10 @@ async def test_a_bubblewrap_that_does_not_confine_is_not_trusted(
     fake.mkdir()
     (fake / "bwrap").write_text('#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
     (fake / "bwrap").chmod(0o755)
+    (tmp_path / "workspace").mkdir()
     monkeypatch.setenv("PATH", f"{fake}:{os.environ['PATH']}")
     with pytest.raises(SandboxUnavailable, match="it runs but does not confine"):
-        await Sandbox(tmp_path, backends=("bubblewrap",)).backend()
+        await Sandbox(tmp_path / "workspace", backends=("bubblewrap",)).backend()
 
 
 @confined

@@ -10,6 +10,7 @@ from shell_scene import add_secrets, lay_out
 
 from swink.tool import Tool, ToolError
 from swink.tools.bash import bash_tools
+from swink.tools.process import find_shell
 from swink.tools.sandbox import Level, Sandbox
 from swink.tools.workspace import Workspace
 
@@ -188,11 +189,15 @@ def test_a_program_that_a_sandboxed_command_put_into_its_home_asks(
     box.close()
 
 
-def test_a_shell_in_the_workspace_asks(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_shell_in_the_workspace_is_not_used(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     tools = tmp_path / "workspace/tools"
     plant(tools, "bash")
+    shell = find_shell()
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    assert asks(tmp_path / "workspace", "true")
+    assert not asks(tmp_path / "workspace", "true")
+    held = Workspace(tmp_path / "workspace")
+    assert find_shell() == shell
+    assert held
 
 
 def test_without_bash_everything_asks(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

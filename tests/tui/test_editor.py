@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -386,12 +387,13 @@ async def test_a_prompt_is_written_in_the_users_own_editor(tmp_path: Path, monke
 
 def test_the_users_editor_is_found_or_said_to_be_missing():
     path = os.environ["PATH"]
-    assert editor_command({"EDITOR": "sh -e", "VISUAL": "no", "PATH": path}) == ["sh", "-e"]
-    assert editor_command({"EDITOR": " ", "VISUAL": "sh", "PATH": path}) == ["sh"]
+    assert editor_command({"EDITOR": "sh -e", "VISUAL": "no", "PATH": path}) == [shutil.which("sh"), "-e"]
+    assert editor_command({"EDITOR": " ", "VISUAL": "sh", "PATH": path}) == [shutil.which("sh")]
     for environ, said in (
         ({"EDITOR": "no-such-editor -w"}, "EDITOR is 'no-such-editor -w', but there is no program"),
         ({"EDITOR": "'open"}, "no command"),
-        ({"PATH": "/nowhere"}, "there is no vi; set EDITOR"),
+        ({"PATH": "/nowhere"}, "there is no vi on the PATH, outside of the workspace; set EDITOR"),
+        ({"EDITOR": "bin/ed"}, "EDITOR is 'bin/ed', but there is no program"),
     ):
         with pytest.raises(MisuseError, match=said):
             editor_command({"PATH": path, **environ})

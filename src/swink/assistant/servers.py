@@ -23,11 +23,12 @@ from swink.assistant.questions import FillIn
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
+from swink.system.writable import is_beneath
 from swink.tool import Tool
 
 if TYPE_CHECKING:
     from swink.mcp.client import McpServers
-    from swink.mcp.serverconfig import Server
+    from swink.mcp.serverconfig import Server, StdioServer
 
 PROJECT_FILE = ".mcp.json"
 _USERS_ALONE = ("requires_approval", "trusted")
@@ -53,8 +54,8 @@ class Configured(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_servers(users: Mapping[str, Any], project: Path | None) -> Configured:
-    """The servers of the user's settings and of a trusted project; blocking."""
+def find_servers(users: Mapping[str, Any], project: Path | None, directory: str | Path = ".") -> Configured:
+    """The servers of the user's settings and of a trusted project, for work in a directory; blocking."""
     servers: dict[str, Server] = {}
     sources: dict[str, str] = {}
     notices: list[str] = []
@@ -79,13 +80,41 @@ def find_servers(users: Mapping[str, Any], project: Path | None) -> Configured:
                         f"{wanted} is not set in the environment; ${{{wanted}:-}} is empty then"
                     )
                 server = servers_from({"mcpServers": {name: expanded}})[0]
+                if isinstance(server, StdioServer):
+                    server = _placed(server, project if source == PROJECT_FILE else None, project, directory)
             except AgentError as error:
                 notices.append(f"MCP server {name!r} of {source} is left out: {redact_text(str(error))}")
                 continue
-            if isinstance(server, StdioServer) and server.cwd is None and source == PROJECT_FILE:
-                server = replace(server, cwd=str(project))
             servers[name], sources[name] = server, source
     return Configured(tuple(servers.values()), sources, tuple(notices))
+
+
+def _placed(
+    server: "StdioServer", owner: Path | None, project: Path | None, directory: str | Path
+) -> "StdioServer":
+    """The server with the directory that it starts in, and its program by its whole path if it names one.
+
+    That of a project (`owner`) starts in it; one of the user's in a directory of its own, so that no file of
+    the folder decides what it does. `cwd = "."` starts it in the folder, where that is trusted.
+    """
+    from swink.mcp.serverconfig import own_directory
+
+    base = os.path.realpath(directory if owner is None else owner)
+    if owner is None and server.cwd is None:
+        cwd = own_directory(server.name)
+    else:
+        cwd = _joined(base, server.cwd or ".")
+    named = os.path.dirname(server.command) != ""
+    command = _joined(cwd, server.command) if named else server.command
+    if project is None:
+        for what, path in (("starts in", cwd), *([("is a program of", command)] if named else [])):
+            if is_beneath(os.path.realpath(path), base):
+                raise MisuseError(f"it {what} this folder, which is not trusted ({path}); /trust asks again")
+    return replace(server, cwd=cwd, command=command)
+
+
+def _joined(base: str, path: str) -> str:
+    return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
 class Servers:

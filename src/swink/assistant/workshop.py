@@ -32,6 +32,7 @@ from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
 from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
+from swink.system.writable import Writable
 from swink.threads import in_thread
 from swink.tool import Tool
 from swink.tools.background import Background, Job
@@ -60,6 +61,7 @@ class Workshop:
         settings: UserSettings | None = None,
     ) -> None:
         self.directory = Path(os.path.realpath(directory))
+        self._writable = Writable(self.directory)
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
         self.is_coding = has_work(self.directory)
@@ -140,7 +142,9 @@ class Workshop:
         for notice in notices:
             self.notify(notice)
         self.servers.fill_in = self.fill_in
-        await self.servers.follow(await in_thread(find_servers, self.settings.mcp, self.project))
+        await self.servers.follow(
+            await in_thread(find_servers, self.settings.mcp, self.project, self.directory)
+        )
 
     async def aclose(self) -> None:
         """End the servers and the commands in the background."""

@@ -24,9 +24,10 @@ from swink.modeldata.convert import make_listing
 from swink.modeldata.copies import BUILT_IN, check, is_newer, read, user_file
 from swink.modeldata.listing import Listing
 from swink.modeldata.source import LARGEST, MEMBER, PACKAGE, DataError
+from swink.system.programs import environment, python_module
 
 _SECONDS = 300
-_PIP = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
+_PIP = ["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
 
 
 class UpdateFailed(DataError):
@@ -68,22 +69,15 @@ def fetch(directory: Path, environ: Mapping[str, str] = os.environ) -> Path:
             f"pip is needed to fetch {PACKAGE} and is not installed here; install it with "
             f"`{sys.executable} -m ensurepip`"
         )
-    command = [sys.executable, *_PIP, "--dest", str(directory), PACKAGE]
     place = directory / "tmp"  # what pip leaves when it is interrupted goes with the directory
     place.mkdir()
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     quiet |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(place))
+    command = python_module(
+        "pip", *_PIP, "--dest", str(directory), PACKAGE, cwd=directory, env=environment({**environ, **quiet})
+    )
     try:
-        done = subprocess.run(
-            command,
-            env={**environ, **quiet},
-            cwd=directory,  # not the user's: modules there would be imported
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = command.run(stderr=subprocess.STDOUT, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise UpdateFailed(_failed(f"nothing arrived within {_SECONDS} s")) from error
     wheel = next(directory.glob("*.whl"), None)

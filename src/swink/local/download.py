@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -14,6 +14,7 @@ from swink.filelock import locked
 from swink.local.modelerrors import LoadCancelled
 from swink.local.states import Downloading
 from swink.redact import redact_text
+from swink.system.programs import Command, Process
 
 _TICK = 0.1
 _LOG = "log.txt"
@@ -49,26 +50,16 @@ class Download(Struct, frozen=True):
         with path.open("a+b") as file, locked(file, waiting=waiting):
             yield
 
-    def run(
-        self,
-        command: Sequence[str],
-        environ: Mapping[str, str],
-        directory: Path,
-        total: int,
-        *,
-        growing: str = "",
-        before: int = 0,
-    ) -> tuple[int, str]:
-        """Run a downloading command inside a directory; its exit code and the end of what it printed.
+    def run(self, command: Command, total: int, *, growing: str = "", before: int = 0) -> tuple[int, str]:
+        """Run a downloading command in its directory; its exit code and the end of what it printed.
 
         Progress is the size of the largest file in the directory whose name ends in `growing`, after the
         bytes that came before.
         """
+        directory = Path(command.cwd or ".")
         log = directory / _LOG
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, cwd=directory
-            )
+            process = command.popen(stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
             code = self._follow(process, directory, total, growing, before)
             return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
@@ -76,9 +67,7 @@ class Download(Struct, frozen=True):
             _end(process)
             log.unlink(missing_ok=True)
 
-    def _follow(
-        self, process: subprocess.Popen[bytes], directory: Path, total: int, growing: str, before: int
-    ) -> int:
+    def _follow(self, process: Process, directory: Path, total: int, growing: str, before: int) -> int:
         began, shown = time.monotonic(), -1
         while True:
             try:
@@ -106,7 +95,7 @@ def _largest(directory: Path, growing: str) -> int:
     return largest
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     if process.poll() is None:
         process.terminate()
         try:

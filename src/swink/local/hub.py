@@ -4,8 +4,6 @@ The client keeps what arrived of a broken download and goes on from there the ne
 """
 
 import importlib.util
-import os
-import sys
 from pathlib import Path
 
 from swink.extras import install_command
@@ -13,6 +11,7 @@ from swink.local.download import Download
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
+from swink.system.programs import environment, python_code
 
 # Each answer on a line of its own, so that warnings of the client around them do no harm.
 _LIST = """
@@ -51,7 +50,7 @@ def pull_from_hub(name: HubName, download: Download) -> Path:
 
 def _fetch(name: HubName, directory: Path, download: Download) -> Path:
     download.report(Downloading(download.model))
-    code, log = download.run([sys.executable, "-c", _LIST, name.repo], _environ(), directory, 0)
+    code, log = download.run(python_code(_LIST, name.repo, cwd=directory, env=_environ()), 0)
     sizes = {
         path: int(size)
         for line in log.splitlines()
@@ -66,8 +65,8 @@ def _fetch(name: HubName, directory: Path, download: Download) -> Path:
         raise PullFailed(f"hf/{name.repo} has no file {name.file!r}; it has {here}")
     files = with_parts(chosen)
     total = sizes[chosen] if len(files) == 1 else 0
-    command = [sys.executable, "-c", _FETCH, name.repo, str(directory), *files]
-    code, log = download.run(command, _environ(), directory, total, growing=".incomplete")
+    command = python_code(_FETCH, name.repo, str(directory), *files, cwd=directory, env=_environ())
+    code, log = download.run(command, total, growing=".incomplete")
     found = find_in_hub_cache(HubName(name.repo, chosen))
     if code != 0 or found is None:
         kept = f"What arrived is kept in {directory}, the next pull goes on from there."
@@ -76,7 +75,7 @@ def _fetch(name: HubName, directory: Path, download: Download) -> Path:
 
 
 def _environ() -> dict[str, str]:
-    return {**os.environ, "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return {**environment(), "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 def _reason(log: str) -> str:

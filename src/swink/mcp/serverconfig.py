@@ -1,6 +1,7 @@
 """Which MCP servers there are, and what they may do."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -11,6 +12,7 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 
 from swink.errors import AgentError, InvalidInput, MisuseError
 from swink.hosts import is_loopback, is_secret_header
+from swink.keys.store import config_dir
 
 log = logging.getLogger("swink.mcp")
 
@@ -118,6 +120,12 @@ class HttpServer(_Server, frozen=True):
 
 
 Server = StdioServer | HttpServer
+
+
+def own_directory(server: str) -> str:
+    """The directory of one server alone, for those that name none; it is made when the server starts."""
+    return str(config_dir() / "servers" / (re.sub(r"[^\w-]", "_", server)[:64] or "_"))
+
 
 _FOREIGN = ("name", "type", "transport", "description")
 """Fields of other programs that say nothing a server does not say by itself."""

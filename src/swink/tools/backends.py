@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swink.system.programs import find_program, passed_over
 from swink.tools import bubblewrap, landlock, seccomp
 from swink.tools.credentials import Readable
 from swink.tools.environment import build_environment
@@ -87,8 +88,10 @@ async def _probe(backend: Backend, network: bool) -> Verdict:
             backend,
             f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed",
         )
-    if backend == "bubblewrap" and shutil.which("bwrap") is None:
-        return Verdict(backend, "bwrap is not installed (package bubblewrap)")
+    if backend == "bubblewrap" and find_program("bwrap") is None:
+        other = passed_over("bwrap")
+        found = f"; {other} is not used, because the model can write it" if other else ""
+        return Verdict(backend, f"bwrap is not installed (package bubblewrap){found}")
     trouble = await _try(Verdict(backend), network)
     if not trouble or backend == "landlock":
         return Verdict(backend, trouble)

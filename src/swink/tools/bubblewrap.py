@@ -2,13 +2,13 @@
 
 import os
 import secrets
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from swink.system.programs import find_program
 from swink.tools import landlock, seccomp
 from swink.tools.addresses import Network
 from swink.tools.egress import DomainApproval, Egress
@@ -48,11 +48,14 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable
     if not network or scoped:  # else abstract sockets of the whole machine would be in reach
         families.append(seccomp.AF_UNIX)
     home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
+    env = {**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home}
+    inside = [name for name in env if _makes_the_linker_load(name)]
+    set_inside = [word for name in inside for word in ("--setenv", name, env.pop(name))]
     return replace(
         plain,
-        argv=(str(shutil.which("bwrap")), *options, *_limit_processes(plain)),
+        argv=(_find_bubblewrap(), *set_inside, *options, *_limit_processes(plain)),
         cwd="/",
-        env={**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home},
+        env=env,
         guards=GUARDS,
         landlock=landlock.build_scopes() if scoped else None,
         seccomp=seccomp.build_filter(families, namespaces=True),
@@ -60,6 +63,18 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable
         reserved=tuple(list_reservations(view, scene.guard, private)),
         watch=scene.watch(scene.guard.kept),
     )
+
+
+def _find_bubblewrap() -> str:
+    found = find_program("bwrap")
+    if found is None:
+        raise CannotStart("bwrap (package bubblewrap) is not there any more")
+    return found
+
+
+def _makes_the_linker_load(name: str) -> bool:
+    """Whether a variable has libraries loaded: the command may have it, bubblewrap, outside, must not."""
+    return name.startswith("LD_") or name in ("GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
 
 
 def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:

@@ -5,13 +5,13 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from swink.system.programs import python_script
 from swink.tool import ToolError
 from swink.tools.text import Encoding
 
@@ -26,13 +26,8 @@ class Matcher:
 
     def __init__(self, pattern: str, flags: int, check_stop: Callable[[], None]) -> None:
         self._check_stop = check_stop
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", _MATCH],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd="/",
-            env={},
-            start_new_session=True,
+        self._process = python_script(_MATCH, env={}).popen(
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

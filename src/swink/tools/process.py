@@ -14,10 +14,8 @@ too.
 import asyncio
 import marshal
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -27,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from swink.engine.waiting import outlast
+from swink.system.programs import environment, find_program, python_script
 from swink.threads import in_thread
 from swink.tool import ToolError
 from swink.tools.strays import end_marked, make_mark
@@ -39,6 +38,7 @@ CHUNK = 1 << 18
 
 _START = str(Path(__file__).with_name("supervisor") / "start.py")
 _POSIX = os.name == "posix"
+_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 Reason = Literal["timeout", "killed", "memory", "processes", "disk", "supervisor"]
 
@@ -111,9 +111,9 @@ def build_shell_argv(command: str) -> list[str]:
 
 def find_shell() -> str:
     """The shell that runs commands: bash, or else sh."""
-    found = shutil.which("bash") or shutil.which("sh")
+    found = find_program("bash") or find_program("sh")
     if found is None:
-        raise CannotStart("there is no shell on the PATH")
+        raise CannotStart("there is no shell on the PATH, outside of the workspace")
     return os.path.realpath(found)
 
 
@@ -187,18 +187,9 @@ class _Supervisor:
         output, output_write = os.pipe()
         status, status_write = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-X", "utf8", _START],
-                stdin=lifeline_read,
-                stdout=output_write,
-                stderr=status_write,
-                cwd="/",
-                env={
-                    name: os.environ[name]
-                    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-                    if name in os.environ
-                },
-                start_new_session=True,
+            libraries = {name: os.environ[name] for name in _LIBRARIES if name in os.environ}
+            self._process = python_script(_START, env=environment(libraries)).popen(
+                stdin=lifeline_read, stdout=output_write, stderr=status_write, start_new_session=True
             )
         except OSError as error:
             for fd in (self._lifeline, output, status):

@@ -20,6 +20,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput
+from swink.system.writable import Writable
 from swink.threads import in_thread
 from swink.tool import ToolError
 from swink.tools import bubblewrap
@@ -35,12 +36,10 @@ from swink.tools.logs import warn_once
 from swink.tools.process import Launch, Limits
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey, TooLarge
-from swink.tools.view import build_view, is_beneath
+from swink.tools.view import build_view
 from swink.tools.workspace import as_tuple
 
 Level = Literal["none", "workspace", "workspace+net"]
-
-_sandboxes: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
 
 
 class SandboxUnavailable(ToolError):
@@ -94,7 +93,7 @@ class Sandbox:
         self._credentials: tuple[str, ...] = ()
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
-        _sandboxes.add(self)
+        self._writable = Writable(self.root)
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
@@ -203,9 +202,3 @@ class Sandbox:
             self._forget = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             self._private = make_private_directory(path)
         return self._private
-
-
-def is_in_workspace(path: str | Path) -> bool:
-    """Whether commands of some sandbox of this program may write a file, or what it links to."""
-    spellings = {os.path.abspath(path), os.path.realpath(path)}
-    return any(is_beneath(spelling, str(box.root)) for box in list(_sandboxes) for spelling in spellings)

@@ -29,12 +29,13 @@ from typing import Any, cast, overload
 from msgspec import Struct
 
 from swink.errors import InvalidTool
+from swink.system.writable import is_writable_by_model
 from swink.threads import in_thread
 from swink.tool import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.command import run_command
 from swink.tools.logs import warn_once
 from swink.tools.process import Limits, build_shell_argv
-from swink.tools.sandbox import Sandbox, is_in_workspace
+from swink.tools.sandbox import Sandbox
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -186,7 +187,7 @@ def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
         # Checked at every call: no file that commands can write, or whose program they can, waives approval.
         return any(
             map(
-                is_in_workspace,
+                is_writable_by_model,
                 [path, *_programs(argv[0], isinstance(command, str), path.parent, sandbox.root)],
             )
         )
@@ -251,12 +252,18 @@ def _programs(name: str, is_shell: bool, beside: Path, directory: Path) -> list[
     """The paths that decide what runs: the program, or for a shell the directories of the PATH."""
     if is_shell:
         return [directory / entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    return [beside / name if "/" in name else Path(shutil.which(name) or beside)]
+    return [Path(_find(name, beside) or beside)]
 
 
 def _program(name: str, beside: Path) -> str:
     """The program to run: beside the file if it is a path, else from the PATH."""
-    found = str((beside / name).absolute()) if "/" in name else shutil.which(name)
+    found = _find(name, beside)
     if found is None or not os.access(found, os.X_OK):
         raise ToolError(f"the program {name} of this tool is not there, or not executable")
     return found
+
+
+def _find(name: str, beside: Path) -> str | None:
+    """It runs in the sandbox, so programs of the workspace are found too."""
+    found = str(beside / name) if "/" in name else shutil.which(name)
+    return None if found is None else os.path.abspath(found)

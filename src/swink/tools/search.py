@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import IO, Annotated
 from msgspec import Meta, Struct
 
 from swink.messages import Text
+from swink.system.programs import ProgramChanged, find_program
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.ignore import compile_glob
@@ -64,7 +64,6 @@ class Row(Struct, frozen=True):
 
 def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[Tool]:
     """search_text for a workspace; `ripgrep` is the program, by default the one on the PATH, "" for none."""
-    program = shutil.which("rg") if ripgrep is None else ripgrep
 
     @tool(idempotent=True, read_only=True)
     def search_text(
@@ -91,7 +90,7 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
         matches = 0
         notes: list[str] = []
         try:
-            for row in Search(workspace, query, program or None, ctx).rows():
+            for row in Search(workspace, query, _find_ripgrep(ripgrep), ctx).rows():
                 matches += row.is_match
                 if matches > MAX_MATCHES:
                     notes.append(
@@ -106,6 +105,17 @@ def search_tools(workspace: Workspace, *, ripgrep: str | None = None) -> list[To
         return ToolResult((Text("\n".join(lines)),), {"count": min(matches, MAX_MATCHES), "cut": bool(notes)})
 
     return [search_text]
+
+
+def _find_ripgrep(chosen: str | None) -> str | None:
+    """The program to search with; None for Python, also where ripgrep was replaced since its first use."""
+    if chosen is not None:
+        return chosen or None
+    try:
+        return find_program("rg")
+    except ProgramChanged as error:
+        warn_once(f"search_text works without ripgrep: {error}")
+        return None
 
 
 class Search:

@@ -1,10 +1,10 @@
 """How long the tools take: functions for a benchmark to call."""
 
 import random
-import subprocess
 import time
 from pathlib import Path
 
+from swink.system.programs import Command, environment
 from swink.tools.process import run
 from swink.tools.sandbox import Level, Sandbox
 from swink.tools.search import Query, Search
@@ -55,7 +55,6 @@ def time_search(root: str | Path, pattern: str, ripgrep: str | None) -> tuple[fl
 def time_ripgrep(root: str | Path, pattern: str, ripgrep: str) -> tuple[float, int]:
     """Seconds and matches of ripgrep by itself."""
     started = time.perf_counter()
-    done = subprocess.run(
-        [ripgrep, "--no-config", "--hidden", "-n", pattern, "."], cwd=root, capture_output=True, check=False
-    )
+    command = (ripgrep, "--no-config", "--hidden", "-n", pattern, ".")
+    done = Command(command, str(root), environment()).run()
     return time.perf_counter() - started, done.stdout.count(b"\n")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
+from swink.system.writable import Writable
 from swink.tool import ToolError
 from swink.tools.credentials import Readable, explain_refusal, holds_credentials, suspect
 from swink.tools.secrets import list_secret_paths
@@ -105,6 +106,7 @@ class Workspace:
         )
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
+        self._writable = Writable(self.root)
 
     @contextmanager
     def at(

@@ -152,7 +152,8 @@ def _children(pid: int) -> list[int]:
 def _descendants_by_listing(leader: int) -> dict[int, int]:
     import subprocess
 
-    ps = subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], stdout=subprocess.PIPE, text=True)
+    program = next(path for path in ("/bin/ps", "/usr/bin/ps") if os.path.exists(path))
+    ps = subprocess.Popen([program, "-A", "-o", "pid=,ppid=,pgid=,stat="], stdout=subprocess.PIPE, text=True)
     below: dict[int, list[int]] = {}
     for line in ps.communicate()[0].splitlines():
         pid, parent, group, state = line.split(None, 3)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from swink.mediafiles import media_type_of
+from swink.system.programs import NEUTRAL, Command, ProgramChanged, environment, find_program
 from swink.tui.editor.attaching import LARGEST_IMAGE
 
 SECONDS = 5.0
@@ -27,17 +27,25 @@ _COMMANDS = (
 def save_clipboard_image(folder: Path) -> str | None:
     """The path of a file with the image of the clipboard; None if there is none, or no program to ask."""
     for command in _COMMANDS:
-        if not _is_for_here(command[0]) or shutil.which(command[0]) is None:
+        if not _is_for_here(command[0]):
             continue
-        try:
-            data = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=True
-            ).stdout
-        except (OSError, subprocess.SubprocessError):
-            continue
+        data = _ask(command)
         if media_type_of(data[:16]) is not None and len(data) <= LARGEST_IMAGE:
             return _save(folder, data)
     return None
+
+
+def _ask(command: tuple[str, ...]) -> bytes:
+    """What the program writes; nothing if it is not there or fails."""
+    try:
+        program = find_program(command[0])
+        if program is None:
+            return b""
+        asked = Command((program, *command[1:]), NEUTRAL, environment())
+        done = asked.run(timeout=SECONDS)
+    except (OSError, subprocess.SubprocessError, ProgramChanged):
+        return b""
+    return done.stdout if done.returncode == 0 else b""
 
 
 def _is_for_here(program: str) -> bool:

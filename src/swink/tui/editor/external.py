@@ -1,15 +1,14 @@
 """The user's own editor: a prompt is written there while the app steps aside."""
 
-import asyncio
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swink.errors import MisuseError
+from swink.system.programs import NEUTRAL, Command, find_program
 from swink.tui.editor.drafts import is_left
 from swink.tui.terminal import TerminalApp
 
@@ -25,10 +24,19 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
         words = shlex.split(line)
     except ValueError as error:
         raise MisuseError(f"{name} is {line!r}, which is no command ({error}); {_SET_IT}") from None
-    if shutil.which(words[0], path=environ.get("PATH")) is None:
+    program = _find(words[0], environ.get("PATH"))
+    if program is None:
         called = f"{name} is {line!r}, but there is no program {words[0]}" if name else "there is no vi"
-        raise MisuseError(f"{called}; {_SET_IT}")
-    return words
+        raise MisuseError(f"{called} on the PATH, outside of the workspace; {_SET_IT}")
+    return [program, *words[1:]]
+
+
+def _find(program: str, path: str | None) -> str | None:
+    """The editor; one named by a path must not depend on the directory that swink was started in."""
+    if not os.path.dirname(program):
+        return find_program(program, path)
+    full = os.path.expanduser(program)
+    return full if os.path.isabs(full) and os.access(full, os.X_OK) else None
 
 
 async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] | None = None) -> str | None:
@@ -54,8 +62,11 @@ def remove_left() -> None:
 
 
 async def _run(command: list[str]) -> int:
-    """Run a program in the foreground of the terminal; cancelled, it is ended."""
-    process = await asyncio.create_subprocess_exec(*command)
+    """Run a program in the foreground of the terminal; cancelled, it is ended.
+
+    Editors obey files of the directory that they start in, so it is not the workspace.
+    """
+    process = await Command(tuple(command), NEUTRAL, os.environ).start()
     try:
         return await process.wait()
     finally:

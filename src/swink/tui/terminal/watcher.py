@@ -2,10 +2,11 @@
 
 import marshal
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from swink.system.programs import python_script
 
 PROGRAM = Path(__file__).with_name("watching.py")
 _WORDS = 2000
@@ -21,10 +22,7 @@ class Watcher:
         # A group of its own, so that Ctrl-C in the terminal is not meant for it; the same session, because
         # only there it may ask who has the terminal.
         with suppress(OSError, NotImplementedError):
-            self.pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", str(PROGRAM)],
-                os.environ,
+            self.pid = python_script(PROGRAM).spawn(
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs, 0),
                     (os.POSIX_SPAWN_DUP2, tty, 1),
