@@ -224,6 +224,23 @@ async def test_servers_may_ask_where_there_is_a_person_and_are_told_where_there_
     assert [form.asker for form in forms] == ["the MCP server shop"]
 
 
+async def test_a_server_that_fails_in_a_way_that_nobody_foresaw_is_not_starting_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    class Broken:
+        def __init__(self, *_: object, **__: object) -> None:
+            raise OSError("no certificates")
+
+    monkeypatch.setattr("swink.mcp.client.McpServers", Broken)
+    notices: list[str] = []
+    servers = Servers(notices.append)
+    await servers.follow(Configured((StdioServer("web", "x"),)))
+    await servers.settle()
+    assert [(state.state, "no certificates" in state.error) for state in servers.states] == [("failed", True)]
+    assert "MCP server 'web': OSError('no certificates')" in notices[0]
+    await servers.aclose()
+
+
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path):
     fields = {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${SWINK_NO_SUCH_TOKEN}"}}
     found = find_servers(

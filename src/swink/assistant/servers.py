@@ -207,8 +207,10 @@ class Servers:
                 for problem in opened.problems:
                     self._notify(redact_text(problem))
                 await self._closing[name].wait()
-        except AgentError as error:
-            text = redact_text(str(error))
+        except Exception as error:
+            # The SDK and what it imports may raise anything; a server must not be starting for ever.
+            said = str(error) if isinstance(error, AgentError) else f"MCP server {name!r}: {error!r}"
+            text = redact_text(said)
             self._states[name] = replace(self._states[name], state="failed", error=text)
             self._notify(f"{text} (/mcp, or swink mcp list, shows all servers)")
         finally:
