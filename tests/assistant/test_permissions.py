@@ -93,6 +93,16 @@ async def test_the_mode_says_who_is_asked(
         ".vscode/settings.json",
         "a/.MCP.json",
         ".envrc",
+        ".cursor/mcp.json",
+        ".gemini/settings.json",
+        "a/.devcontainer/devcontainer.json",
+        ".exrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".bash_aliases",
+        ".config/autostart/x.desktop",
+        ".ssh/authorized_keys",
+        "to-exrc",
         "x\0",
         "x/" * 3_000,
     ],
@@ -101,7 +111,29 @@ async def test_accept_edits_asks_outside_the_workspace_and_about_what_other_prog
     place: Path, path: str
 ):
     (place / "work" / "link").symlink_to(place)
-    assert await decided(permissions(place, "edits"), request("write_file", path=path, content="x")) is None
+    (place / "work" / "to-exrc").symlink_to(".exrc")
+    call = request("write_file", path=path, content="x")
+    assert await decided(permissions(place, "edits"), call) is None
+    assert permissions(place).suggest(call) == ()
+
+
+async def test_accept_edits_asks_about_what_swink_itself_runs_from():
+    package = Path(previews.__file__).parents[1]
+    asked = Permissions("edits", workspace=Workspace(package.parents[1]))
+    assert await decided(asked, request("delete_file", path=f"src/{package.name}/agent.py")) is None
+    assert await decided(asked, request("write_file", path="src/other.py", content="x")) is True
+
+
+async def test_a_preview_says_that_other_programs_obey_the_file(place: Path):
+    workspace = Workspace(place / "work")
+    (place / "work" / "notes.md").symlink_to(".nvimrc")
+    for path in (".zed/tasks.json", "notes.md"):
+        found = previews.preview(workspace, "write_file", {"path": path, "content": "x"})
+        assert found is not None
+        assert found.summary.endswith("; other programs obey this file")
+    found = previews.preview(workspace, "write_file", {"path": "src/b.py", "content": "x"})
+    assert found is not None
+    assert found.summary == "creates src/b.py, 1 line"
 
 
 async def test_denials_come_before_trust_rules_and_modes(place: Path):

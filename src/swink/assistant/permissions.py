@@ -38,6 +38,7 @@ from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
 from swink.threads import in_thread
 from swink.tool import InvalidArguments, Tool
+from swink.tools.obeyed import is_obeyed
 from swink.tools.view import is_beneath
 from swink.tools.workspace import Workspace
 
@@ -46,12 +47,6 @@ log = logging.getLogger("swink.approval")
 MOST_DECISIONS = 1_000
 _LONGEST_PATH = 4_096
 _SUMMARY = 200
-_ASKED_ABOUT = frozenset({
-    ".git", ".hg", ".svn", ".vscode", ".idea", ".husky", ".swink", ".claude", ".codex", ".mcp.json", ".envrc",
-    ".pre-commit-config.yaml", ".gitmodules", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc",
-    ".zprofile", ".zshenv",
-})  # fmt: skip
-"""Files and directories whose content other programs run: `edits` asks about them too."""
 
 
 class Decision(Struct, frozen=True):
@@ -205,6 +200,12 @@ class Permissions:
         found = os.path.realpath(os.path.join(root, path))
         return os.path.relpath(found, root) if is_beneath(found, root) else None
 
+    def _is_ordinary(self, path: str | None) -> bool:
+        """Whether a file is in the workspace and no other program obeys it."""
+        return (
+            path is not None and self.workspace is not None and not is_obeyed(path, str(self.workspace.root))
+        )
+
     def _decide(self, request: ApprovalRequest, call: Call) -> Decision | None:
         """What rules, trust and the mode say; None if they leave it to the person."""
         if (denial := self.rules.denies(call)) is not None:
@@ -229,7 +230,7 @@ class Permissions:
                 return None
             case _ if not request.requires_approval:
                 return self._decision(request, True, f"mode {word}: this needs no approval")
-            case "edits" if request.name in FILE_TOOLS and call.path is not None and _is_ordinary(call.path):
+            case "edits" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
                 return self._decision(request, True, "mode edits: the file is in the workspace")
             case "deny":
                 return self._decision(request, False, "the user allows no call that needs approval")
@@ -261,7 +262,7 @@ class Permissions:
             rules = [Rule(BASH, pattern) for pattern in patterns]
             return tuple(rule for rule in rules if rule not in self.rules.rules)
         if request.name in FILE_TOOLS:
-            if call.path is None or not _is_ordinary(call.path) or request.name == DELETE:
+            if call.path is None or not self._is_ordinary(call.path) or request.name == DELETE:
                 return ()
             if not call.path.isprintable() or set(call.path) & set("*?"):  # it would mean other files
                 return ()
@@ -345,10 +346,6 @@ def format_shown(request: ApprovalRequest) -> str:
         pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
     text = f"{request.name}({', '.join(pieces)})"
     return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
-
-
-def _is_ordinary(path: str) -> bool:
-    return not _ASKED_ABOUT.intersection(part.casefold() for part in path.split("/"))
 
 
 def _is_invalid(request: ApprovalRequest) -> bool:

@@ -12,6 +12,7 @@ from swink.redact import secret_spans
 from swink.redact.shown import escape_invisible, show_arguments
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
+from swink.tools.obeyed import warn_if_obeyed
 from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
 from swink.tools.workspace import Workspace
 from swink.tools.writing import MAX_CHANGED
@@ -48,13 +49,16 @@ def preview(workspace: Workspace, name: str, arguments: Mapping[str, Any]) -> Pr
         data = _read(workspace, path)
         match name, arguments:
             case "write_file", {"content": str(content)}:
-                return _written(path, data, content)
+                found = _written(path, data, content)
             case "edit_file", {"edits": _} if data is not None:
-                return _edited(path, data, msgspec.convert(arguments["edits"], list[Edit]))
+                found = _edited(path, data, msgspec.convert(arguments["edits"], list[Edit]))
             case "delete_file", _ if data is not None:
-                return _deleted(path, data)
+                found = _deleted(path, data)
             case _:
-                pass
+                found = None
+        if found is None or found.fails:
+            return found
+        return replace(found, summary=found.summary + warn_if_obeyed(path, workspace.root))
     return None
 
 

@@ -18,6 +18,7 @@ from swink.tools.credentials import Readable
 from swink.tools.environment import build_environment
 from swink.tools.logs import log
 from swink.tools.process import CannotStart, Launch, Limits, find_shell, run
+from swink.tools.runtime import REMEDY, find_trouble, list_runtime
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey
 
@@ -71,6 +72,10 @@ def _trouble_with(backend: Backend, scene: Scene) -> str:
     """What keeps a backend from confining commands of this workspace; empty if nothing does."""
     if scene.view.root == "/":
         return "the workspace is the whole file system"
+    if trouble := find_trouble(scene.view.root):
+        return trouble
+    if backend == "landlock" and (own := list_runtime(scene.view.root)):
+        return f"Landlock cannot keep {own[0]} read-only, which swink itself runs from; {REMEDY}"
     if backend == "landlock" and (inside := scene.view.hidden_in_root):
         how = scene.how_to_allow(inside[0])
         return f"Landlock cannot hide {inside[0]}, which lies inside the workspace{how}"

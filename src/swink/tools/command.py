@@ -86,15 +86,8 @@ async def run_command(
         "timeout": limits.wall,
     }
     text = output.text()
-    if hidden := sandbox.hidden_names(" ".join(argv) + text)[:5]:
-        status = replace(
-            status,
-            notes=(
-                *status.notes,
-                "[hidden, as they may hold credentials; to allow them, "
-                f"the program names them: readable={hidden}]",
-            ),
-        )
+    notes = sandbox.explain(" ".join(argv) + text)
+    status = replace(status, notes=(*status.notes, *notes))
     return Completed(status, text, details)
 
 

@@ -1,21 +1,24 @@
-"""Files of a workspace that programs outside the sandbox act on later (git, swink, editors, shells).
+"""Files of a workspace that programs outside the sandbox act on later: what they obey, and swink itself.
 
-Commands may not change them:
+Commands may not change them (`obeyed.py` lists them, at every depth):
 
     read_only   exists: mounted read-only
     steady      a directory above such a file: mounted on itself, because a mount point cannot be renamed
     reserved    does not exist, and must not: an empty read-only placeholder is there while a command runs
-    kept        what no mount can protect (links, names that should stay free): put back after the command
+    kept        what no mount protects (links, names that should stay free, what lies in dependencies or is
+                one too many): put back after the command
 
-Landlock has no mounts: under it everything is kept. Repositories that a command makes elsewhere in the
-workspace are checked when it has ended (`supervisor/aftermath.py`).
+Landlock has no mounts: under it everything is kept. What a command makes elsewhere in the workspace is
+looked at when it has ended (`supervisor/aftermath.py`).
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from swink.tools.obeyed import IN_HOME
+from swink.tools.runtime import list_runtime
 from swink.tools.supervisor import gitconfig
 from swink.tools.survey import Findings
 from swink.tools.view import View, is_beneath
@@ -26,21 +29,16 @@ Reservation = tuple[str, bytes | None]
 MAX_REPOSITORIES = 16
 """Repositories whose objects and branches commands may change; any beyond these are read-only as a whole."""
 
-_RESERVED = (".git", ".swink", ".mcp.json", ".vscode", ".idea", ".claude")
-_OBEYED = (
-    *_RESERVED, ".codex", ".gemini", ".cursor", ".devcontainer", ".envrc", ".exrc", ".nvimrc", ".nvim.lua",
-)  # fmt: skip
-_OBEYED_IN_HOME = (
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
-    ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
-    ".gitconfig", ".ripgreprc", ".gdbinit", ".vimrc", ".emacs", ".tmux.conf", ".xprofile", ".xsessionrc",
-    ".pam_environment", ".config/git", ".config/fish", ".config/nvim", ".config/autostart", ".config/systemd",
-    ".config/environment.d", ".emacs.d", ".local/bin", "bin", ".vim", ".config/emacs", ".config/zsh",
-    ".config/tmux", ".config/sway", ".config/i3", ".config/plasma-workspace", ".config/hg",
-    ".local/share/systemd", ".xinitrc", ".xsession", ".screenrc", ".hgrc", ".lldbinit", ".psqlrc",
-    ".sqliterc", ".irbrc", ".pryrc", ".ipython", ".cargo/config.toml", ".cargo/config", ".cargo/env",
-    ".gradle/init.d",
-)  # fmt: skip
+MAX_NESTED = 60
+"""Mounts for what lies deeper than the root; the time that bubblewrap takes grows with their square."""
+
+RESERVED = (".git", ".swink", ".mcp.json", ".vscode", ".idea", ".claude")
+"""Names at the root that are taken while a command runs, because a background command may run for long."""
+_DEPENDENCIES = frozenset({
+    "node_modules", "site-packages", "vendor", "third_party", "venv", ".venv", ".tox", ".nox", "target",
+    "build", "dist",
+})  # fmt: skip
+"""Directories that package managers and builds replace as a whole, which a mount inside would prevent."""
 _OBEYED_BY_GIT: tuple[Reservation, ...] = (("config", b""), ("hooks", None), ("commondir", b".\n"))
 """What git reads in every repository; the placeholder for `commondir` names git's default."""
 
@@ -62,10 +60,12 @@ class Guard(Struct, frozen=True):
 def plan_guard(view: View, findings: Findings) -> Guard:
     """The paths that commands may not change in this workspace."""
     plan = _Plan(view)
-    for name in _OBEYED:
-        plan.protect(os.path.join(view.root, name), None if name in _RESERVED else False)
+    for path in list_runtime(view.root):
+        plan.protect(path, False)
+    for name in RESERVED:
+        plan.protect(os.path.join(view.root, name), None)
     if is_beneath(view.home, view.root):
-        for name in _OBEYED_IN_HOME:
+        for name in IN_HOME:
             plan.protect(os.path.join(view.home, name), False)
     for path in findings.pointers:
         plan.protect(path, False)
@@ -74,6 +74,7 @@ def plan_guard(view: View, findings: Findings) -> Guard:
         _protect_repository(plan, path)
     for path in repositories[MAX_REPOSITORIES:]:
         plan.protect(path, False)
+    plan.protect_obeyed(findings.obeyed)
     return plan.guard()
 
 
@@ -88,9 +89,6 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
     work = path
     if os.path.basename(path) == ".git":
         work = os.path.dirname(path)
-        if work != plan.root:
-            for name in _OBEYED[1:]:
-                plan.keep(os.path.join(work, name), False)
     # The user's own configuration may name places in every repository: hooks in `.githooks`, say.
     for config in (
         os.path.join(path, "config"),
@@ -142,6 +140,21 @@ class _Plan:
         if path != self._view.root and is_beneath(path, self._view.root):
             self._hold_above(path)
             self.keep(path, stands_for_nothing)
+
+    def protect_obeyed(self, paths: Iterable[str]) -> None:
+        """Keep what programs obey, the outermost first: with mounts while there is room for more of them."""
+        limit = len(self._read_only) + len(self._steady) + MAX_NESTED
+        for path in sorted(paths, key=lambda path: path.count("/")):
+            if any(self._tops(path)):
+                continue
+            directories = path[len(self.root) + 1 :].split("/")[:-1]
+            if not directories or (
+                _DEPENDENCIES.isdisjoint(directories)
+                and len(self._read_only) + len(self._steady) + len(directories) < limit
+            ):
+                self.protect(path, False)
+            elif not self._is_hidden(path):
+                self._kept[path] = None
 
     def keep(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
         """Keep a path as it is. The placeholder is a file's content, None for a directory, False for none."""

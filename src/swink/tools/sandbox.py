@@ -90,7 +90,7 @@ class Sandbox:
         self._survey = Survey(str(self.root), Readable(self.root, self._readable))
         self._looking = threading.Lock()
         self._commands = find_running(str(self.root))
-        self._credentials: tuple[str, ...] = ()
+        self._scene: Scene | None = None
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
         self._writable = Writable(self.root)
@@ -137,10 +137,9 @@ class Sandbox:
         """The environment of commands, without our secrets."""
         return build_environment(self._environment)
 
-    def hidden_names(self, text: str) -> list[str]:
-        """The files with credentials that a text names, relative to the root."""
-        names = (os.path.relpath(path, self.root) for path in self._credentials)
-        return [name for name in names if os.path.basename(name) in text]
+    def explain(self, text: str) -> list[str]:
+        """Notes for a model on the files that a text names and that commands cannot read or change."""
+        return [] if self._scene is None else self._scene.explain(text)
 
     @property
     def _has_network(self) -> bool:
@@ -159,7 +158,7 @@ class Sandbox:
                 f"{error}, too many to look through for credentials before every command; "
                 "choose a smaller workspace"
             ) from error
-        self._credentials = scene.view.credentials
+        self._scene = scene
         return scene
 
     async def _choose(self, scene: Scene) -> Verdict:

@@ -1,7 +1,9 @@
 """A scene: a workspace as a command finds it, with what the sandbox hides and protects in it."""
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tools.guarded import Guard, plan_guard
+from swink.tools.obeyed import GUARDED
+from swink.tools.runtime import REMEDY, list_runtime
 from swink.tools.survey import Findings, Survey
 from swink.tools.view import View, build_view, is_beneath
+
+_MEETS_A_MOUNT = re.compile(r"read-only file ?system|EROFS|resource busy|EBUSY", re.IGNORECASE)
+"""What programs say when they cannot change a read-only file, or move or remove one that is mounted."""
 
 
 class Scene(Struct, frozen=True):
@@ -38,7 +45,38 @@ class Scene(Struct, frozen=True):
             "directories": self.findings.directories,
             "repositories": list(self.findings.repositories),
             "pointers": list(self.findings.pointers),
+            "obeyed": list(self.findings.obeyed),
+            "names": GUARDED.plain,
         }
+
+    def explain(self, text: str) -> list[str]:
+        """Notes on the files that a command and its output name and that it could not read or change."""
+        notes: list[str] = []
+        if hidden := self._named(self.view.credentials, text):
+            notes.append(
+                "[hidden, as they may hold credentials; to allow them, "
+                f"the program names them: readable={hidden}]"
+            )
+        if not _MEETS_A_MOUNT.search(text):
+            return notes
+        runtime = list_runtime(self.view.root)
+        if own := self._named(runtime, text):
+            notes.append(
+                f"[read-only for commands, because swink itself runs from it: {', '.join(own)}. "
+                f"Tell the user the remedy: {REMEDY}]"
+            )
+        elif obeyed := self._named((path for path in self.guard.read_only if path not in runtime), text):
+            notes.append(
+                f"[read-only for commands, because other programs obey it: {', '.join(obeyed)}. "
+                "Go on without, or use write_file or edit_file, which ask the user, "
+                "or tell the user to run the command outside the sandbox]"
+            )
+        return notes
+
+    def _named(self, paths: Iterable[str], text: str) -> list[str]:
+        """Up to five of the paths that a text names, relative to the root."""
+        found = (os.path.relpath(path, self.view.root) for path in paths if os.path.basename(path) in text)
+        return list(islice(found, 5))
 
     def how_to_allow(self, *paths: str) -> str:
         """What a refusal says about those of the paths that are hidden for their credentials."""

@@ -1,4 +1,4 @@
-"""Files of a workspace that commands must not read (credentials) or must not change (git's own).
+"""Files of a workspace that commands must not read (credentials) or must not change (what programs obey).
 
 The whole tree is walked once; later surveys read only directories whose change time differs. No command can
 reset that time, so files that were moved or made since are found. No directory is left out, since a secret
@@ -11,6 +11,7 @@ import time
 from msgspec import Struct
 
 from swink.tools.credentials import Readable, is_known_place, is_private_key, is_unsuspicious, suspect
+from swink.tools.obeyed import GUARDED
 from swink.tools.supervisor import gitconfig
 
 MAX_ENTRIES = 1_000_000
@@ -28,24 +29,27 @@ class TooLarge(Exception):
 
 
 class Findings(Struct, frozen=True):
-    """Absolute paths: files with credentials, repositories, and `.git` files and links (pointers)."""
+    """Absolute paths: files with credentials, repositories, `.git` files and links (pointers), and what other
+    programs obey."""
 
     credentials: tuple[str, ...]
     repositories: tuple[str, ...]
     pointers: tuple[str, ...]
+    obeyed: tuple[str, ...]
     directories: dict[str, _Stamp]
 
     def without_new(self, baseline: "Findings") -> "Findings":
-        """Without the repositories and pointers that a baseline lacks, whose directories count as changed."""
-        repositories = tuple(path for path in self.repositories if path in baseline.repositories)
-        pointers = tuple(path for path in self.pointers if path in baseline.pointers)
-        changed = {*self.repositories} - {*repositories} | {
-            os.path.dirname(path) for path in {*self.pointers} - {*pointers}
-        }
-        directories = {
-            path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()
-        }
-        return Findings(self.credentials, repositories, pointers, directories)
+        """Without what a baseline lacks; the directories of that count as changed."""
+        new = {*self.repositories} - {*baseline.repositories}
+        named = {*self.pointers, *self.obeyed} - {*baseline.pointers, *baseline.obeyed}
+        changed = new | {os.path.dirname(path) for path in named}
+        return Findings(
+            self.credentials,
+            tuple(path for path in self.repositories if path not in new),
+            tuple(path for path in self.pointers if path not in named),
+            tuple(path for path in self.obeyed if path not in named),
+            {path: (*stamp[:2], 0) if path in changed else stamp for path, stamp in self.directories.items()},
+        )
 
 
 class _Directory(Struct, frozen=True):
@@ -59,6 +63,7 @@ class _Directory(Struct, frozen=True):
     perhaps: tuple[str, ...]
     is_repository: bool
     pointer: str | None
+    obeyed: tuple[str, ...]
 
 
 class Survey:
@@ -90,6 +95,7 @@ class Survey:
             tuple(self._credentials()),
             tuple(path for path, found in known.items() if found.is_repository),
             tuple(found.pointer for found in known.values() if found.pointer),
+            tuple(path for found in known.values() for path in found.obeyed),
             {
                 path: found.stamp if found.is_settled else (*found.stamp[:2], 0)
                 for path, found in known.items()
@@ -111,9 +117,11 @@ class Survey:
         directories: list[str] = []
         sure: list[str] = []
         perhaps: list[str] = []
+        obeyed: list[str] = []
         names: set[str] = set()
         pointer = None
         relative = os.path.relpath(path, self._root) + "/" if path != self._root else ""
+        expected = GUARDED.expected_in(relative)
         in_place = is_known_place(relative)
         started = time.time_ns()
         try:
@@ -121,7 +129,10 @@ class Survey:
                 for entry in found:
                     name = entry.name
                     names.add(name)
-                    if entry.is_dir(follow_symlinks=False):
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    if GUARDED.match(name, expected, is_directory):
+                        obeyed.append(entry.path)
+                    if is_directory:
                         directories.append(entry.path)
                         continue
                     if not in_place and is_unsuspicious(name):
@@ -147,6 +158,7 @@ class Survey:
             tuple(perhaps),
             gitconfig.is_repository(names),
             pointer,
+            tuple(obeyed),
         )
 
     def _credentials(self) -> list[str]:

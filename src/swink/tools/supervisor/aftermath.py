@@ -1,7 +1,8 @@
 """Files that a command left and that programs outside the sandbox would act on later: found and moved aside.
 
     kept   files and directories that must be as they were, or must not exist: put back, or moved aside
-    new    repositories made anywhere in the workspace: what git would run in them is moved aside
+    new    what other programs obey, made anywhere in the workspace: moved aside
+           repositories made anywhere in it: what git would run in them is moved aside
 
 Moved aside means renamed: `hooks` becomes `hooks.refused`, for a person to look at. Links are not followed.
 """
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from swink.tools.supervisor import gitconfig, snapshot
+    from swink.tools.supervisor import gitconfig, names, snapshot
     from swink.tools.supervisor.snapshot import Tree
 else:
     import gitconfig
+    import names
     import snapshot
 
 MAX_CONFIGURATION = 1 << 20
@@ -25,6 +27,10 @@ MAX_LOOKED = 1_000_000
 """Entries that are looked at for repositories."""
 MAX_NOTES = 20
 
+_INSTEAD = (
+    "Go on without, or use write_file or edit_file, which ask the user, "
+    "or tell the user to run the command outside the sandbox"
+)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -41,16 +47,20 @@ class Originals:
             for path in watch["kept"]
         }
         self._notes: list[str] = []
+        self._undone: list[str] = []
 
     def put_right(self) -> list[str]:
         """Compare, put back, move aside; returns notes about what was done."""
         for path, before in self._before.items():
             self._attempt(self._put_back, path, before)
-        for path in _find_new_repositories(self._root, self._watch, self._notes):
+        plants: list[str] = []
+        for path in _find_new(self._root, self._watch, plants, self._notes):
             self._attempt(self._defuse, path)
+        for path in plants:
+            self._attempt(self._refuse, path)
         if len(self._notes) > MAX_NOTES:
             self._notes[MAX_NOTES:] = [f"[and {len(self._notes) - MAX_NOTES} more like these]"]
-        return self._notes
+        return [*self._notes, *self._say_undone()]
 
     def _attempt(self, act: "Any", path: str, *more: "Any") -> None:
         try:
@@ -81,12 +91,33 @@ class Originals:
         finally:
             os.close(parent)
         if before is None:
-            said = f"is not for commands to make, because programs obey it later; it was renamed to {aside}"
-        else:
-            said = "is not for commands to change, so it was put back" + (
-                f"; what it had become is in {aside}" if aside else ""
-            )
-        self._notes.append(f"[{self._show(path)} {said}]")
+            self._undone.append(self._show(path))
+            return
+        became = f"; what it had become is in {aside}" if aside else ""
+        self._notes.append(
+            f"[{self._show(path)} was put back, because other programs obey it{became}. {_INSTEAD}]"
+        )
+
+    def _refuse(self, path: str) -> None:
+        """Move aside what other programs would obey."""
+        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
+        if parent is None:
+            return
+        try:
+            _move_aside(parent, os.path.basename(path))
+        finally:
+            os.close(parent)
+        self._undone.append(self._show(path))
+
+    def _say_undone(self) -> list[str]:
+        if not self._undone:
+            return []
+        shown = sorted(self._undone)
+        more = f" and {len(shown) - MAX_NOTES} more" if len(shown) > MAX_NOTES else ""
+        return [
+            f"[undone: {', '.join(shown[:MAX_NOTES])}{more}. Other programs obey these, so commands may not "
+            f"make them; each was renamed to NAME.refused. {_INSTEAD}]"
+        ]
 
     def _defuse(self, path: str) -> None:
         """Move aside what makes git run programs in a new repository, or use one outside the workspace."""
@@ -165,43 +196,62 @@ class Originals:
         return real == self._root or real.startswith(self._root + "/")
 
 
-def _find_new_repositories(root: str, watch: "dict[str, Any]", notes: list[str]) -> "Iterator[str]":
-    """New repositories, `.git` files and `.git` links; directories that did not change are not read again."""
+def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list[str]) -> "Iterator[str]":
+    """New repositories, `.git` files and `.git` links; to `plants` goes what else other programs would obey.
+
+    Directories that did not change are not read again.
+    """
     known: dict[str, tuple[int, int, int]] = watch["directories"]
     repositories = set(watch["repositories"])
-    pointers = set(watch["pointers"])
-    waiting = [path for path, stamp in known.items() if (now := _stamp(path)) is not None and now != stamp]
+    settled = {*watch["kept"], *watch["pointers"]}
+    obeyed = set(watch["obeyed"])
+    listed = names.Names(*watch["names"])
+    waiting = [
+        (path, False) for path, stamp in known.items() if (now := _stamp(path)) is not None and now != stamp
+    ]
     looked = 0
     seen: set[str] = set()
     while waiting:
-        path = waiting.pop()
+        path, in_plant = waiting.pop()
         now = _stamp(path)
         if path in seen or now is None:
             continue
         seen.add(path)
         _make_readable(path)
-        names: set[str] = set()
+        was_here = known.get(path, (0, 0, 0))[:2] == now[:2]
+        expected = frozenset[str]() if in_plant else listed.expected_in(path[len(root) :])
+        found: set[str] = set()
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    names.add(entry.name)
-                    if entry.is_dir(follow_symlinks=False):
+                    found.add(entry.name)
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    is_plant = (
+                        listed.match(entry.name, expected, is_directory)
+                        and entry.path not in settled
+                        and not (was_here and entry.path in obeyed)
+                    )
+                    if is_plant:
+                        plants.append(entry.path)
+                    if is_directory:
                         before = known.get(entry.path)
                         if before is None or before[1] != entry.inode():
-                            waiting.append(entry.path)
-                    elif entry.name.lower() == ".git" and entry.path not in pointers:
+                            waiting.append((entry.path, in_plant or is_plant))
+                    elif entry.name.lower() == ".git" and entry.path not in settled:
                         yield entry.path
         except OSError:
             continue
-        looked += len(names)
+        looked += len(found)
         if looked > MAX_LOOKED:
             notes.append(
                 "[the command made too many files to look through; "
-                "a git repository among them may run programs when git is used in it]"
+                "programs may obey some of them when git or an editor is used there]"
             )
             return
-        was = path in repositories and known.get(path, (0, 0, 0))[1] == now[1]
-        if not was and (os.path.basename(path).lower() == ".git" or gitconfig.is_repository(names)):
+        was_repository = path in repositories and was_here
+        if not was_repository and (
+            os.path.basename(path).lower() == ".git" or gitconfig.is_repository(found)
+        ):
             yield path
 
 
