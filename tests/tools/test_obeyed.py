@@ -203,7 +203,7 @@ async def test_a_command_that_meets_a_file_it_may_not_change_is_told_why(tmp_pat
     need("bubblewrap")
     (tmp_path / "sub/.vscode").mkdir(parents=True)
     bash = named(coding_tools(tmp_path, sandbox="workspace"), "bash")
-    for command in ("rm -rf sub", "echo x > sub/.vscode/a", "cd sub; mv .vscode x"):
+    for command in ("rm -rf sub", "echo x > sub/.vscode/a", "cd sub; mv .vscode x", "mv sub other"):
         result = await call(bash, command=command)
         assert "[read-only for commands, because other programs obey it: sub/.vscode" in result.text
     assert "read-only for" not in (await call(bash, command="ls -A sub")).text
@@ -226,6 +226,25 @@ async def test_a_thousand_folders_of_editors_are_no_trouble(tmp_path: Path, back
     assert (code, output) == (0, "")
     assert evil_in(tmp_path) == []
     assert time.monotonic() - started < 10
+
+
+@linux
+async def test_folders_too_large_to_hold_are_no_trouble_and_moved_aside_when_they_changed(
+    tmp_path: Path, need
+):
+    need("landlock")
+    for name in (".idea", "a/.zed", "b/.zed"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "mine").write_text("mine")
+    for name in (".idea", "a/.zed"):
+        (tmp_path / name / "large").write_bytes(bytes(17 << 20))
+    box = Sandbox(tmp_path, backends=("landlock",))
+    assert (await shell(box, "touch done"))[0] == 0
+    assert not list(tmp_path.rglob("*.refused"))
+    await shell(box, "for name in .idea a/.zed b/.zed; do echo evil > $name/mine; done")
+    assert evil_in(tmp_path) == []
+    assert (tmp_path / ".idea.refused/mine").exists()
+    assert (tmp_path / "b/.zed/mine").read_text() == "mine"
 
 
 @linux

@@ -160,5 +160,6 @@ def test_file_tools_count_those_files_among_the_obeyed_ones():
     root = str(SOURCE.parent)
     assert str(SOURCE / "swink") in list_runtime(root)
     assert is_obeyed("src/swink/agent.py", root)
+    assert is_obeyed("SRC/Swink/agent.py", root)
     assert not is_obeyed("src/other.py", root)
     assert not is_obeyed("tests/test_x.py", root)

@@ -6,6 +6,8 @@ from pathlib import Path
 from tests.pages import ROOT, blocks_of, run_program
 
 from swink.tools import coding_tools, script_tools
+from swink.tools.guarded import RESERVED
+from swink.tools.obeyed import GROUPS, IN_HOME, is_obeyed
 
 PAGE = (ROOT / "docs" / "tools.md").read_text("utf-8")
 
@@ -34,3 +36,22 @@ def test_the_table_names_every_tool_and_whether_it_asks(tmp_path: Path):
     assert rows == asks
     (sentence,) = re.findall(r"(.*) are marked `read_only`", PAGE)
     assert set(re.findall(r"`(\w+)`", sentence)) == {name for name, tool in tools.items() if tool.read_only}
+
+
+def test_the_page_lists_what_other_programs_obey():
+    section = PAGE.split("### What other programs obey")[1].split("\n## ")[0]
+    rows = {
+        who: tuple(re.findall(r"`([^`]+)`", what))
+        for who, what in re.findall(r"^\| ([^|]+) \| (`[^|]+) \|$", section, re.MULTILINE)
+    }
+    assert rows == {**GROUPS, "tools, in your home alone": IN_HOME}
+    (reserved,) = re.findall(r"refused afterwards; (.*) at the root are reserved", PAGE)
+    assert {".git", *re.findall(r"`([^`]+)`", reserved)} == set(RESERVED)
+
+
+def test_the_page_of_the_terminal_names_files_of_that_list():
+    page = (ROOT / "docs" / "tui.md").read_text("utf-8")
+    (sentence,) = re.findall(r"other programs obey\]\(tools\.md#what-other-programs-obey\)(.*)", page)
+    names = re.findall(r"`([^`]+)`", sentence)
+    assert names
+    assert [name for name in names if not is_obeyed(name, "/work")] == []

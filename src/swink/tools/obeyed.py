@@ -10,6 +10,7 @@ and after a push, and instructions (AGENTS.md) are text for a model whose calls 
 """
 
 import os
+import unicodedata
 from pathlib import Path
 
 from swink.tools.runtime import list_runtime
@@ -99,19 +100,30 @@ GUARDED = Names(
 )
 """What sandboxed commands may not change or make."""
 
+INSTEAD = (
+    "Go on without, or use write_file or edit_file, which ask the user, "
+    "or tell the user to run the command outside the sandbox"
+)
+"""What the result of a command that was kept from it advises."""
+
 
 def is_obeyed(path: str, root: str) -> bool:
     """Whether other programs obey a file, or swink itself runs from it; the path is relative to the root."""
     if _ALL.find(path):
         return True
-    full = os.path.normpath(os.path.join(root, path))
-    if any(is_beneath(full, own) for own in list_runtime(root)):
-        return True
+    places = list(list_runtime(root))
     home = str(find_home())
-    return is_beneath(home, root) and any(is_beneath(full, os.path.join(home, name)) for name in IN_HOME)
+    if is_beneath(home, root):
+        places += [os.path.join(home, name) for name in IN_HOME]
+    full = _fold_path(os.path.normpath(os.path.join(root, path)))
+    return any(is_beneath(full, _fold_path(place)) for place in places)
 
 
 def warn_if_obeyed(path: str, root: Path) -> str:
     """What the summary of a change to a file ends with; nothing for an ordinary one."""
     real = os.path.relpath(os.path.realpath(root / path), root)
     return "; other programs obey this file" if is_obeyed(real, str(root)) else ""
+
+
+def _fold_path(path: str) -> str:
+    return unicodedata.normalize("NFC", path).casefold()

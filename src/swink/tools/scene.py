@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tools.guarded import Guard, plan_guard
-from swink.tools.obeyed import GUARDED
+from swink.tools.obeyed import GUARDED, INSTEAD
 from swink.tools.runtime import REMEDY, list_runtime
 from swink.tools.survey import Findings, Survey
 from swink.tools.view import View, build_view, is_beneath
 
-_MEETS_A_MOUNT = re.compile(r"read-only file ?system|EROFS|resource busy|EBUSY", re.IGNORECASE)
+MAX_NAMED = 5
+"""Files that one note names."""
+
+_IS_BUSY = re.compile(r"resource busy|EBUSY", re.IGNORECASE)
+_MEETS_A_MOUNT = re.compile(rf"read-only file ?system|EROFS|{_IS_BUSY.pattern}", re.IGNORECASE)
 """What programs say when they cannot change a read-only file, or move or remove one that is mounted."""
 
 
@@ -47,41 +50,48 @@ class Scene(Struct, frozen=True):
             "pointers": list(self.findings.pointers),
             "obeyed": list(self.findings.obeyed),
             "names": GUARDED.plain,
+            "instead": INSTEAD,
         }
 
     def explain(self, text: str) -> list[str]:
         """Notes on the files that a command and its output name and that it could not read or change."""
         notes: list[str] = []
-        if hidden := self._named(self.view.credentials, text):
+        credentials = self._list_relative(self.view.credentials)
+        if hidden := [path for path in credentials if os.path.basename(path) in text][:MAX_NAMED]:
             notes.append(
                 "[hidden, as they may hold credentials; to allow them, "
                 f"the program names them: readable={hidden}]"
             )
         if not _MEETS_A_MOUNT.search(text):
             return notes
-        runtime = list_runtime(self.view.root)
-        if own := self._named(runtime, text):
+        if own := _find_named(self._list_relative(list_runtime(self.view.root)), text):
             notes.append(
                 f"[read-only for commands, because swink itself runs from it: {', '.join(own)}. "
                 f"Tell the user the remedy: {REMEDY}]"
             )
-        elif obeyed := self._named((path for path in self.guard.read_only if path not in runtime), text):
+        elif obeyed := _find_named(self._list_relative(self.guard.read_only), text):
             notes.append(
-                f"[read-only for commands, because other programs obey it: {', '.join(obeyed)}. "
-                "Go on without, or use write_file or edit_file, which ask the user, "
-                "or tell the user to run the command outside the sandbox]"
+                f"[read-only for commands, because other programs obey it: {', '.join(obeyed)}. {INSTEAD}]"
             )
         return notes
 
-    def _named(self, paths: Iterable[str], text: str) -> list[str]:
-        """Up to five of the paths that a text names, relative to the root."""
-        found = (os.path.relpath(path, self.view.root) for path in paths if os.path.basename(path) in text)
-        return list(islice(found, 5))
+    def _list_relative(self, paths: Sequence[str]) -> list[str]:
+        return [os.path.relpath(path, self.view.root) for path in paths]
 
     def how_to_allow(self, *paths: str) -> str:
         """What a refusal says about those of the paths that are hidden for their credentials."""
         named = [os.path.relpath(path, self.view.root) for path in paths if path in self.view.credentials]
         return f" (it may hold credentials; to allow it: readable={named})" if named else ""
+
+
+def _find_named(paths: Sequence[str], text: str) -> list[str]:
+    """The paths that a text names; else those that keep a directory it names from being moved or removed."""
+    found = [
+        path for path in paths if path in text or ("." in (name := os.path.basename(path)) and name in text)
+    ]
+    if not found and _IS_BUSY.search(text):
+        found = [path for path in paths if any(part in text for part in path.split("/")[:-1])]
+    return found[:MAX_NAMED]
 
 
 def survey_scene(

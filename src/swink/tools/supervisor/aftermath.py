@@ -27,10 +27,6 @@ MAX_LOOKED = 1_000_000
 """Entries that are looked at for repositories."""
 MAX_NOTES = 20
 
-_INSTEAD = (
-    "Go on without, or use write_file or edit_file, which ask the user, "
-    "or tell the user to run the command outside the sandbox"
-)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -79,23 +75,24 @@ class Originals:
         if parent is None:
             return  # its directory is gone: what is in its place counts as new
         try:
-            try:
-                now = snapshot.read(parent, os.path.basename(path), snapshot.Room())
-            except OSError:
-                now = "unreadable"
+            name = os.path.basename(path)
+            is_signed = before is not None and before[0] == snapshot.SIGNED
+            now = _read_now(parent, name, is_signed)
             if now == before:
                 return
-            aside = _move_aside(parent, os.path.basename(path)) if now is not None else None
-            if before is not None:
-                snapshot.write(parent, os.path.basename(path), before)
+            aside = _move_aside(parent, name) if now is not None else None
+            if before is not None and not is_signed:
+                snapshot.write(parent, name, before)
         finally:
             os.close(parent)
         if before is None:
             self._undone.append(self._show(path))
             return
+        done = "could not be put back, because it is too large" if is_signed else "was put back"
         became = f"; what it had become is in {aside}" if aside else ""
         self._notes.append(
-            f"[{self._show(path)} was put back, because other programs obey it{became}. {_INSTEAD}]"
+            f"[{self._show(path)} {done}{became}. Other programs obey it, so commands may not change it. "
+            f"{self._watch['instead']}]"
         )
 
     def _refuse(self, path: str) -> None:
@@ -116,7 +113,7 @@ class Originals:
         more = f" and {len(shown) - MAX_NOTES} more" if len(shown) > MAX_NOTES else ""
         return [
             f"[undone: {', '.join(shown[:MAX_NOTES])}{more}. Other programs obey these, so commands may not "
-            f"make them; each was renamed to NAME.refused. {_INSTEAD}]"
+            f"make them; each was renamed to NAME.refused. {self._watch['instead']}]"
         ]
 
     def _defuse(self, path: str) -> None:
@@ -194,6 +191,16 @@ class Originals:
     def _is_inside(self, path: str) -> bool:
         real = os.path.realpath(path)
         return real == self._root or real.startswith(self._root + "/")
+
+
+def _read_now(parent: int, name: str, is_signed: bool) -> "Tree":
+    """What has a name now, to compare; anything that cannot be read differs from what could."""
+    try:
+        return snapshot.sign(parent, name) if is_signed else snapshot.read(parent, name, snapshot.Room())
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return "unreadable"
 
 
 def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list[str]) -> "Iterator[str]":

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     Tree = Any
-    """None, or (kind, mode, content): a link's target, a file's bytes, or a directory's trees by name."""
+    """None, or (kind, mode, content): a link's target, a file's bytes, a directory's trees by name, or the
+    signature of what is too large to hold."""
 
 MAX_BYTES = 16 << 20
 """Bytes of what is held in memory at a time."""
 MAX_DEPTH = 64
+SIGNED = "signed"
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
@@ -24,24 +26,54 @@ class Room:
     """How many bytes may still be read."""
 
     def __init__(self, size: int = MAX_BYTES) -> None:
-        self._left = size
+        self.left = size
 
     def take(self, size: int, name: str) -> None:
         """Use some of it; raises OSError when there is none left."""
-        self._left -= size + 256
-        if self._left < 0:
+        self.left -= size + 256
+        if self.left < 0:
             raise OSError(27, f"too much to keep in {name}")
 
 
 def read_at(root: str, path: str, room: Room) -> "Tree":
-    """What is at a path beneath the root."""
+    """What is at a path beneath the root; of what is too large, or cannot be read, the signature."""
     parent = open_beneath(root, os.path.dirname(path))
     if parent is None:
         return None
+    left = room.left
     try:
         return read(parent, os.path.basename(path), room)
+    except OSError:
+        room.left = left
+        return sign(parent, os.path.basename(path))
     finally:
         os.close(parent)
+
+
+def sign(parent: int, name: str) -> "Tree":
+    """A value that differs after every change of what has this name, without its content."""
+    import hashlib  # rarely needed, and every import delays every command
+
+    signature = hashlib.sha256()
+    _sign(parent, name, signature, 0)
+    return SIGNED, 0, signature.digest()
+
+
+def _sign(parent: int, name: str, signature: "Any", depth: int) -> None:
+    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    facts = (name, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    signature.update(repr(facts).encode(errors="surrogatepass"))
+    if not stat.S_ISDIR(found.st_mode) or depth > MAX_DEPTH:
+        return
+    try:
+        fd = os.open(name, _DIRECTORY, dir_fd=parent)
+    except OSError:
+        return  # its own change time says if somebody makes it readable
+    try:
+        for inside in sorted(os.listdir(fd)):
+            _sign(fd, inside, signature, depth + 1)
+    finally:
+        os.close(fd)
 
 
 def read(parent: int, name: str, room: Room, depth: int = 0) -> "Tree":
