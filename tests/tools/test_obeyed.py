@@ -1,7 +1,6 @@
 """What other programs obey: one list, found at every depth, which sandboxed commands neither change nor make."""
 
 import asyncio
-import os
 import sys
 import time
 from pathlib import Path
@@ -285,6 +284,19 @@ async def test_what_another_command_has_just_made_is_not_taken_for_given(tmp_pat
 
 @linux
 @backends
+async def test_what_a_link_in_dependencies_leads_to_stays_as_it_was(tmp_path: Path, backend: Any, need):
+    need(backend)
+    for name in ("node_modules/pad", "shared/editor"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "shared/editor/tasks.json").write_text("mine")
+    (tmp_path / "node_modules/pad/.vscode").symlink_to("../../shared/editor")
+    await shell(Sandbox(tmp_path, backends=(backend,)), "echo evil > shared/editor/tasks.json; touch done")
+    assert (tmp_path / "done").exists()
+    assert (tmp_path / "node_modules/pad/.vscode/tasks.json").read_text() == "mine"
+
+
+@linux
+@backends
 async def test_branches_that_are_called_like_such_files_stay(tmp_path: Path, backend: Any, need):
     need(backend)
     work = "git init -q r; cd r; git -c user.name=a -c user.email=a@b commit -qm x --allow-empty; git branch mise.toml"
@@ -295,7 +307,7 @@ async def test_branches_that_are_called_like_such_files_stay(tmp_path: Path, bac
 
 @linux
 @left_to_more
-async def test_a_command_in_a_large_tree_costs_what_it_did(tmp_path: Path, need):
+async def test_a_command_in_a_large_tree_takes_less_than_a_second(tmp_path: Path, need):
     need("bubblewrap")
     for number in range(20_000):
         folder = tmp_path / f"d{number // 100}"
@@ -309,4 +321,3 @@ async def test_a_command_in_a_large_tree_costs_what_it_did(tmp_path: Path, need)
     started = time.perf_counter()
     await shell(box, "true")
     assert time.perf_counter() - started < 1
-    assert os.path.isdir(tmp_path)

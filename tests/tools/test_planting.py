@@ -382,6 +382,7 @@ async def test_commands_that_run_at_the_same_time_share_what_is_reserved(tmp_pat
     )
     for name in (".vscode", ".swink", ".git/commondir"):
         assert not (root / name).exists()
+    assert not list(root.rglob("*.refused*"))
 
 
 def supervisors() -> list[int]:

@@ -145,8 +145,8 @@ class _Plan:
         """Keep what programs obey, the outermost first: with mounts while there is room for more of them."""
         limit = len(self._read_only) + len(self._steady) + MAX_NESTED
         for path in sorted(paths, key=lambda path: path.count("/")):
-            if any(self._tops(path)):
-                continue
+            if path in self._reserved or any(self._tops(path)):
+                continue  # the placeholder of another command, or read-only with what it is in
             directories = path[len(self.root) + 1 :].split("/")[:-1]
             if not directories or (
                 _DEPENDENCIES.isdisjoint(directories)
@@ -155,6 +155,8 @@ class _Plan:
                 self.protect(path, False)
             elif not self._is_hidden(path):
                 self._kept[path] = None
+                if os.path.islink(path):
+                    self.protect(os.path.realpath(path), False)
 
     def keep(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
         """Keep a path as it is. The placeholder is a file's content, None for a directory, False for none."""

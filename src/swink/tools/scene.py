@@ -41,9 +41,12 @@ class Scene(Struct, frozen=True):
         """What the supervisor compares when the command has ended."""
         if self.findings is None:
             return None
+        view = self.view
+        secrets = (path for path in view.hidden_in_root if path not in view.credentials)
         return {
-            "root": self.view.root,
+            "root": view.root,
             "kept": sorted({*kept, *self.before}, key=len),
+            "reserved": [*secrets, *(path for path, _ in self.guard.reserved)],
             "before": dict(self.before),
             "directories": self.findings.directories,
             "repositories": list(self.findings.repositories),

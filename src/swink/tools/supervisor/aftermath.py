@@ -210,7 +210,8 @@ def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list
     """
     known: dict[str, tuple[int, int, int]] = watch["directories"]
     repositories = set(watch["repositories"])
-    settled = {*watch["kept"], *watch["pointers"]}
+    # What is reserved was out of the command's reach: what is there now is another command's placeholder.
+    settled = {*watch["kept"], *watch["pointers"], *watch["reserved"]}
     obeyed = set(watch["obeyed"])
     listed = names.Names(*watch["names"])
     waiting = [
