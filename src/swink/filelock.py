@@ -47,7 +47,7 @@ def take(
 def alone(path: str | os.PathLike[str]) -> Generator[None]:
     """Hold a lock file, created here and removed at the end: one holder among all threads and processes."""
     while True:
-        with open(path, "a+b", opener=_private) as file, locked(file):
+        with open(path, "a+b", opener=private) as file, locked(file):
             if not is_at(file, path):
                 continue  # the previous holder has removed this one: others wait for a new one
             try:
@@ -58,7 +58,8 @@ def alone(path: str | os.PathLike[str]) -> Generator[None]:
             return
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """An opener of files that nobody but their owner may read."""
     return os.open(path, flags, 0o600)
 
 

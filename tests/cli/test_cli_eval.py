@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -108,6 +109,20 @@ def test_a_run_whose_cases_pass_ends_with_0_and_writes_every_result_file(suite: 
     assert {"cost", "duration"} <= set(summary)
     for name in ("report.html", "report.md", "junit.xml", "run.json"):
         assert (suite.here / "out" / name).stat().st_size > 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_every_file_that_evaluation_writes_is_its_owners_alone(suite: Place):
+    suite.write("rows.jsonl", json.dumps({"question": "1 + 1?", "answer": "It is 2.\n#### 2"}) + "\n")
+    before = set(suite.here.rglob("*"))
+    assert run(suite, "right", "--record", "tape.jsonl", "--trace", "trace.json", "--cache").code == 0
+    assert suite.swink("eval", "report", "out").code == 0
+    for format in "openai", "inspect":
+        assert suite.swink("eval", "export", "out", "--format", format).code == 0
+    assert suite.swink("eval", "import", "gsm8k", "rows.jsonl").code == 0
+    made = [path for path in set(suite.here.rglob("*")) - before if path.is_file() and path.suffix != ".pyc"]
+    assert {path.name for path in made} > {"results.jsonl", "report.html", "tape.jsonl", "trace.json"}
+    assert [path.name for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_failed_cases_end_with_1_and_a_factory_that_raises_with_3_and_nothing_is_lost(suite: Place):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""The files of evaluation: written whole or not at all, and readable by their owner alone."""
 
 import os
 import tempfile

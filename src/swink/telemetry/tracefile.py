@@ -18,6 +18,7 @@ import msgspec
 
 from swink.codec import plain
 from swink.errors import MisuseError
+from swink.filelock import private
 from swink.telemetry.conventions import TOKEN_TYPE, TOKENS, Attributes, Kind
 from swink.telemetry.recorder import Measurement
 from swink.telemetry.spans import add_exporter, remove_exporter
@@ -58,7 +59,8 @@ class TraceFile:
         self.content = content
         self._path = Path(path)
         try:
-            self._file: BinaryIO | None = open(self._path, "wb")  # noqa: SIM115 - closed by close()
+            file = open(self._path, "wb", opener=private)  # noqa: SIM115 - closed by close()
+            self._file: BinaryIO | None = file
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise MisuseError(f"the trace file {self._path} cannot be written: {reason}") from error

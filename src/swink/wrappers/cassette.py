@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from swink.codec import to_builtins
 from swink.errors import ErrorKind, ModelError
-from swink.filelock import locked
+from swink.filelock import locked, private
 from swink.hosted import McpConnector
 from swink.hosts import is_secret_header
 from swink.messages import FileSource, Media, ModelSpec
@@ -174,7 +174,7 @@ class Cassette:
 
     def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a+b", buffering=0) as file, locked(file):
+        with open(self.path, "a+b", buffering=0, opener=private) as file, locked(file):
             end = file.seek(0, os.SEEK_END)
             if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
                 line = b"\n" + line  # the writer before did not finish its line

@@ -16,6 +16,7 @@ from swink.eval.importers.ifeval import read_ifeval
 from swink.eval.importers.programs import read_humaneval, read_mbpp
 from swink.eval.importers.rows import BadRows
 from swink.eval.importers.tau import read_tau
+from swink.eval.wholefile import write_whole
 
 Importer = Callable[[Path], Iterator[Case | BadRows]]
 MOST_PROBLEMS = 50
@@ -65,7 +66,7 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
 def write_cases(suite: Suite, path: str | Path) -> None:
     """Write a suite as a case file in JSON, which `load_suite` and `swink eval run` take."""
     data = {**_given(suite), "cases": [_given(case) for case in suite.cases]}
-    Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
 
 
 def _given(value: Struct) -> dict[str, Any]:

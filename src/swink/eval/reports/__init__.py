@@ -3,7 +3,6 @@
 results → outcomes (one per case) → console table, report.html, report.md, junit.xml, annotations
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from swink.eval.reports.markdown import write_markdown
 from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.reports.page import write_page
 from swink.eval.result import CaseResult, Manifest, Summary
+from swink.eval.wholefile import write_whole
 from swink.jsondata import encode
 
 
@@ -34,7 +34,6 @@ def write_reports(
     """
     outcomes = outcomes_of(results)
     comparison = None if baseline is None else _compared(baseline, results, outcomes)
-    directory.mkdir(parents=True, exist_ok=True)
     written = {
         "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
         "report.md": write_markdown(summary, outcomes, manifest, comparison),
@@ -42,7 +41,7 @@ def write_reports(
         "report.html": write_page(summary, outcomes, results, manifest, comparison),
     }
     for name, text in written.items():
-        _write(directory / name, text.encode("utf-8", "replace"))
+        write_whole(directory / name, text.encode("utf-8", "replace"))
 
 
 def _compared(
@@ -51,13 +50,3 @@ def _compared(
     """Two runs, with the test that `swink eval compare` makes of them."""
     tested = compare_results(baseline, results)
     return TwoRuns.between(outcomes_of(baseline), outcomes, tested.pass_rate.p)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """The file, whole or not at all; as readable as any other, for CI may collect it as somebody else."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
