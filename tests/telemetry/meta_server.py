@@ -1,10 +1,12 @@
-"""An MCP server whose one tool gives back the `_meta` of its call."""
+"""An MCP server whose one tool gives back the `_meta` of all requests, that of its own call last."""
 
 import json
 import sys
 
+metas: list[object] = []
 for line in sys.stdin:
     request = json.loads(line)
+    metas.append(request.get("params", {}).get("_meta", {}))
     if "id" not in request:
         continue
     answer: dict[str, object]
@@ -21,7 +23,7 @@ for line in sys.stdin:
             tool = {"name": "meta", "description": "Meta.", "inputSchema": {"type": "object"}}
             answer = {"result": {"tools": [tool]}}
         case "tools/call":
-            text = json.dumps(request["params"].get("_meta", {}))
+            text = json.dumps(metas)
             answer = {"result": {"content": [{"type": "text", "text": text}]}}
         case _:
             answer = {"error": {"code": -32601, "message": "no such method"}}

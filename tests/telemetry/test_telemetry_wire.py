@@ -3,15 +3,22 @@
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+from opentelemetry import baggage, context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import get_global_textmap, inject, set_global_textmap
+from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from tests.providers.loopback import LoopbackServer, sse
 from tests.telemetry.seen import Seen
 
@@ -82,6 +89,71 @@ async def test_a_provider_gets_the_trace_context_as_a_header(seen: Seen):
         ]
 
 
+@pytest.fixture
+def burdened() -> Iterator[None]:
+    """Baggage of the application's, and a propagator for all processes that would pass it on."""
+    before = get_global_textmap()
+    set_global_textmap(CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()]))
+    token = context.attach(baggage.set_baggage("customer", "ada@example.org"))
+    yield
+    context.detach(token)
+    set_global_textmap(before)
+
+
+async def test_a_provider_gets_no_baggage(seen: Seen, burdened: None):
+    done = {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]}
+    async with LoopbackServer() as server:
+        server.reply(sse(done) + b"data: [DONE]\n\n")
+        model = OpenAIStreamFn(base_url=f"{server.url}/v1", api_key="test", allow_http=True)
+        assert (await Agent("openai:m", stream_fn=model).run("hi")).text == "hi"
+        headers = {name.lower(): value for name, value in server.requests[0].headers.items()}
+    assert "traceparent" in headers
+    assert "baggage" not in headers
+    assert "ada" not in str(headers)
+
+
+async def test_what_asks_a_model_has_no_baggage_to_pass_on_and_tools_keep_theirs(seen: Seen, burdened: None):
+    carried: list[dict[str, str]] = []
+
+    async def stream(*asked: Any) -> AsyncIterator[Any]:
+        carried.append({})
+        inject(carried[-1])  # as instrumentation of an HTTP client does
+        async for event in script(*asked):
+            yield event
+
+    @tool
+    def customer() -> str:
+        """Who it is about."""
+        return str(baggage.get_baggage("customer"))
+
+    script = ScriptedModel([[ToolCall("1", "customer", {})], "done"])
+    result = await Agent("test:model", stream_fn=stream, tools=[customer]).run("hi")
+    assert [sorted(headers) for headers in carried] == [["traceparent"], ["traceparent"]]
+    assert [m.text for m in result.messages if m.role == "tool_result"] == ["ada@example.org"]
+    assert baggage.get_baggage("customer") == "ada@example.org"
+
+
+@pytest.mark.parametrize("instrumented", [True, False])
+async def test_an_mcp_server_gets_no_baggage(burdened: None, instrumented: bool):
+    seen = Seen()
+    if instrumented:
+        seen.instrument()
+    server = StdioServer("own", sys.executable, [str(HERE / "meta_server.py")], requires_approval=False)
+    try:
+        with seen.tracer.start_as_current_span("the application"):
+            async with McpServers([server]) as servers:
+                script = [[ToolCall("1", "own_meta", {})], "done"]
+                agent = Agent("test:model", stream_fn=ScriptedModel(script), tools=servers.tools)
+                result = await agent.run("hi")
+    finally:
+        uninstrument()
+        seen.close()
+    [said] = [message for message in result.messages if message.role == "tool_result"]
+    metas: list[dict[str, Any]] = json.loads(said.text)
+    assert "traceparent" in metas[-1]
+    assert not [meta for meta in metas if "baggage" in meta]
+
+
 async def test_a_cache_does_not_miss_because_of_the_trace_context(seen: Seen, tmp_path: Path):
     script = ScriptedModel(["once"])
     for _ in range(2):
@@ -97,7 +169,9 @@ async def test_an_mcp_server_gets_the_trace_context_in_its_meta(seen: Seen):
         result = await agent.run("hi")
     [said] = [message for message in result.messages if message.role == "tool_result"]
     called = seen.one("execute_tool own_meta")
-    assert json.loads(said.text)["traceparent"].split("-")[1] == f"{called.get_span_context().trace_id:032x}"
+    assert (
+        json.loads(said.text)[-1]["traceparent"].split("-")[1] == f"{called.get_span_context().trace_id:032x}"
+    )
     assert called.attributes is not None
     assert called.attributes["mcp.method.name"] == "tools/call"
     assert called.attributes["network.transport"] == "pipe"

@@ -124,7 +124,8 @@ class Connection:
         try:
             async with self._limits.of(self.server.timeout):
                 try:
-                    return await session.client.call_tool(tool, arguments, progress_callback=progress)
+                    with self._sdk.without_baggage():
+                        return await session.client.call_tool(tool, arguments, progress_callback=progress)
                 except self._sdk.McpFailure as error:
                     if not (wanted := self._sdk.to_open(error)):
                         raise
@@ -214,7 +215,8 @@ class McpSession:
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await self.client.list_tools(cursor=cursor)
+            with self._sdk.without_baggage():
+                page = await self.client.list_tools(cursor=cursor)
             tools.extend(page.tools)
             cursor = page.next_cursor
             if not cursor:
@@ -249,6 +251,7 @@ class McpSession:
     async def _hold(self, mode: str) -> None:
         """Open, wait for the end, close."""
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._sdk.without_baggage())
             async with self._limits.of(self._server.connect_timeout):
                 transport = _Watched(await self._transport(stack), self._ended, self._sdk)
                 us = self._sdk.Implementation(name="swink", version="1")

@@ -2,6 +2,8 @@
 
 import importlib
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any, cast
@@ -34,6 +36,8 @@ class Sdk:
         self.Implementation: Any = types.Implementation
         self.stdio_client: Any = mcp.stdio_client
         self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
+        self._context: Any = _module("opentelemetry.context")
+        self._baggage: Any = _module("opentelemetry.baggage")
         self.inherited: tuple[str, ...] = tuple(_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
         logging.getLogger("mcp.client.stdio").addFilter(_is_no_chatter)
         self.CLOSED: int = types.CONNECTION_CLOSED
@@ -62,6 +66,15 @@ class Sdk:
         parameters = self._parameters(command=command, args=args, env=env, cwd=cwd)
         parameters.encoding_error_handler = "surrogateescape"
         return parameters
+
+    @contextmanager
+    def without_baggage(self) -> Generator[None]:
+        """A block whose requests carry the trace context alone: the SDK would pass on baggage too."""
+        token = self._context.attach(self._baggage.clear())
+        try:
+            yield
+        finally:
+            self._context.detach(token)
 
     def to_open(self, error: BaseException) -> list[Any]:
         """The addresses that a server wants opened before it does what it refused."""

@@ -56,13 +56,16 @@ class OtelExporter:
             self._context: Any = importlib.import_module("opentelemetry.context")
             self._trace: Any = importlib.import_module("opentelemetry.trace")
             metrics: Any = importlib.import_module("opentelemetry.metrics")
-            self._inject: Any = importlib.import_module("opentelemetry.propagate").inject
+            self._baggage: Any = importlib.import_module("opentelemetry.baggage")
+            propagation: Any = importlib.import_module("opentelemetry.trace.propagation.tracecontext")
         except ImportError as error:
             raise MisuseError(
                 f"OpenTelemetry is not installed ({error}); install it with: {install_command('otel')}"
             ) from error
         self.content = content
         self.propagate = propagate
+        # Not the global propagator: that passes on baggage too, which is the application's own.
+        self._propagator: Any = propagation.TraceContextTextMapPropagator()
         self._invalid: Any = self._trace.INVALID_SPAN
         self._kinds = {"internal": self._trace.SpanKind.INTERNAL, "client": self._trace.SpanKind.CLIENT}
         self._metrics: Any = metrics
@@ -91,12 +94,16 @@ class OtelExporter:
         return not self._is_set_up and self._trace.get_current_span() is self._invalid
 
     def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
-        """Begin a span below the one that is current for OpenTelemetry, which may be the application's."""
+        """Begin a span below the one that is current for OpenTelemetry, which may be the application's.
+
+        Inside a request to others there is no baggage that an instrumented HTTP client could pass on.
+        """
         around = self._context.get_current()
         span = self._tracer.start_span(name, around, self._kinds[kind], attributes)
         if span is self._invalid:
             return None  # no SDK is set up
-        return OtelSpan(self, span, around, self._trace.set_span_in_context(span, around))
+        inner = self._baggage.clear(around) if kind == "client" else around
+        return OtelSpan(self, span, around, self._trace.set_span_in_context(span, inner))
 
     def measure(self, measured: Sequence[Measurement]) -> None:
         """Record measurements."""
@@ -114,7 +121,7 @@ class OtelExporter:
     def headers(self, context: Any) -> dict[str, str]:
         """The trace context as headers."""
         carrier: dict[str, str] = {}
-        self._inject(carrier, context)
+        self._propagator.inject(carrier, context)
         return carrier
 
     def failed(self, description: str) -> Any:
