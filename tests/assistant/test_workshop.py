@@ -1,18 +1,28 @@
 """The workshop: which tools and which prompt an assistant gets in a directory."""
 
 import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from swink import tool
 from swink.assistant.planning import plan_tools
+from swink.assistant.rules import Call, allowed_by, parse_rule
+from swink.assistant.servers import Configured
 from swink.assistant.trust import Trust
 from swink.assistant.workshop import Workshop, make_assistant
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
+from swink.mcp.serverconfig import StdioServer
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, UserMessage
 from swink.policy import ApprovalRequest
 from swink.testing import EventCollector, Pause, ScriptedModel
 
+BARE = Path(__file__).parents[1] / "mcp" / "bare_server.py"
+needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
 LARGE = ModelSpec("test", "large", context_window=200_000)
 SMALL = ModelSpec("test", "small", context_window=8_192)
 
@@ -87,6 +97,37 @@ async def opened(directory: Path, *, trusted: bool) -> Workshop:
     return workshop
 
 
+async def offered(workshop: Workshop, **options: Any) -> Sequence[Any]:
+    """The tools that a model is sent in a run."""
+    scripted = ScriptedModel(["hello"])
+    await workshop.make_agent(LARGE, stream_fn=scripted, **options).run("Hi")
+    return scripted.calls[0].tools
+
+
+def configured(**tools: str) -> Configured:
+    """Servers by name, each with the tools that are named."""
+    return Configured(
+        tuple(
+            StdioServer(name, sys.executable, [str(BARE), f"tools:{listed}"])
+            for name, listed in tools.items()
+        )
+    )
+
+
+async def with_servers(directory: Path, **tools: str) -> Workshop:
+    (directory / "main.py").write_text("")
+    workshop = Workshop(directory)
+    await workshop.servers.follow(configured(**tools))
+    await workshop.servers.settle()
+    return workshop
+
+
+@tool
+def web_look() -> str:
+    """A tool of the program."""
+    return ""
+
+
 async def test_what_a_project_brings_along_is_used_only_where_it_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -124,6 +165,74 @@ async def test_what_a_project_brings_along_is_used_only_where_it_is_trusted(
     assert "queen" in (await asked(trusted))[0]
     for workshop in (refused, trusted):
         await workshop.aclose()
+
+
+async def test_a_script_named_like_a_tool_of_ours_is_left_out_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    scripts = tmp_path / "project" / ".swink" / "tools"
+    scripts.mkdir(parents=True)
+    for name in "read_file", "explore", "hello":
+        (scripts / f"{name}.toml").write_text('description = "Say hello."\ncommand = ["echo", "hello"]\n')
+    (tmp_path / "project" / "main.py").write_text("")
+    workshop = await opened(tmp_path / "project", trusted=True)
+    for _ in range(2):
+        tools = {tool.name: tool.description for tool in await offered(workshop)}
+        assert {"read_file", "explore", "hello"} <= tools.keys()
+        assert [name for name, said in tools.items() if said == "Say hello."] == ["hello"]
+    assert [notice.partition(" is named ")[2] for notice in workshop.take_notices()] == [
+        "explore; rename it",
+        "read_file; rename it",
+    ]
+    await workshop.aclose()
+
+
+@needs_sdk
+async def test_a_servers_tool_named_like_another_gets_a_name_of_its_own_and_is_told_once(tmp_path: Path):
+    workshop = await with_servers(tmp_path, read="file,other", web="look")
+    names = [[tool.name for tool in await offered(workshop, tools=[web_look])] for _ in range(2)]
+    renamed = next(name for name in names[0] if name.startswith("read_file_"))
+    looking = next(name for name in names[0] if name.startswith("web_look_"))
+    assert {"read_file", "read_other", "web_look"} <= set(names[0])
+    assert names[1] == names[0]
+    assert workshop.servers.owners == {renamed: "read", "read_other": "read", looking: "web"}
+    assert {tool.name for tool in workshop.tools_of("task")} >= {renamed, "read_file"}
+    told, other = sorted(workshop.take_notices())
+    assert f"'file' of the MCP server 'read' is named {renamed}" in told
+    assert f"'look' of the MCP server 'web' is named {looking}" in other
+    assert [state.notes for state in workshop.servers.states] == [(told,), (other,)]
+    await workshop.aclose()
+
+
+@needs_sdk
+async def test_a_rule_for_a_server_covers_its_renamed_tool_and_not_the_one_of_ours(tmp_path: Path):
+    workshop = await with_servers(tmp_path, read="file")
+    renamed = next(tool.name for tool in await offered(workshop) if tool.name.startswith("read_file_"))
+    rule = parse_rule("mcp(read)")
+    owners = workshop.servers.owners
+    covered = [
+        bool(allowed_by([rule], Call(name, {}, server=owners.get(name)))) for name in (renamed, "read_file")
+    ]
+    assert covered == [True, False]
+    await workshop.aclose()
+
+
+@needs_sdk
+@pytest.mark.parametrize("first", ["a", "a_b"])
+async def test_two_servers_that_name_their_tools_alike_have_the_same_names_whoever_is_first(
+    tmp_path: Path, first: str
+):
+    tools = {"a": "b_c", "a_b": "c"}
+    workshop = await with_servers(tmp_path, **{first: tools.pop(first)})
+    await workshop.servers.follow(configured(a="b_c", a_b="c"))
+    await workshop.servers.settle()
+    await offered(workshop)
+    assert {server: name.startswith("a_b_c_") for name, server in workshop.servers.owners.items()} == {
+        "a": True,
+        "a_b": False,
+    }
+    await workshop.aclose()
 
 
 async def test_a_model_without_room_is_told_about_once(tmp_path: Path):

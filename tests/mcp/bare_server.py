@@ -78,6 +78,8 @@ def answer(message: dict[str, object]) -> object:
     if method == "tools/list" and HOW == "pages":
         page = int(str(params.get("cursor") or 0))
         return {"tools": [tool(f"t{page}")], **({"nextCursor": str(page + 1)} if page < 4 else {})}
+    if method == "tools/list" and HOW.startswith("tools:"):
+        return {"tools": [tool(name) for name in HOW.removeprefix("tools:").split(",")]}
     if method == "tools/list":
         lists.append(method)
         if HOW == "fickle" and len(lists) > 1:

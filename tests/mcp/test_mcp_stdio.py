@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_servers import HERE, agent_of, alive, bare, call, leftovers, results, sdk
 
-from swink import Agent, Image
-from swink.errors import InvalidInput, MisuseError
+from swink import Agent, Image, tool
+from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.events import ToolExecutionUpdate
 from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_from
 from swink.mcp.lines import broken_reply
@@ -257,6 +257,40 @@ def test_any_names_become_valid_and_different_whatever_their_order(pairs: list[t
     assert len(set(names.values())) == len(set(pairs))
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
     assert tool_names(reversed(pairs)) == names
+
+
+@given(
+    st.dictionaries(parts, st.lists(parts, max_size=5, unique=True), max_size=6),
+    st.sets(st.text(st.sampled_from("ab_"), min_size=1, max_size=6), max_size=5),
+)
+def test_a_name_is_nobody_elses_and_does_not_depend_on_the_tools_of_other_servers(
+    servers: dict[str, list[str]], taken: set[str]
+):
+    names = tool_names(
+        [(server, tool) for server, tools in servers.items() for tool in tools], servers, taken
+    )
+    assert not taken & set(names.values())
+    for server, tools in servers.items():
+        alone = tool_names([(server, tool) for tool in tools], servers, taken)
+        assert alone == {pair: name for pair, name in names.items() if pair[0] == server}
+
+
+async def test_no_tool_of_a_server_is_named_like_the_one_of_structured_output():
+    async with McpServers([bare("tools:output", name="final")]) as servers:
+        agent = agent_of(servers, [call("final_output", value=7)])
+        assert (await agent.run("Go.", output=int)).output == 7
+        assert servers.tools[0].name.startswith("final_output_")
+
+
+async def test_a_clash_with_a_tool_of_the_program_is_refused_when_the_agent_is_made():
+    @tool
+    def read_file(path: str) -> str:
+        """Read a file."""
+        return path
+
+    async with McpServers([bare("tools:file", name="read")]) as servers:
+        with pytest.raises(InvalidTool, match="two tools are named 'read_file'; rename one"):
+            Agent("test:model", tools=[read_file, *servers.tools])
 
 
 async def test_blocks_no_provider_would_take_become_text():

@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.assistant.questions import FillIn
+from swink.assistant.servertools import ServerTools
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
@@ -44,6 +45,8 @@ class ServerState(Struct, frozen=True):
     state: Literal["starting", "ready", "stopped", "failed", "off"]
     tools: tuple[str, ...] = ()
     error: str = ""
+    notes: tuple[str, ...] = ()
+    """What was left out of its tools or is named otherwise, and why."""
 
 
 class Configured(Struct, frozen=True):
@@ -123,14 +126,13 @@ class Servers:
     def __init__(self, notify: Callable[[str], None]) -> None:
         self.fill_in: FillIn | None = None
         """Puts what a server asks to the person; without it servers are told that nobody answers."""
-        self.owners: dict[str, str] = {}
-        """The server of each tool, by the tool's name."""
         self._notify = notify
         self._states: dict[str, ServerState] = {}
-        self._tools: dict[str, tuple[Tool, ...]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing: dict[str, asyncio.Event] = {}
         self._running: dict[str, Server] = {}
+        self._tools = ServerTools(self._running.keys(), notify)
+        self.owners = self._tools.owners
         self._settled: dict[str, asyncio.Event] = {}
         self._opened: dict[str, McpServers] = {}
         self._logging_in: set[str] = set()
@@ -141,12 +143,14 @@ class Servers:
         return [self._state_now(state) for state in self._states.values()]
 
     def _state_now(self, state: ServerState) -> ServerState:
+        notes = (*state.notes, *self._tools.notes_of(state.name))
+        state = replace(state, tools=self._tools.names_of(state.name), notes=notes)
         lost = self._opened[state.name].lost if state.name in self._opened else {}
         return replace(state, state="stopped", error=lost[state.name]) if state.name in lost else state
 
-    def tools(self) -> Sequence[Tool]:
-        """The tools of the servers that are ready."""
-        return [tool for tools in list(self._tools.values()) for tool in tools]
+    def tools(self, taken: Iterable[str] = ()) -> Sequence[Tool]:
+        """The tools of the servers that are ready, named unlike each other and unlike those in `taken`."""
+        return self._tools.named(taken)
 
     async def follow(self, configured: Configured) -> None:
         """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
@@ -199,13 +203,12 @@ class Servers:
         try:
             async with McpServers([server], on_elicit=on_elicit, on_login=on_login) as opened:
                 self._opened[name] = opened
-                self._tools[name] = opened.tools
-                self.owners.update({tool.name: name for tool in opened.tools})
-                names = tuple(tool.name for tool in opened.tools)
-                self._states[name] = replace(self._states[name], state="ready", tools=names)
+                notes = tuple(map(redact_text, opened.problems))
+                self._states[name] = replace(self._states[name], state="ready", notes=notes)
+                self._tools.add(name, {opened.origins[tool.name]: tool for tool in opened.tools})
                 settled.set()
-                for problem in opened.problems:
-                    self._notify(redact_text(problem))
+                for note in notes:
+                    self._notify(note)
                 await self._closing[name].wait()
         except Exception as error:
             # The SDK and what it imports may raise anything; a server must not be starting for ever.
@@ -216,8 +219,7 @@ class Servers:
         finally:
             settled.set()
             self._opened.pop(name, None)
-            for tool in self._tools.pop(name, ()):
-                self.owners.pop(tool.name, None)
+            self._tools.remove(name)
 
     def _show_login(self, name: str, url: str) -> None:
         from swink.mcp.browser import open_browser

@@ -34,7 +34,7 @@ from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
 from swink.system.writable import Writable
 from swink.threads import in_thread
-from swink.tool import Tool
+from swink.tool import GONE, Tool
 from swink.tools.background import Background, Job
 from swink.tools.sandbox import Sandbox
 
@@ -158,7 +158,11 @@ class Workshop:
         if self.agent is not None and is_small(with_limits(self.agent.model)):
             return ()
         asking = [] if self.fill_in is None else question_tools(self.fill_in)
-        return [*self._own_tools(), *asking, *self.sub_agents.tools(), *self.servers.tools()]
+        others = [*asking, *self.sub_agents.tools()]
+        own = [*self._own_tools([tool.name for tool in others]), *others]
+        given = [] if self.agent is None else [tool for tool in self.agent.tools if isinstance(tool, Tool)]
+        taken = [tool.name for tool in (*own, *given) if tool.description != GONE]
+        return [*own, *self.servers.tools(taken)]
 
     def sandbox(self) -> Sandbox | None:
         """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
@@ -168,8 +172,8 @@ class Workshop:
             else Sandbox(self.directory, hidden=self._hidden())
         )
 
-    def _own_tools(self) -> Sequence[Tool]:
-        """The tools of the directory, scripts included; made in a thread when they are first wanted."""
+    def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
+        """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
         if self._base is None:
             from swink.tools import ScriptTools, coding_tools, fetch_tools, todo_tools
 
@@ -183,7 +187,11 @@ class Workshop:
                 ScriptTools(place, Sandbox(self.directory, hidden=self._hidden()), on_bad=self._tell_bad)
                 for place in self._script_places()
             ]
-        return [*self._base, *(tool for scripts in self._scripts for tool in scripts.tools())]
+        tools = {tool.name: tool for tool in self._base}
+        for tool in (tool for scripts in self._scripts for tool in scripts.tools()):
+            if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
+                self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
+        return list(tools.values())
 
     def _script_places(self) -> list[Path]:
         places = [] if self.project is None else [self.project / ".swink" / "tools"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -50,6 +50,8 @@ class McpServers:
             raise MisuseError(f"MCP servers need different names, not {names}")
         self._connections: list[Connection] = []
         self._tools: tuple[Tool, ...] | None = None
+        self.origins: dict[str, tuple[str, str]] = {}
+        """The server and its own name for each tool, by the tool's name here."""
         self.problems: tuple[str, ...] = ()
         """What was left out, and why: tools whose schemas cannot be used, servers that are not required."""
 
@@ -108,6 +110,7 @@ class McpServers:
         opened = await asyncio.gather(
             *(connection.connected() for connection in self._connections), return_exceptions=True
         )
+        enabled = [connection.server.name for connection in self._connections]
         problems: list[str] = []
         found: list[tuple[Connection, Any]] = []
         for connection, session in zip(self._connections, opened, strict=True):
@@ -119,15 +122,18 @@ class McpServers:
                 problems.append(str(session))
             else:
                 raise session
-        self._tools = tuple(_make_tools(found, problems))
+        names = tool_names(((connection.server.name, tool.name) for connection, tool in found), enabled)
+        self._tools = tuple(_make_tools(found, names, problems))
+        self.origins = {name: pair for pair, name in names.items()}
         self.problems = tuple(problems)
         for problem in problems:
             log.warning("%s", problem)
 
 
-def _make_tools(found: Sequence[tuple[Connection, Any]], problems: list[str]) -> Iterable[Tool]:
+def _make_tools(
+    found: Sequence[tuple[Connection, Any]], names: Mapping[tuple[str, str], str], problems: list[str]
+) -> Iterable[Tool]:
     """Tools of ours; one whose schema cannot be used, or that is listed twice, is left out and reported."""
-    names = tool_names((connection.server.name, tool.name) for connection, tool in found)
     done: set[tuple[str, str]] = set()
     for connection, tool in found:
         pair = (connection.server.name, tool.name)

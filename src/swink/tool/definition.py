@@ -234,7 +234,9 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
     names: set[str] = set()
     for item in tools:
         if item.name in names:
-            raise InvalidTool(f"two tools are named {item.name!r}; rename one with @tool(name=...)")
+            raise InvalidTool(
+                f"two tools are named {item.name!r}; rename one with @tool(name=...), or its MCP server"
+            )
         names.add(item.name)
     return tools
 

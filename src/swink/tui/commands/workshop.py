@@ -36,6 +36,8 @@ async def mcp(desk: Desk, rest: str) -> None:
         offered = f": {', '.join(state.tools)}" if state.tools else ""
         failed = f": {state.error}" if state.error else ""
         desk.say(f"{state.name} ({state.source}) is {state.state}{offered}{failed}")
+        for note in state.notes:
+            desk.say(note)
 
 
 @command("/agents", "[stop NUMBER]")
