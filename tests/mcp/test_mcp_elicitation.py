@@ -14,7 +14,7 @@ from swink.assistant.elicitations import DECLINE, OPEN, SEND, SKIP, answer
 from swink.assistant.questions import NOBODY, Form
 from swink.errors import InvalidInput
 from swink.mcp import ElicitForm, ElicitUrl, McpServers
-from swink.mcp.elicitation import read_form, read_url
+from swink.mcp.elicitation import read_form
 from swink.tool import ToolError
 
 GIVEN = {"name": "Ada", "color": "b"}
@@ -219,14 +219,6 @@ def test_any_schema_is_a_form_or_refused_and_what_is_filled_in_fits(properties: 
             field.check(filled[field.name])
 
 
-@pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "https://", "http://a b/", "https://[", "https://x/\n", ""]
-)
-def test_only_web_pages_are_opened(url: str):
-    with pytest.raises(InvalidInput):
-        read_url("s", "m", url)
-
-
 # In the assistant's form
 
 SCHEMA = {
@@ -278,7 +270,13 @@ async def test_a_page_is_shown_with_its_whole_address_before_it_is_opened(monkey
     monkeypatch.setattr("swink.assistant.elicitations.open_browser", opened.append)
     fill_in, shown = filling([OPEN])
     assert await answer(ElicitUrl("shop", "Pay.", "https://pay.example/x?y"), fill_in) is True
-    assert "a page of pay.example:\nhttps://pay.example/x?y" in shown[0].items[0].question
+    assert (
+        shown[0]
+        .items[0]
+        .question.startswith(
+            "It asks you to open a page of pay.example:\nhttps://pay.example/x?y\n\nIt says: "
+        )
+    )
     assert opened == ["https://pay.example/x?y"]
 
 

@@ -205,6 +205,7 @@ ELSEWHERE = "http://169.254.169.254/latest"
         ({"resource": (503, {}, None)}, "503"),
         ({"metadata": (200, {}, {"issuer": "BASE", "authorization_endpoint": "BASE/authorize", "token_endpoint": "BASE/token", "registration_endpoint": "BASE/register"})}, "PKCE"),
         ({"metadata": (200, {}, {"issuer": "BASE", "authorization_endpoint": "BASE/authorize", "token_endpoint": ELSEWHERE, "registration_endpoint": "BASE/register", "code_challenge_methods_supported": ["S256"]})}, "a login needs https"),
+        ({"metadata": (200, {}, {"issuer": "BASE", "authorization_endpoint": "https://accounts.google.com@evil.example/", "token_endpoint": "BASE/token", "registration_endpoint": "BASE/register", "code_challenge_methods_supported": ["S256"]})}, "a user name before its host"),
         ({"register": (403, {}, {"error": "no"})}, "Registration failed"),
         ({"register": (201, {}, b"[1")}, "cannot be logged in to"),
         ({"token": (400, {}, {"error": "invalid_grant"})}, "invalid_grant"),

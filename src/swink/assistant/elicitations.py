@@ -24,7 +24,8 @@ async def answer(asked: Elicitation, fill_in: FillIn) -> dict[str, object] | boo
 
 
 async def _open(asked: ElicitUrl, fill_in: FillIn) -> bool | None:
-    question = f"{asked.message}\n\nIt asks you to open a page of {asked.host}:\n{asked.url}"
+    # What swink says comes first: the server's words could look like it, or be too long for the screen.
+    question = f"It asks you to open a page of {asked.host}:\n{asked.url}\n\nIt says: {asked.message}"
     answers = await fill_in(Form([Item(question, (OPEN, DECLINE))], _asker(asked)))
     if answers is None or answers[0] != OPEN:
         return None if answers is None else False

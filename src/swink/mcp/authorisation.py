@@ -16,13 +16,14 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec.structs import replace
 
 from swink.engine.waiting import is_async, resolve
-from swink.errors import AgentError
+from swink.errors import AgentError, InvalidInput
 from swink.hosts import is_loopback, is_private
 from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer
+from swink.mcp.webaddress import web_address
 from swink.redact import describe_traceback, redact_text
 from swink.threads import in_thread
 
@@ -179,7 +180,8 @@ class Authorisation:
         known = self._login or Login()
         async with Listener(await self._port(known)) as listener:
 
-            async def show(url: str) -> None:
+            async def show(given: str) -> None:
+                url = self._web_address(given)
                 self._check(url)
                 self._sdk.oauth.check_offer(provider, self._server.client_id)
                 listener.expect(parse_qs(urlsplit(url).query)["state"][0])
@@ -300,6 +302,12 @@ class Authorisation:
             )
         if is_private(host) and not is_private(ours):
             raise LoginFailed(f"cannot be logged in to: it names {host}, which is not on the internet")
+
+    def _web_address(self, url: str) -> str:
+        try:
+            return web_address(url)
+        except InvalidInput as error:
+            raise LoginFailed(f"cannot be logged in to: {error}") from None
 
     async def _keep(self, login: Login) -> None:
         self._login = login

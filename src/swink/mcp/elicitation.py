@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 
 from swink.errors import InvalidInput
+from swink.mcp.webaddress import web_address
 from swink.messages import clean
+from swink.redact.shown import escape_invisible
 
 _MOST_FIELDS = 50
 _MOST_CHOICES = 1_000
@@ -190,18 +192,12 @@ def read_form(server: str, message: str, schema: Mapping[str, Any]) -> ElicitFor
 
 def read_url(server: str, message: str, url: str) -> ElicitUrl:
     """The address that a server asks to open; raises `InvalidInput` for one that no browser should open."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("https", "http") or not parts.hostname or not url.isprintable() or " " in url:
-        raise InvalidInput("only https:// and http:// addresses are opened")
-    return ElicitUrl(server, shown(message), url)
+    return ElicitUrl(server, shown(message), web_address(url))
 
 
 def shown(text: Any) -> str:
-    """A server's words, short enough to be shown."""
-    return clean(str(text))[:_MOST_TEXT]
+    """A server's words, short enough to be shown, in which nothing is invisible or turned around."""
+    return escape_invisible(clean(str(text))[:_MOST_TEXT])
 
 
 def _read_field(name: str, schema: Any, required: bool) -> ElicitField:
