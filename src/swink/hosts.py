@@ -84,6 +84,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
+        if host.split() != [host]:
+            return None  # inet_aton reads no further than to a space
         try:
             return ipaddress.IPv4Address(socket.inet_aton(host))
         except (OSError, ValueError):

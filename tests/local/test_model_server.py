@@ -27,6 +27,8 @@ OPENAI_TOOL: Any = {
 }
 ANTHROPIC_TOOL: Any = {"name": "weather", "description": "Weather.", "input_schema": SCHEMA}
 
+JSON = {"content-type": "application/json"}
+
 
 class Clients:
     """A served model, and a client of each SDK."""
@@ -172,7 +174,7 @@ async def test_failures_have_a_status_that_the_sdks_know():
             with pytest.raises(anthropic.AuthenticationError):
                 await stranger.anthropic.messages.create(**asked)
         assert [entry.id async for entry in clients.openai.models.list()] == ["smollm2-135m"]
-        url, key = clients.served.openai_base_url, {"authorization": "Bearer a-key-for-this-test"}
+        url, key = clients.served.openai_base_url, {"authorization": "Bearer a-key-for-this-test", **JSON}
         async with aiohttp.ClientSession(headers=key) as session:
             for body in (b"{", b"[]", b'{"messages": [{"role": "king", "content": ""}]}', b'{"messages": 3}'):
                 async with session.post(f"{url}/chat/completions", data=body) as answer:
@@ -192,7 +194,7 @@ async def test_failures_have_a_status_that_the_sdks_know():
 async def test_a_request_that_nobody_can_read_is_refused_as_such(path: str, body: bytes):
     async with (
         serve_stream_fn(ScriptedModel([]), SMOL) as served,
-        aiohttp.ClientSession() as client,
+        aiohttp.ClientSession(headers=JSON) as client,
         client.post(f"{served.address}{path}", data=body) as answer,
     ):
         assert answer.status == 400
@@ -249,9 +251,117 @@ async def test_the_real_model_is_served_with_tools_and_schemas(model: LocalStrea
         assert (place.choices[0].message.content or "").startswith('{"city":"Paris')
 
 
+async def raw(served: ServedModel, head: str, body: bytes = b"") -> bytes:
+    """What comes back for these very bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(served.address.rpartition(":")[2]))
+    try:
+        writer.write(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+        async with asyncio.timeout(20):
+            return await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+BODY = b'{"messages":[{"role":"user","content":"Hi"}]}'
+
+
+@pytest.mark.parametrize(
+    ("host", "is_served"),
+    [
+        ("Host: 127.0.0.1:PORT", True),
+        ("Host: 127.0.0.1", True),
+        ("Host: localhost:PORT", True),
+        ("Host: LOCALHOST", True),
+        ("Host: [::1]:PORT", True),
+        ("Host: 127.8.9.1:PORT", True),
+        ("Host: evil.example:PORT", False),
+        ("Host: evil.example", False),
+        ("Host: 127.0.0.1.evil.example:PORT", False),
+        ("Host: localhost.evil.example", False),
+        ("Host: evil.localhost", False),
+        ("Host: 127.0.0.1 evil.example", False),
+        ("Host: evil.example:80@127.0.0.1", False),
+        ("Host: 0.0.0.0:PORT", False),
+        ("Host: 192.168.1.2:PORT", False),
+        ("Host: ", False),
+        ("X-Host: 127.0.0.1", False),
+        ("Host: evil.example\nX-Forwarded-Host: 127.0.0.1", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: https://evil.example", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: null", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: http://127.0.0.1.evil.example:PORT", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: http://127.0.0.1:1", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: https://127.0.0.1:PORT", False),
+        ("Host: 127.0.0.1:PORT\nOrigin: http://127.0.0.1:PORT", True),
+        ("Host: 127.0.0.1:PORT\nOrigin: http://127.0.0.1:PORT\nOrigin: https://evil.example", False),
+    ],
+)
+async def test_without_a_key_only_programs_on_this_machine_are_answered(host: str, is_served: bool):
+    model = ScriptedModel(["hello"])
+    async with serve_stream_fn(model, SMOL) as served:
+        here = host.replace("PORT", served.address.rpartition(":")[2]) + "\nConnection: close"
+        listed = await raw(served, f"GET /v1/models HTTP/1.1\n{here}")
+        length = f"Content-Type: application/json\nContent-Length: {len(BODY)}"
+        asked = await raw(served, f"POST /v1/chat/completions HTTP/1.1\n{here}\n{length}", BODY)
+    assert [status(listed), status(asked)] == [200, 200] if is_served else [403, 403]
+    assert len(model.calls) == is_served
+    assert b"access-control" not in (listed + asked).lower()
+
+
+async def test_a_refused_visitor_is_told_what_to_do():
+    async with serve_stream_fn(ScriptedModel([]), SMOL) as served:
+        answer = await raw(served, "GET /v1/models HTTP/1.1\nHost: evil.example\nConnection: close")
+    assert b"serve with a key" in answer
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain; application/json",
+        "application/jsonp",
+        "",
+        None,
+    ],
+)
+@pytest.mark.parametrize("key", [None, "a-key-for-this-test"])
+async def test_what_is_not_said_to_be_json_is_not_read(kind: str | None, key: str | None):
+    model = ScriptedModel(["hello"])
+    said = "" if kind is None else f"\nContent-Type: {kind}"
+    async with serve_stream_fn(model, SMOL, api_key=key) as served:
+        head = f"POST /v1/messages HTTP/1.1\nHost: localhost\nConnection: close\nX-Api-Key: {key}{said}"
+        answer = await raw(served, f"{head}\nContent-Length: {len(BODY)}", BODY)
+    assert status(answer) == 415
+    assert not model.calls
+
+
+async def test_a_page_is_given_no_leave_to_ask():
+    async with serve_stream_fn(ScriptedModel([]), SMOL) as served:
+        asked = "Host: localhost\nOrigin: https://evil.example\nAccess-Control-Request-Method: POST"
+        answer = await raw(served, f"OPTIONS /v1/messages HTTP/1.1\n{asked}\nConnection: close")
+    assert status(answer) == 403
+    assert b"access-control" not in answer.lower()
+
+
+async def test_who_has_the_key_may_come_by_any_name():
+    async with serve_stream_fn(ScriptedModel([]), SMOL, api_key="a-key-for-this-test") as served:
+        asked = "GET /v1/models HTTP/1.1\nHost: models.example\nConnection: close\nX-Api-Key: {}"
+        assert status(await raw(served, asked.format("a-key-for-this-test"))) == 200
+        assert status(await raw(served, asked.format("another"))) == 401
+
+
 async def test_the_network_needs_a_key_and_a_port_that_is_free():
     with pytest.raises(MisuseError, match="api_key"):
         async with serve_model(host="0.0.0.0"):
+            pass
+    with pytest.raises(MisuseError, match="api_key"):
+        async with serve_stream_fn(ScriptedModel([]), SMOL, "0.0.0.0"):
             pass
     async with serve_stream_fn(ScriptedModel([]), SMOL) as served:
         port = int(served.address.rpartition(":")[2])

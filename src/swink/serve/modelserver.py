@@ -4,7 +4,7 @@
         client = openai.AsyncOpenAI(base_url=served.openai_base_url, api_key="none")
 
 Tools, structured output, the repetition guard and the queue are those of `local:` itself. A client that
-disconnects stops its reply.
+disconnects stops its reply. Without an `api_key`, programs on this machine may ask, and no web page.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from swink.redact import describe_error
 from swink.serve.anthropicwire import AnthropicWire
 from swink.serve.asgi import Message, Receive, Send, serve_app
 from swink.serve.openaiwire import OpenAIWire
+from swink.serve.visitors import check_json, check_visitor
 from swink.serve.wire import Asked, Refused
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, Start, StreamFn, UsageUpdate
 
@@ -78,10 +79,7 @@ async def serve_model(
 
     Port 0 takes a free one; any address but loopback needs an `api_key`.
     """
-    if not api_key and not is_loopback(host):
-        raise MisuseError(
-            f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1"
-        )
+    _check_key(host, api_key)
     stream_fn = LocalStreamFn(context=context, threads=threads, parallel=parallel, progress=progress)
     await stream_fn.ready(model_id)
     async with serve_stream_fn(stream_fn, ModelSpec("local", model_id), host, port, api_key) as served:
@@ -92,12 +90,20 @@ async def serve_model(
 async def serve_stream_fn(
     stream_fn: StreamFn, model: ModelSpec, host: str = "127.0.0.1", port: int = 0, api_key: str | None = None
 ) -> AsyncGenerator[ServedModel, None]:
-    """Serve one model of a stream function while the block runs."""
+    """Serve one model of a stream function while the block runs; `api_key` as for `serve_model`."""
+    _check_key(host, api_key)
     try:
         async with serve_app(_App(stream_fn, model, api_key), host, port) as url:
             yield ServedModel(url, model.model_id)
     except OSError as error:
         raise MisuseError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
+
+
+def _check_key(host: str, api_key: str | None) -> None:
+    if not api_key and not is_loopback(host):
+        raise MisuseError(
+            f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1"
+        )
 
 
 class _App:
@@ -120,6 +126,7 @@ class _App:
             if (scope["method"], path) not in (("POST", "/v1/chat/completions"), ("POST", "/v1/messages")):
                 known = "POST /v1/chat/completions, POST /v1/messages and GET /v1/models"
                 raise Refused(404, f"here are {known}, not {scope['method']} {path}")
+            check_json(scope["headers"])
             asked = wire.read(await _body(receive))
             await self._answer(wire, asked, send)
         except Refused as refused:
@@ -131,6 +138,7 @@ class _App:
 
     def _admit(self, scope: Message) -> None:
         if self._key is None:
+            check_visitor(scope["headers"], scope["scheme"])
             return
         headers = dict(scope["headers"])
         given = headers.get(b"x-api-key") or headers.get(b"authorization", b"").partition(b" ")[2]
