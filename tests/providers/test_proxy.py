@@ -755,22 +755,6 @@ async def test_a_slow_reply_is_not_cut_off_with_slow_heads():
         assert isinstance((await read(client(url), MODEL)).terminal, Done)
 
 
-async def test_idle_connections_are_bounded():
-    async with serve_app(
-        proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]}), connections=Connections(2, 600)
-    ) as url:
-        port = int(url.rpartition(":")[2])
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        assert await closes(reader, 30)
-        writer.close()
-        assert not await closes(held[0][0], 0.1)
-        for _, writer in held:
-            writer.close()
-            await writer.wait_closed()
-        assert isinstance((await read(client(url), MODEL)).terminal, Done)
-
-
 async def test_a_client_that_does_not_read_is_dropped(monkeypatch):
     monkeypatch.setattr("swink.serve.asgi.SEND_SECONDS", 0.3)
 

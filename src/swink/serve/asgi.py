@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from aiohttp import web
@@ -14,6 +15,7 @@ SHUTDOWN_SECONDS = 0.1
 SEND_SECONDS = 60.0
 AT_ONCE = 32 * 1024
 """Bytes that an empty buffer of a connection takes without waiting for the client."""
+_ADMITTED = "swink.admitted"
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -33,14 +35,17 @@ async def serve_app(
     """Serve an ASGI application while the block runs; gives the base URL it is reached at.
 
     A client that disconnects cancels the application's call; one that does not read its answer is dropped.
-    Leaving the block closes every connection.
+    When connections run short, those that the application has not admitted (`admit`) are dropped. Leaving the
+    block closes every connection.
     """
     connections = connections or Connections()
 
     async def answer(request: web.Request) -> web.StreamResponse:
         connections.began(request.protocol)
         exchange = _Exchange(request)
-        await app(exchange.scope(), exchange.receive, exchange.send)
+        scope = exchange.scope()
+        scope["extensions"] = {_ADMITTED: partial(connections.admitted, request.protocol)}
+        await app(scope, exchange.receive, exchange.send)
         return await exchange.finish()
 
     site = web.Application()
@@ -59,7 +64,14 @@ async def serve_app(
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
     finally:
+        await connections.close()
         await runner.cleanup()
+
+
+def admit(scope: Message) -> None:
+    """Say that whoever sent a request may ask: their connection makes room for nobody any more."""
+    if (admitted := scope.get("extensions", {}).get(_ADMITTED)) is not None:
+        admitted()
 
 
 class _Exchange:

@@ -24,7 +24,7 @@ from swink.local import DEFAULT_MODEL, LocalStreamFn, State
 from swink.messages import AssistantMessage, ModelSpec, Usage
 from swink.redact import describe_error
 from swink.serve.anthropicwire import AnthropicWire
-from swink.serve.asgi import Message, Receive, Send, serve_app
+from swink.serve.asgi import Message, Receive, Send, admit, serve_app
 from swink.serve.openaiwire import OpenAIWire
 from swink.serve.visitors import check_json, check_visitor
 from swink.serve.wire import Asked, Refused
@@ -118,7 +118,8 @@ class _App:
         path = str(scope["path"])
         wire: Wire = AnthropicWire() if path.startswith("/v1/messages") else OpenAIWire()
         try:
-            self._admit(scope)
+            self._check(scope)
+            admit(scope)
             if (scope["method"], path) == ("GET", "/v1/models"):
                 entry = {"id": self._model.model_id, "object": "model", "created": 0, "owned_by": "local"}
                 await _send_json(send, 200, {"object": "list", "data": [entry]})
@@ -136,7 +137,7 @@ class _App:
         except ConnectionError:
             return  # the client went away between two events
 
-    def _admit(self, scope: Message) -> None:
+    def _check(self, scope: Message) -> None:
         if self._key is None:
             check_visitor(scope["headers"], scope["scheme"])
             return

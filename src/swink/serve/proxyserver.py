@@ -24,7 +24,7 @@ from swink.messages import ModelSpec
 from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, encode_reply
 from swink.redact import describe_error, redact_text
 from swink.serve.admission import is_name, is_served
-from swink.serve.asgi import App, Message, Receive, Send, serve_app
+from swink.serve.asgi import App, Message, Receive, Send, admit, serve_app
 from swink.stream import (
     AssistantMessageEvent,
     BlockAdded,
@@ -138,6 +138,7 @@ class _Proxy:
         allowed = self._models_of(headers.get("authorization", ""))
         if allowed is None:
             raise _Refused(401, "unknown token")
+        admit(scope)
         body = await self._read(headers, receive)
         return None if body is None else await self._job(body, allowed)
 
