@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 
@@ -29,6 +30,38 @@ _OUTPUT = 16_000
 _MEMORY = 2 << 30
 _DISK = 512 << 20
 _PROGRAM = "program.py"
+_DRIVER = """
+import builtins, os, sys, types
+
+def refuse(event, args):
+    if event in ("sys.settrace", "sys.setprofile") or event == "object.__setattr__" and args[1] == "__code__":
+        raise RuntimeError("a judged program may not trace or rewrite what runs")
+
+def take(path):
+    with open(path, "rb") as file:
+        mark = file.read()
+    os.unlink(path)
+    return mark
+
+def run(path):
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=builtins)
+    sys.argv = [path]
+    exec(code, main.__dict__)
+    sys.stdout.flush()
+    return b""
+
+own = sys.modules["__main__"]
+sys.addaudithook(refuse)
+os.write(1, take(sys.argv[2]) + run(sys.argv[1]))
+"""
+"""Runs a program, and prints the mark if that comes to its end.
+
+While the program runs, the mark is in no file, variable or object that it could find: it is an operand that
+waits on the interpreter's stack, and so does the function that writes it.
+"""
 
 
 class CodeRun(Struct, frozen=True):
@@ -81,13 +114,14 @@ async def run_python(
 ) -> CodeRun:
     """Run a program in an empty directory, with `files` beside it; it may write there and nowhere else.
 
-    A program that ends before its last line, such as one that exits, has not passed. Raises
-    `SandboxUnavailable` where there is no sandbox; `sandbox="none"` runs it with your own rights.
+    A program that ends before its last line, such as one that exits, has not passed, and cannot say that it
+    has, unless it goes as far as to search the memory of its process. Raises `SandboxUnavailable` where there
+    is no sandbox; `sandbox="none"` runs it with your own rights.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 3_600:
         raise InvalidInput(f"timeout is {timeout!r}; pass seconds, at most 3600")
     mark = secrets.token_hex(16)
-    contents = {**(files or {}), _PROGRAM: f"{program}\nprint('\\n{mark}', flush=True)\n"}
+    contents = {**(files or {}), _PROGRAM: program, _mark_file(mark): f"\n{mark}\n"}
     root = Path(await in_thread(tempfile.mkdtemp, prefix="swink-code-"))
     try:
         await in_thread(_write, root, contents)
@@ -101,8 +135,9 @@ async def _run(root: Path, timeout: float, level: Level, mark: str) -> CodeRun:
     box = Sandbox(root, level)
     output = HeadAndTail(_OUTPUT)
     try:
+        driver = [sys.executable, "-I", "-X", "utf8", "-B", "-c", _DRIVER]
         launch = await box.launch(
-            [sys.executable, "-I", "-X", "utf8", "-B", str(root / _PROGRAM)], limits=limits
+            [*driver, str(root / _PROGRAM), str(root / _mark_file(mark))], limits=limits
         )
         status = await run(launch, output.add)
     finally:
@@ -112,6 +147,11 @@ async def _run(root: Path, timeout: float, level: Level, mark: str) -> CodeRun:
     passed = bool(found) and status.code == 0 and status.reason is None
     shown = (printed if found else text).rstrip()
     return CodeRun(passed, "it ran to its end" if passed else _explain(status, timeout, shown), shown)
+
+
+def _mark_file(mark: str) -> str:
+    """Where the driver finds the mark; the name tells nothing of it."""
+    return f".{sha256(mark.encode()).hexdigest()[:16]}"
 
 
 def _explain(status: ExitStatus, timeout: float, output: str) -> str:
